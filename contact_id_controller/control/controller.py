@@ -1,0 +1,207 @@
+"""The controller: one step from measured state to joint torques, without ROS."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from ..exceptions import ConfigurationError
+from ..geometry import FootContacts, HalfSpace, SphereFoot
+from ..models import check, options, solve
+from ..problem import build_problem
+from ..robot import RobotModel
+from ..solution import SOLVED, Solution
+from .feedback import (
+    BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
+)
+from .references import ContactSchedule, JointTrajectory, PlanSlot, Reference
+from .settings import ControllerSettings
+from .state import RobotState
+
+PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
+
+
+class StepResult(NamedTuple):
+    """What one period's step decided.
+
+    torques (na,) N·m after limits; status of the solution (or ``pid``); reference; forces
+    (n_feet, 3) N, world frame, predicted, zero for feet out of contact; contact (n_feet,) bool;
+    saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
+    """
+
+    torques: np.ndarray
+    status: str
+    reference: Reference
+    forces: np.ndarray
+    contact: np.ndarray
+    saturated: np.ndarray
+    solution: Solution | None
+    solve_time_s: float
+    step_time_s: float
+
+
+class Controller:
+    """Feedback, contact set, contact inverse dynamics and limits for one robot.
+
+    Holds the posture of ``reset`` until a trajectory is set. Raises ConfigurationError,
+    UnknownFrameError or UnknownModelError for settings that do not fit the robot.
+    """
+
+    def __init__(self, robot: RobotModel, settings: ControllerSettings):
+        self.robot, self.settings = robot, settings
+        self.pid = (settings.friction, settings.solver) == PID
+        if not self.pid:
+            check(settings.friction, settings.solver)
+        if not robot.floating_base and settings.floating_base:
+            raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
+        count, na = len(settings.contact_frames), robot.na
+        radii = settings.spread("contact_radii_m", count)
+        self.feet = FootContacts(
+            robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
+            HalfSpace(settings.ground_normal, settings.ground_offset_m),
+            settings.spread("friction_coefficient", count))
+        self._links = np.array(self.feet._joints, dtype=np.int64)
+        self.effort_limits = (settings.spread("effort_limits_nm", na) if settings.effort_limits_nm
+                              else robot.effort_limits)
+        gains = ("joint_position_gain", "joint_velocity_gain", "joint_integral_gain")
+        torque_gains = ("pid_position_gain", "pid_velocity_gain", "pid_integral_gain")
+        self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
+        self._base_gains = [settings.spread(f"base_{part}_gain", 3) for part in (
+            "linear_position", "linear_velocity", "angular_position", "angular_velocity")]
+        known = {"edges": settings.friction_edges, "objective": settings.objective,
+                 "distribution": settings.distribution, "consistency": settings.consistency}
+        if not self.pid:
+            accepted = options(settings.friction, settings.solver)
+            self._options = {name: value for name, value in known.items() if name in accepted}
+        self._weights = np.full(robot.nv, JOINT_WEIGHT)
+        self._wanted, self._acceleration = np.zeros(robot.nv), np.zeros(robot.nv)
+        self._error = np.zeros((4, 3))
+        self._sample = np.zeros((3, na))
+        self._joint_plan: PlanSlot[JointTrajectory] = PlanSlot()
+        self._base_plan: PlanSlot = PlanSlot()
+        self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
+        self._integral = np.zeros(na)
+        self._previous: Solution | None = None
+        self._standing = np.ones(count, dtype=bool)
+        self._hold = np.zeros(na)
+        self._hold_base: np.ndarray | None = None
+
+    def reset(self, state: RobotState) -> None:
+        """Forget plans and history; hold the posture of ``state``."""
+        for slot in (self._joint_plan, self._base_plan, self._schedule):
+            slot.clear()
+        self._integral[:] = 0.0
+        self._previous = None
+        self._hold = state.q[self.robot.q_index].copy()
+        self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
+
+    def set_trajectory(self, trajectory: JointTrajectory, now_s: float) -> None:
+        """Follow a joint trajectory from its start on; it replaces every earlier plan.
+
+        Raises:
+            TrajectoryError: unknown or missing joints, or an end that lies in the past.
+        """
+        ordered = trajectory.in_order(self.robot.joint_names)
+        current = self._joint_plan.at(now_s)
+        if current is None:
+            ordered = ordered.received(now_s, self._hold)
+        else:
+            ordered.received(now_s, self._hold)  # for its refusal of the past
+            if ordered.start_s == 0.0:
+                ordered.start_s = now_s
+        self._joint_plan.replace(ordered)
+
+    def set_base_trajectory(self, trajectory) -> None:
+        """Follow a planned base motion (BaseTrajectory) from its start on."""
+        self._base_plan.replace(trajectory)
+
+    def set_contact_schedule(self, schedule: ContactSchedule) -> None:
+        """Follow a plan of which feet stand, from its start on."""
+        self._schedule.replace(schedule.in_order([foot.frame for foot in self.feet.feet]))
+
+    def step(self, state: RobotState) -> StepResult:
+        """Torques for the coming period."""
+        begun = time.perf_counter()
+        robot, settings, t = self.robot, self.settings, state.time_s
+        q, v = state.q, state.v
+        reference = self._reference(t)
+        pin.computeJointJacobians(robot.model, robot.data, q)
+        self.feet.update(robot.data)
+        schedule = self._schedule.at(t)
+        planned = self._standing if schedule is None else schedule.sample(t)
+        near = self.feet.gaps <= settings.contact_gap_m
+        contact = planned & near
+        position_error = reference.position - q[robot.q_index]
+        velocity_error = reference.velocity - v[robot.actuated]
+        kp, kd, ki = self._gains
+        correction = kp * position_error + kd * velocity_error + ki * self._integral
+        solution, solve_time = None, 0.0
+        if self.pid:
+            torques, status = correction, "pid"
+        else:
+            self._wanted[robot.actuated] = reference.acceleration + correction
+            self._want_base(t, q, v)
+            consistent_acceleration(
+                robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
+                self.feet.points, self.feet.ground.normal, contact,
+                planned & ~near if schedule is not None else ~self._standing,
+                settings.contact_time_constant_s, settings.touchdown_speed_m_s, self._weights,
+                self._wanted, self._acceleration)
+            started = time.perf_counter()
+            problem = build_problem(
+                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact),
+                settings.period_s, velocity_product_term=settings.velocity_product_term,
+                contact_time_constant_s=settings.contact_time_constant_s,
+                penetration_gain=settings.penetration_gain)
+            solution = solve(problem, settings.friction, settings.solver,
+                             warm_start=self._previous, **self._options)
+            solve_time = time.perf_counter() - started
+            self._previous = solution if solution.status == SOLVED else None
+            torques, status = solution.torques, solution.status
+        limited = np.clip(torques, -self.effort_limits, self.effort_limits)
+        saturated = limited != torques
+        # A joint at its limit must not wind up.
+        self._integral += np.where(saturated, 0.0, position_error) * settings.period_s
+        forces = np.zeros((len(self.feet), 3))
+        if solution is not None:
+            forces[contact] = solution.forces
+        return StepResult(limited, status, reference, forces, contact, saturated, solution,
+                          solve_time, time.perf_counter() - begun)
+
+    def _reference(self, t: float) -> Reference:
+        plan = self._joint_plan.at(t)
+        if plan is None:
+            self._sample[0], self._sample[1:] = self._hold, 0.0
+            return Reference(self._sample[0], self._sample[1], self._sample[2])
+        return plan.sample(t, self._sample)
+
+    def _want_base(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Desired base acceleration and its weight; without a plan the legs alone decide."""
+        if not self.robot.floating_base:
+            return
+        plan = self._base_plan.at(t)
+        if plan is None and self._joint_plan.at(t) is not None:
+            self._weights[:6] = UNPLANNED
+            self._wanted[:6] = 0.0
+            return
+        self._weights[:6] = BASE_WEIGHT
+        if plan is None:
+            position, quaternion = self._hold_base[:3], self._hold_base[3:]
+            still = _STILL
+            R = base_error(q, v, position, quaternion, still, still, self._error)
+            forward_linear, forward_angular = still, still
+        else:
+            goal = plan.sample(t)
+            R = base_error(q, v, goal.position, goal.quaternion_xyzw, goal.linear_velocity,
+                           goal.angular_velocity, self._error)
+            forward_linear, forward_angular = goal.linear_acceleration, goal.angular_acceleration
+        kp, kd, kr, kw = self._base_gains
+        error = self._error
+        base_acceleration(R, v, forward_linear + kp * error[0] + kd * error[1],
+                          forward_angular + kr * error[2] + kw * error[3], self._wanted)
+
+
+_STILL = np.zeros(3)

@@ -1,0 +1,134 @@
+"""Desired acceleration: feedback that asks nothing of a standing leg that it cannot do.
+
+Joint and base errors each give a desired acceleration a0 (nv,). The acceleration commanded is the
+closest to it, in weights w, at which the standing feet move as the contact model wants them to:
+
+    min 1/2 (a - a0)^T diag(w) (a - a0)   subject to   J a + Jdot v = b
+
+b = -J v / T_c for a foot on the ground (its velocity fades over the contact time constant), and
+-(J v + s n) / T_c for a foot that is planned to stand but still in the air: it comes down at speed s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import kernel
+from ..problem import (
+    backward_substitute, cholesky, forward_substitute, link_motion, point_acceleration,
+    point_velocity,
+)
+
+BASE_WEIGHT = 1.0
+JOINT_WEIGHT = 1e-3   # a standing leg follows the base's plan before its own joints'
+UNPLANNED = 1e-6      # weight of the base when no base motion is planned
+SOFTNESS = 1e-10      # damps redundant constraints, relative to their size
+
+
+@kernel
+def consistent_acceleration(J, v, supports, coordinate_joint, links, points, normal, standing,
+                            landing, time_constant, landing_speed, weights, wanted, acceleration):
+    """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
+
+    J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
+    (n,) bool; weights (nv,); acceleration (nv,) out.
+    """
+    joints, nv = supports.shape
+    n = points.shape[0]
+    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
+    link_motion(J, v, supports, coordinate_joint, twist, drift)
+    rows = 0
+    for i in range(n):
+        if standing[i] or landing[i]:
+            rows += 3
+    A = np.zeros((rows, nv))
+    rest = np.empty(rows)
+    speed, pull, work = np.empty(3), np.empty(3), np.empty(3)
+    for k in range(nv):
+        acceleration[k] = wanted[k]
+    row = 0
+    for i in range(n):
+        if not (standing[i] or landing[i]):
+            continue
+        link = links[i]
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        point_velocity(twist[link], points[i], speed)
+        point_acceleration(twist[link], drift[link], points[i], pull, work)
+        for k in range(nv):
+            if supports[link, k]:
+                A[row, k] = J[0, k] + J[4, k] * z - J[5, k] * y
+                A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
+                A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
+        for d in range(3):
+            goal = -speed[d]
+            if not standing[i]:
+                goal -= landing_speed * normal[d]
+            total = goal / time_constant - pull[d]
+            for k in range(nv):
+                total -= A[row + d, k] * wanted[k]
+            rest[row + d] = total
+        row += 3
+    if rows == 0:
+        return
+    S = np.zeros((rows, rows))
+    trace = 0.0
+    for a in range(rows):
+        for b in range(a + 1):
+            total = 0.0
+            for k in range(nv):
+                total += A[a, k] * A[b, k] / weights[k]
+            S[a, b] = total
+        trace += S[a, a]
+    for a in range(rows):
+        S[a, a] += SOFTNESS * trace
+    if not cholesky(S, rows, 0.0):
+        return
+    forward_substitute(S, rows, rest)
+    backward_substitute(S, rows, rest)
+    for a in range(rows):
+        for k in range(nv):
+            acceleration[k] += A[a, k] * rest[a] / weights[k]
+
+
+@kernel
+def base_error(q, v, position, quaternion, linear, angular, out):
+    """Base errors in the world frame: position, velocity, rotation vector, angular velocity (4, 3).
+
+    q (7+,) starts with x, y, z and the quaternion xyzw; v (6+,) is the twist in the base frame;
+    the reference is given in the world frame.
+    """
+    x, y, z, w = q[3], q[4], q[5], q[6]
+    R = np.empty((3, 3))
+    R[0, 0], R[0, 1], R[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
+    R[1, 0], R[1, 1], R[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
+    R[2, 0], R[2, 1], R[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
+    # Rotation from the measured to the desired attitude, as a world-frame rotation vector.
+    a, b, c, d = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    ex = -d * x + a * w - b * z + c * y
+    ey = -d * y + b * w - c * x + a * z
+    ez = -d * z + c * w - a * y + b * x
+    ew = d * w + a * x + b * y + c * z
+    if ew < 0.0:
+        ex, ey, ez, ew = -ex, -ey, -ez, -ew
+    sine = np.sqrt(ex * ex + ey * ey + ez * ez)
+    scale = 2.0 * np.arctan2(sine, ew) / sine if sine > 1e-12 else 2.0
+    out[2, 0], out[2, 1], out[2, 2] = scale * ex, scale * ey, scale * ez
+    for i in range(3):
+        out[0, i] = position[i] - q[i]
+        out[1, i] = linear[i]
+        out[3, i] = angular[i]
+        for j in range(3):
+            out[1, i] -= R[i, j] * v[j]
+            out[3, i] -= R[i, j] * v[3 + j]
+    return R
+
+
+@kernel
+def base_acceleration(R, v, linear, angular, wanted):
+    """World accelerations (3,) (3,) of the base as Pinocchio's generalized acceleration, wanted[:6]."""
+    for i in range(3):
+        wanted[i] = R[0, i] * linear[0] + R[1, i] * linear[1] + R[2, i] * linear[2]
+        wanted[3 + i] = R[0, i] * angular[0] + R[1, i] * angular[1] + R[2, i] * angular[2]
+    wanted[0] -= v[4] * v[2] - v[5] * v[1]
+    wanted[1] -= v[5] * v[0] - v[3] * v[2]
+    wanted[2] -= v[3] * v[1] - v[4] * v[0]

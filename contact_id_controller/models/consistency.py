@@ -1,0 +1,116 @@
+"""Joint motions that the contacts can follow.
+
+With joint velocities prescribed and touching points that must not slip or part, a plan can be
+impossible: legs that splay, fingers that squeeze a rigid box with velocity. The closest possible
+plan is found by weighted least squares over the joint velocities' change ``delta`` and the base:
+
+    min |delta|^2    Y (base motion) + c - dt T delta = 0   at the touching contacts
+
+(first paper, section 4.5). Contacts that the plan lifts are left out: lifting is no contradiction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import kernel
+from ..problem import backward_substitute, cholesky, forward_substitute
+
+TOUCHING_SPEED = 0.05    # m/s; a contact touches when its gap allows no more closing speed than this
+LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
+CHANGE_WEIGHT = 1e-9     # weight of delta against the contradiction, relative to traces
+BASE_WEIGHT = 1e-13      # keeps the base motion determined when the contacts leave it free
+
+
+@kernel
+def project_plan(Y, T, c, gap_speed, dt, lift, delta):
+    """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
+
+    ``lift``: allow contacts to be lifted off on purpose. Returns the largest contradiction found,
+    m/s: the contact velocity that ``delta`` takes away.
+    """
+    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    dim = nu + na
+    held = np.empty(n, np.bool_)
+    count = 0
+    for i in range(n):
+        held[i] = gap_speed[i] <= TOUCHING_SPEED
+        if held[i]:
+            count += 1
+    delta[:] = 0.0
+    row = np.empty(dim)
+    H = np.empty((dim, dim))
+    x = np.empty(dim)
+    fit = np.empty(nu)
+    largest = 0.0
+    while count > 0:
+        H[:] = 0.0
+        x[:] = 0.0
+        for i in range(n):
+            if not held[i]:
+                continue
+            for r in range(3 * i, 3 * i + 3):
+                for k in range(nu):
+                    row[k] = Y[r, k]
+                for k in range(na):
+                    row[nu + k] = -dt * T[r, k]
+                for a in range(dim):
+                    factor = row[a]
+                    if factor == 0.0:
+                        continue
+                    if a < nu:
+                        x[a] -= factor * c[r]
+                    for b in range(a + 1):
+                        H[a, b] += factor * row[b]
+        trace_u, trace_a = 0.0, 0.0
+        for k in range(nu):
+            trace_u += H[k, k]
+        for k in range(nu, dim):
+            trace_a += H[k, k]
+        if trace_a == 0.0:
+            return 0.0
+        for k in range(nu):
+            H[k, k] += BASE_WEIGHT * trace_u
+        for k in range(nu, dim):
+            H[k, k] += CHANGE_WEIGHT * trace_a
+        if not cholesky(H, dim, 0.0):
+            return 0.0
+        # The base's own best fit first: what it leaves over is the contradiction, free of the
+        # rounding errors of the (large) motion that every contact shares.
+        forward_substitute(H, nu, x)
+        backward_substitute(H, nu, x)
+        for k in range(nu):
+            fit[k] = x[k]
+        x[:] = 0.0
+        for i in range(n):
+            if not held[i]:
+                continue
+            for r in range(3 * i, 3 * i + 3):
+                rest = c[r]
+                for k in range(nu):
+                    rest += Y[r, k] * fit[k]
+                for k in range(nu):
+                    x[k] -= Y[r, k] * rest
+                for k in range(na):
+                    x[nu + k] += dt * T[r, k] * rest
+        forward_substitute(H, dim, x)
+        backward_substitute(H, dim, x)
+        largest = 0.0
+        leaving, most = -1, LIFT_ACCELERATION * dt
+        for i in range(n):
+            if not held[i]:
+                continue
+            for d in range(3):
+                change = 0.0
+                for k in range(na):
+                    change += dt * T[3 * i + d, k] * x[nu + k]
+                largest = max(largest, abs(change))
+                if d == 0 and change > most:
+                    leaving, most = i, change
+        if not lift or leaving < 0:
+            for k in range(na):
+                delta[k] = x[nu + k]
+            return largest
+        held[leaving] = False
+        count -= 1
+    return 0.0

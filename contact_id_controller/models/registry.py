@@ -1,0 +1,60 @@
+"""Which contact models exist: (friction, solver) -> function. A new model is one file and one row."""
+
+from __future__ import annotations
+
+import inspect
+
+from ..exceptions import UnknownModelError, choices
+from ..problem import Problem
+from ..solution import Solution
+from .coulomb_qp import solve_coulomb_qp
+from .no_contact import solve_no_contact
+
+MODELS = {
+    ("coulomb", "qp"): solve_coulomb_qp,
+    ("none", "none"): solve_no_contact,
+}
+
+_OPTIONS = {function: frozenset(inspect.signature(function).parameters) - {"problem", "warm_start"}
+            for function in MODELS.values()}
+
+
+def available() -> list[tuple[str, str]]:
+    """The (friction, solver) pairs that ``solve`` accepts."""
+    return list(MODELS)
+
+
+def check(friction: str, solver: str) -> None:
+    """Refuse a pair that does not exist.
+
+    Raises:
+        UnknownModelError: the message lists the possible pairs.
+    """
+    if (friction, solver) not in MODELS:
+        pairs = ", ".join(f"{f}/{s}" for f, s in sorted(MODELS))
+        raise UnknownModelError(
+            f"no solver {solver!r} for friction {friction!r}; the possible pairs "
+            f"friction/solver are {pairs}")
+
+
+def options(friction: str, solver: str) -> frozenset[str]:
+    """Names of the keyword options that a model takes."""
+    check(friction, solver)
+    return _OPTIONS[MODELS[friction, solver]]
+
+
+def solve(problem: Problem, friction: str = "coulomb", solver: str = "qp",
+          warm_start: Solution | None = None, **keywords) -> Solution:
+    """Solve a contact problem with the named model; ``keywords`` are the model's own options.
+
+    Raises:
+        UnknownModelError: an impossible pair, or an option the model does not have.
+    """
+    function = MODELS.get((friction, solver))
+    if function is None:
+        check(friction, solver)
+    if not _OPTIONS[function] >= keywords.keys():
+        unknown = sorted(keywords.keys() - _OPTIONS[function])
+        raise UnknownModelError(
+            f"{friction}/{solver} has no option {unknown[0]!r}; it has {choices(_OPTIONS[function])}")
+    return function(problem, warm_start=warm_start, **keywords)

@@ -1,0 +1,183 @@
+"""The robot: a URDF made into a Pinocchio model, with its actuated and unactuated coordinates named."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from .exceptions import RobotDescriptionError, UnknownFrameError, UnknownJointError, choices
+
+PACKAGE = "contact_id_controller"
+
+
+def resolve_urdf(location: str | Path) -> Path:
+    """Find a URDF file.
+
+    Accepts a plain path, ``package://contact_id_controller/urdf/x.urdf`` (ROS share directory,
+    Python prefix or source tree) and ``example-robot-data://solo_description/robots/solo12.urdf``
+    (the PyPI package ``example-robot-data``).
+
+    Raises:
+        RobotDescriptionError: when no such file exists; the message lists where it was sought.
+    """
+    text = str(location)
+    if text.startswith("package://"):
+        package, _, rest = text[len("package://"):].partition("/")
+        candidates = [base / rest for base in _share_directories(package)]
+    elif text.startswith("example-robot-data://"):
+        rest = text[len("example-robot-data://"):]
+        candidates = [
+            Path(base) / "cmeel.prefix/share/example-robot-data/robots" / rest for base in sys.path
+        ] + [Path(sys.prefix) / "share/example-robot-data/robots" / rest]
+        candidates += [base / "robots" / rest for base in _share_directories("example-robot-data")]
+        candidates = [path for path in candidates if path.parent.is_dir()] or candidates[:1]
+    else:
+        candidates = [Path(text).expanduser()]
+    for path in candidates:
+        if path.is_file():
+            return path
+    sought = ", ".join(str(path) for path in candidates) or "nowhere: no such package"
+    raise RobotDescriptionError(f"URDF {text!r} not found (looked in {sought})")
+
+
+def _share_directories(package: str) -> list[Path]:
+    """Where a package's shared files may lie: ROS installation, Python prefix, source tree."""
+    directories = []
+    if importlib.util.find_spec("ament_index_python") is not None:
+        from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+
+        try:
+            directories.append(Path(get_package_share_directory(package)))
+        except (PackageNotFoundError, OSError):  # OSError: no AMENT_PREFIX_PATH
+            pass
+    directories.append(Path(sys.prefix) / "share" / package)
+    if package == PACKAGE:
+        directories.append(Path(__file__).resolve().parent.parent)
+    return directories
+
+
+class RobotModel:
+    """A multi-body with some coordinates under torque control and the others free.
+
+    Attributes:
+        model, data: Pinocchio's model and the data every computation of this package shares.
+        joint_names: names of the na actuated joints, in command order.
+        actuated, unactuated: indices into v, shapes (na,) and (nu,).
+        q_index: indices of the actuated joints into q, shape (na,).
+        effort_limits: N·m (N for prismatic joints), (na,); infinite where the URDF states none.
+        velocity_limits: rad/s, (na,).  lower, upper: rad, (na,).
+        mass: kg.  weight: N.
+        supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
+    """
+
+    def __init__(self, model: pin.Model, joints: list[str] | None = None):
+        self.model = model
+        self.data = model.createData()
+        self.nq, self.nv = model.nq, model.nv
+        single = [model.names[j] for j in range(1, model.njoints)
+                  if model.joints[j].nv == 1 and model.joints[j].nq == 1]
+        names = single if joints is None else list(joints)
+        unknown = [name for name in names if name not in single]
+        if unknown:
+            raise UnknownJointError(
+                f"joint {unknown[0]!r} is not a one-freedom joint of this robot; "
+                f"it has {choices(single)}")
+        if len(set(names)) != len(names):
+            raise UnknownJointError(f"joints listed twice in {names}")
+        self.joint_names = names
+        ids = [model.getJointId(name) for name in names]
+        self.actuated = np.array([model.joints[j].idx_v for j in ids], dtype=np.int64)
+        self.q_index = np.array([model.joints[j].idx_q for j in ids], dtype=np.int64)
+        self.unactuated = np.setdiff1d(np.arange(model.nv), self.actuated)
+        self.na, self.nu = len(self.actuated), len(self.unactuated)
+        effort = np.asarray(model.upperEffortLimit)[self.actuated]
+        self.effort_limits = np.where(effort > 0.0, effort, np.inf)
+        speed = np.asarray(model.upperVelocityLimit)[self.actuated]
+        self.velocity_limits = np.where(speed > 0.0, speed, np.inf)
+        self.lower = np.array(model.lowerPositionLimit)[self.q_index]
+        self.upper = np.array(model.upperPositionLimit)[self.q_index]
+        self.floating_base = model.njoints > 1 and model.joints[1].nq == 7
+        self.mass = float(sum(body.mass for body in model.inertias))
+        self.weight = self.mass * float(np.linalg.norm(model.gravity.linear))
+        self.supports = np.zeros((model.njoints, model.nv), dtype=np.bool_)
+        for joint in range(1, model.njoints):
+            for parent in model.supports[joint]:
+                if parent:
+                    start = model.joints[parent].idx_v
+                    self.supports[joint, start:start + model.joints[parent].nv] = True
+        # Joint that owns each velocity coordinate: a Jacobian column turns with its own link.
+        self.coordinate_joint = np.zeros(model.nv, dtype=np.int64)
+        for joint in range(1, model.njoints):
+            start = model.joints[joint].idx_v
+            self.coordinate_joint[start:start + model.joints[joint].nv] = joint
+        # Views into Pinocchio's memory: fetching them anew costs more than the computation.
+        self.mass_matrix_view = self.data.M
+        self.jacobian_view = self.data.J
+        self.nonlinear_effects_view = self.data.nle
+
+    @classmethod
+    def from_urdf(cls, path: str | Path, floating_base: bool = True,
+                  joints: list[str] | None = None) -> "RobotModel":
+        """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
+
+        Raises:
+            RobotDescriptionError: file missing or not a URDF that Pinocchio reads.
+            UnknownJointError: a name in ``joints`` that the URDF lacks.
+        """
+        file = resolve_urdf(path)
+        try:
+            if floating_base:
+                model = pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer())
+            else:
+                model = pin.buildModelFromUrdf(str(file))
+        except (ValueError, RuntimeError) as error:
+            raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
+        return cls(model, joints)
+
+    def with_object(self, mass: float, inertia: np.ndarray, name: str = "object") -> "RobotModel":
+        """The same robot beside one free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
+
+        The body's six freedoms join the unactuated ones (first paper, section 1.5); its frame,
+        at its centre of mass, is called ``name``.
+        """
+        model = pin.Model(self.model)
+        joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), name + "_joint")
+        body = pin.Inertia(float(mass), np.zeros(3), np.asarray(inertia, dtype=float))
+        model.appendBodyToJoint(joint, body, pin.SE3.Identity())
+        model.addFrame(pin.Frame(name, joint, pin.SE3.Identity(), pin.FrameType.BODY))
+        return RobotModel(model, self.joint_names)
+
+    def frame_id(self, name: str) -> int:
+        """Index of a frame.
+
+        Raises:
+            UnknownFrameError: when the robot has no such frame.
+        """
+        if not self.model.existFrame(name):
+            names = [frame.name for frame in self.model.frames]
+            raise UnknownFrameError(f"frame {name!r} does not exist; this robot has {choices(names)}")
+        return self.model.getFrameId(name)
+
+    def neutral(self) -> np.ndarray:
+        """The neutral configuration, (nq,)."""
+        return pin.neutral(self.model)
+
+    def configuration(self, base_pose, joint_positions) -> np.ndarray:
+        """q from base pose (x, y, z, quaternion xyzw; None for a fixed base) and joints (na,)."""
+        q = pin.neutral(self.model)
+        if base_pose is not None:
+            q[:7] = base_pose
+        q[self.q_index] = joint_positions
+        return q
+
+    def velocity(self, base_twist, joint_velocities) -> np.ndarray:
+        """v from base twist (6,) in the base frame (None for a fixed base) and joints (na,)."""
+        v = np.zeros(self.nv)
+        if base_twist is not None:
+            v[:6] = base_twist
+        v[self.actuated] = joint_velocities
+        return v

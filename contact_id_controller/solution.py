@@ -1,0 +1,102 @@
+"""The answer to a contact problem, which measures itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from .problem import Problem
+
+SOLVED = "solved"
+INCONSISTENT = "inconsistent"      # no motion satisfies the contacts; forces are a fallback
+NOT_CONVERGED = "not_converged"    # the solver gave up; forces are a fallback
+STATUSES = (SOLVED, INCONSISTENT, NOT_CONVERGED)
+
+
+class Solution:
+    """Contact forces and torques of one period.
+
+    Attributes:
+        problem: the problem answered.
+        status: one of ``STATUSES``.
+        torques: (na,) N·m, in ``robot.joint_names`` order.
+        impulses: (3n,) N·s, (normal, tangent 1, tangent 2) of each contact.
+        velocity: (nv,) generalized velocity at the period's end.
+        joint_velocity_change: (na,) rad/s by which a contradictory plan was changed, or None.
+        contradiction_m_s: largest contact velocity that the change took away.
+        iterations: steps of the solvers.
+    """
+
+    __slots__ = ("problem", "status", "torques", "impulses", "velocity", "joint_velocity_change",
+                 "contradiction_m_s", "iterations", "_forces")
+
+    def __init__(self, problem: Problem, status, torques, impulses, velocity, iterations=0,
+                 joint_velocity_change=None, contradiction_m_s=0.0):
+        self.problem, self.status = problem, status
+        self.torques, self.impulses, self.velocity = torques, impulses, velocity
+        self.iterations = iterations
+        self.joint_velocity_change = joint_velocity_change
+        self.contradiction_m_s = contradiction_m_s
+        self._forces = None
+
+    @property
+    def forces(self) -> np.ndarray:
+        """(n, 3) N, world frame, on the robot."""
+        if self._forces is None:
+            local = self.impulses.reshape(-1, 3)
+            self._forces = np.einsum("idk,id->ik", self.problem.frames, local) / self.problem.period
+        return self._forces
+
+    @property
+    def contact_velocity(self) -> np.ndarray:
+        """(n, 3) m/s, (normal, tangents): J v+ less the share of today's velocity that may stay."""
+        problem = self.problem
+        change = self.joint_velocity_change
+        c = problem.c if change is None else problem.c - problem.period * (problem.T @ change)
+        return (problem.Y @ (problem.Y.T @ self.impulses) + c).reshape(-1, 3)
+
+    def residuals(self, q=None, v=None) -> dict[str, float]:
+        """How far the solution is from its own laws, in SI units; all zero for an exact one.
+
+        cone_n: largest force outside its (circular) friction cone; adhesion_n: largest pulling
+        force; gap_m_s: largest closing speed beyond what the gap allows; complementarity_w: largest
+        normal force times parting speed; with the state ``q, v`` also dynamics: the
+        largest entry of M (v+ - v)/dt + h - J^T f - P^T tau, by Pinocchio's own recursions (N·m).
+        """
+        problem, n = self.problem, len(self.problem)
+        result = {"cone_n": 0.0, "adhesion_n": 0.0, "gap_m_s": 0.0, "complementarity_w": 0.0}
+        if n:
+            f = self.impulses.reshape(-1, 3) / problem.period
+            slip = np.hypot(f[:, 1], f[:, 2])
+            mu = problem.contacts.friction
+            bound = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * np.maximum(f[:, 0], 0))
+            parting = self.contact_velocity[:, 0] + problem.gap_speed
+            result["cone_n"] = float(np.maximum(slip - bound, 0.0).max())
+            result["adhesion_n"] = float(np.maximum(-f[:, 0], 0.0).max())
+            result["gap_m_s"] = float(np.maximum(-parting, 0.0).max())
+            result["complementarity_w"] = float(np.abs(f[:, 0] * parting).max())
+        if q is not None:
+            result["dynamics"] = self.dynamics_defect(q, v)
+        return result
+
+    def dynamics_defect(self, q, v) -> float:
+        """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau (N or N·m), by Pinocchio."""
+        problem = self.problem
+        robot, contacts = problem.robot, problem.contacts
+        acceleration = (self.velocity - v) / problem.period
+        data = robot.model.createData()
+        rest = pin.rnea(robot.model, data, np.asarray(q, float), np.asarray(v, float), acceleration)
+        pin.computeJointJacobians(robot.model, data, q)
+        pin.updateFramePlacements(robot.model, data)
+        for i, force in enumerate(self.forces):
+            for name, sign in ((contacts.frames[i], 1.0),
+                               (contacts.against[i] if contacts.against else None, -1.0)):
+                if name is None:
+                    continue
+                frame = robot.frame_id(name)
+                jacobian = pin.getFrameJacobian(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+                arm = contacts.points[i] - data.oMf[frame].translation
+                wrench = np.concatenate([force, np.cross(arm, force)])
+                rest = rest - sign * jacobian.T @ wrench
+        rest[robot.actuated] -= self.torques
+        return float(np.abs(rest).max())
