@@ -134,6 +134,7 @@ class Controller:
         planned = self._standing if schedule is None else schedule.sample(t)
         near = self.feet.gaps <= settings.contact_gap_m
         contact = planned & near
+        touching = planned & (self.feet.gaps <= 0.0)
         position_error = reference.position - q[robot.q_index]
         velocity_error = reference.velocity - v[robot.actuated]
         kp, kd, ki = self._gains
@@ -146,9 +147,10 @@ class Controller:
             self._want_base(t, q, v)
             consistent_acceleration(
                 robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
-                self.feet.points, self.feet.ground.normal, contact,
-                planned & ~near if schedule is not None else ~self._standing,
-                settings.contact_time_constant_s, settings.touchdown_speed_m_s, self._weights,
+                self.feet.points, self.feet.ground.normal, touching,
+                planned & ~touching if schedule is not None else _NONE[:len(touching)],
+                settings.contact_time_constant_s, settings.touchdown_time_constant_s,
+                settings.touchdown_speed_m_s, self._weights,
                 self._wanted, self._acceleration)
             started = time.perf_counter()
             problem = build_problem(
@@ -205,3 +207,4 @@ class Controller:
 
 
 _STILL = np.zeros(3)
+_NONE = np.zeros(1024, dtype=bool)

@@ -6,7 +6,7 @@ closest to it, in weights w, at which the standing feet move as the contact mode
     min 1/2 (a - a0)^T diag(w) (a - a0)   subject to   J a + Jdot v = b
 
 b = -J v / T_c for a foot on the ground (its velocity fades over the contact time constant), and
--(J v + s n) / T_c for a foot that is planned to stand but still in the air: it comes down at speed s.
+-(J v + s n) / T_l for a foot that is planned to stand but still in the air: it comes down at speed s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ SOFTNESS = 1e-10      # damps redundant constraints, relative to their size
 
 @kernel
 def consistent_acceleration(J, v, supports, coordinate_joint, links, points, normal, standing,
-                            landing, time_constant, landing_speed, weights, wanted, acceleration):
+                            landing, time_constant, landing_time_constant, landing_speed, weights,
+                            wanted, acceleration):
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
     J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
@@ -60,10 +61,10 @@ def consistent_acceleration(J, v, supports, coordinate_joint, links, points, nor
                 A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
                 A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
         for d in range(3):
-            goal = -speed[d]
+            total = -speed[d] / time_constant
             if not standing[i]:
-                goal -= landing_speed * normal[d]
-            total = goal / time_constant - pull[d]
+                total = -(speed[d] + landing_speed * normal[d]) / landing_time_constant
+            total -= pull[d]
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]
             rest[row + d] = total

@@ -115,11 +115,11 @@ class ControllerSettings:
 
     # Feedback
     joint_position_gain: tuple[float, ...] = parameter(
-        (400.0,), "Acceleration per joint position error: one value, or one per joint.",
+        (1600.0,), "Acceleration per joint position error: one value, or one per joint.",
         unit="1/s^2", minimum=0.0,
     )
     joint_velocity_gain: tuple[float, ...] = parameter(
-        (40.0,), "Acceleration per joint velocity error: one value, or one per joint.",
+        (80.0,), "Acceleration per joint velocity error: one value, or one per joint.",
         unit="1/s", minimum=0.0,
     )
     joint_integral_gain: tuple[float, ...] = parameter(
@@ -159,6 +159,10 @@ class ControllerSettings:
         0.08, "Speed at which a foot that is planned to stand but still in the air comes down.",
         unit="m/s", minimum=0.0, maximum=10.0,
     )
+    touchdown_time_constant_s: float = parameter(
+        0.005, "Time in which a foot that comes down takes that speed.",
+        unit="s", minimum=1e-4, maximum=1.0,
+    )
     allow_moving_trajectory_end: bool = parameter(
         False, "Accept trajectories whose last point has a velocity that is not zero."
     )
@@ -178,8 +182,8 @@ class ControllerSettings:
     )
     stamp_reference: str = parameter(
         "clock",
-        """What the stamp of a state is compared with: the clock of the node (a stamp more than
-        state_timeout_s away is refused), or only with the stream of states itself (stamps must
+        """What the stamp of a state is compared with: the clock of the node (states older than
+        state_timeout_s are refused), or only with the stream of states itself (stamps must
         increase).""",
         choices=("clock", "stream"),
     )

@@ -19,7 +19,8 @@ SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
 FEASIBILITY = 1e-13    # a row counts as violated below this times its terms and the largest b
 AGREEMENT = 1e-9       # a dependent row agrees with the others within this share of the same
 INDEPENDENCE = 1e-11   # a row counts as dependent when this share of it is left, relative
-STEPS_PER_ROW = 20
+PATIENCE = 30          # steps, beside 4 per dimension, after which the tolerance grows tenfold:
+GROWTHS = 4            # at a degenerate corner rounding errors alone look like violations
 
 
 @kernel
@@ -50,8 +51,15 @@ def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
         multipliers[i] = 0.0
         scale = max(scale, abs(b[i]))
     count, steps, equality = 0, 0, 0
-    limit = STEPS_PER_ROW * (rows + dim) + 100
+    tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim
+    limit = patience * (GROWTHS + 1)
+    # Far from the end many rows may have to be tried once each.
+    limit += 4 * rows if rows > dim else 0
     while steps < limit:
+        if steps > patience and tolerance < FEASIBILITY * 10.0 ** GROWTHS:
+            tolerance *= 10.0
+            patience += PATIENCE + 4 * dim
+
         # The next row to satisfy: equalities in order, then the most violated inequality.
         chosen, worst, sign = -1, 0.0, 1.0
         if equality < equalities:
@@ -71,7 +79,7 @@ def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
                     total += term
                     size += abs(term)
                     square += A[i, k] * A[i, k]
-                if total < -FEASIBILITY * size and square > 0.0:
+                if total < -tolerance * size and square > 0.0:
                     # Compare distances, not residuals: rows may have any length.
                     distance = total / np.sqrt(square)
                     if distance < worst:

@@ -1,0 +1,68 @@
+"""Compiles everything the controller step needs, before the robot depends on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from .base_trajectory import BaseTrajectory
+from .controller import Controller
+from .references import ContactSchedule, JointTrajectory
+from .state import RobotState
+
+_STEPS = 20
+
+
+def warm_up(controller: Controller) -> None:
+    """Run steps in stance, along plans, in swing and at touchdown; then forget them.
+
+    The first call of a compiled kernel takes a second, the next ones microseconds.
+    """
+    state = standing_state(controller)
+    frames = controller.settings.contact_frames
+    for plans in (False, True):
+        controller.reset(state)
+        if plans:
+            _follow_plans(controller, state)
+        for number in range(_STEPS):
+            time_s = state.time_s + number * controller.settings.period_s
+            controller.step(RobotState(time_s, state.q, state.v))
+    if frames and controller.robot.floating_base:
+        lifted = state.q.copy()
+        lifted[:3] += 0.1 * controller.feet.ground.normal
+        for number in range(_STEPS):
+            controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
+    controller.reset(state)
+
+
+def standing_state(controller: Controller) -> RobotState:
+    """The neutral posture at rest, with the highest foot of a floating-base robot on the ground."""
+    robot, feet = controller.robot, controller.feet
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    if robot.floating_base and len(feet):
+        pin.forwardKinematics(robot.model, robot.data, q)
+        feet.update(robot.data)
+        q[:3] -= feet.gaps.max() * feet.ground.normal
+    return RobotState(1.0, q, v)
+
+
+def _follow_plans(controller: Controller, state: RobotState) -> None:
+    """Plans of every degree that stay where the robot is, with one foot in swing."""
+    robot, frames = controller.robot, controller.settings.contact_frames
+    times = [0.0, 10.0]
+    place = np.tile(state.q[robot.q_index], (2, 1))
+    rest = np.zeros_like(place)
+    for derivatives in ({}, {"velocities": rest}, {"velocities": rest, "accelerations": rest}):
+        plan = JointTrajectory(robot.joint_names, times, place, **derivatives)
+        controller.set_trajectory(plan, state.time_s)
+        controller.step(state)
+    if robot.floating_base:
+        still = np.zeros((2, 3))
+        base = np.tile(state.q[:7], (2, 1))
+        controller.set_base_trajectory(
+            BaseTrajectory(times, base[:, :3], base[:, 3:], still, still)
+        )
+    if frames:
+        stance = np.ones((2, len(frames)), dtype=bool)
+        stance[:, 0] = False
+        controller.set_contact_schedule(ContactSchedule(frames, times, stance))

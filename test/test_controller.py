@@ -1,0 +1,192 @@
+"""The controller step without ROS: standing, walking in MuJoCo, limits, references."""
+
+import numpy as np
+import pytest
+from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
+
+from contact_id_controller import RobotModel
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.feedback import consistent_acceleration
+from contact_id_controller.control.references import JointTrajectory
+from contact_id_controller.control.settings import ControllerSettings
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, UnknownModelError
+from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.planning.gait import GaitPlanner
+from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+
+POSTURE = np.array([0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2])
+RADIUS = 0.01
+
+
+def make(**changes):
+    mapping = {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [RADIUS],
+               "allow_moving_trajectory_end": True, **changes}
+    settings = ControllerSettings.from_mapping(mapping)
+    return Controller(RobotModel.from_urdf(QUADRUPED, settings.floating_base), settings)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return MujocoRobot(QUADRUPED, [SphereFoot(f, RADIUS) for f in QUADRUPED_FEET], friction=0.6)
+
+
+def stand(simulated, posture=POSTURE):
+    robot = simulated.robot
+    return simulated.reset(simulated.place_on_ground(
+        robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)))
+
+
+def test_standing_predicts_the_force_that_the_ground_returns(simulated):
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    start = state.q.copy()
+    for _ in range(600):
+        result = controller.step(state)
+        state = simulated.step(result.torques)
+    assert result.status == "solved" and result.contact.all()
+    np.testing.assert_allclose(result.forces, simulated.contact_forces(), atol=0.02)
+    np.testing.assert_allclose(state.q, start, atol=1e-3)
+
+
+@pytest.mark.parametrize("plan_base", [True, False])
+def test_trot_in_place_of_the_paper_walks_in_mujoco(simulated, plan_base):
+    """1.5 s of the paper's trot; predicted and real normal force agree, plan and joints too."""
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    planner = GaitPlanner(RobotModel.from_urdf(QUADRUPED), GaitSettings.from_mapping({
+        "feet": QUADRUPED_FEET, "foot_radius_m": RADIUS, "waypoints_m": [0.0, 0.0, 0.5, 0.0],
+        "balance": not plan_base}))
+    height, weight = state.q[2], controller.robot.weight
+    gap, error = [], []
+    for k in range(1500):
+        if k % 50 == 0:
+            plan = planner.plan(state.time_s, state.q, state.v)
+            controller.set_trajectory(plan.joints, state.time_s)
+            if plan_base:
+                controller.set_base_trajectory(plan.base)
+            controller.set_contact_schedule(plan.contacts)
+        result = controller.step(state)
+        error.append(np.abs(result.reference.position - state.q[7:]).mean())
+        state = simulated.step(result.torques)
+        gap.append(abs(result.forces[:, 2].sum() - simulated.contact_forces()[:, 2].sum()) / weight)
+    assert state.q[2] > 0.9 * height
+    assert state.q[0] > 0.1
+    assert np.mean(gap) < 0.03
+    assert np.mean(error) < 0.03
+
+
+def test_pid_needs_no_model_and_holds_the_posture(simulated):
+    controller, state = make(friction="none", solver="pid"), stand(simulated)
+    controller.reset(state)
+    for _ in range(300):
+        result = controller.step(state)
+        state = simulated.step(result.torques)
+    assert result.status == "pid" and result.solution is None
+    assert np.abs(result.reference.position - state.q[7:]).max() < 0.2
+    error = result.reference.position - state.q[7:]
+    assert np.abs(error).max() > 1e-3  # a PD alone sags: nothing is compensated
+
+
+def test_contact_ignored_lets_the_robot_sink(simulated):
+    controller, state = make(friction="none", solver="none"), stand(simulated)
+    controller.reset(state)
+    result = controller.step(state)
+    assert np.abs(result.forces).max() == 0.0
+    with_contact = make()
+    with_contact.reset(state)
+    assert np.abs(with_contact.step(state).torques).max() > 3 * np.abs(result.torques).max()
+
+
+def test_torques_respect_limits_and_say_so(simulated):
+    controller, state = make(effort_limits_nm=[0.2]), stand(simulated)
+    controller.reset(state)
+    result = controller.step(state)
+    assert np.abs(result.torques).max() == pytest.approx(0.2)
+    assert result.saturated.any() and not result.saturated.all()
+
+
+def test_integral_does_not_wind_up_at_the_limit(simulated):
+    controller, state = make(effort_limits_nm=[1e-6], joint_integral_gain=[10.0]), stand(simulated)
+    controller.reset(state)
+    moved = RobotState(state.time_s, state.q + np.r_[np.zeros(7), 0.1 * np.ones(12)], state.v)
+    for _ in range(50):
+        assert controller.step(moved).saturated.all()
+    assert np.abs(controller._integral).max() == 0.0
+
+
+def test_holds_the_posture_until_a_trajectory_comes_and_then_follows_it(simulated):
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
+    goal = POSTURE + 0.1
+    controller.set_trajectory(
+        JointTrajectory(controller.robot.joint_names, [1.0, 2.0], np.array([goal, goal])), 10.0)
+    middle = RobotState(10.5, state.q, state.v)
+    np.testing.assert_allclose(controller.step(middle).reference.position, POSTURE + 0.05)
+    late = RobotState(13.0, state.q, state.v)
+    np.testing.assert_allclose(controller.step(late).reference.position, goal)
+
+
+def test_refused_trajectory_leaves_the_old_one(simulated):
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    names = controller.robot.joint_names
+    with pytest.raises(TrajectoryError, match="'WHEEL'"):
+        controller.set_trajectory(
+            JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None]), 0.0)
+    with pytest.raises(TrajectoryError, match="past"):
+        controller.set_trajectory(JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0), 5.0)
+    np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
+
+
+def test_settings_that_do_not_fit_are_refused():
+    with pytest.raises(UnknownModelError, match="coulomb/qp"):
+        make(friction="no_slip", solver="magic")
+    with pytest.raises(ConfigurationError, match="joint_position_gain"):
+        make(joint_position_gain=[1.0, 2.0])
+
+
+def test_consistent_acceleration_matches_a_numpy_kkt_system():
+    controller = make()
+    robot = controller.robot
+    rng = np.random.default_rng(0)
+    import pinocchio as pin
+
+    q = robot.configuration([0.1, 0, 0.2, 0, 0, 0, 1], POSTURE + 0.1 * rng.normal(size=12))
+    v = rng.normal(size=18)
+    wanted, weights = rng.normal(size=18), rng.uniform(0.1, 2.0, 18)
+    pin.computeJointJacobians(robot.model, robot.data, q)
+    controller.feet.update(robot.data)
+    standing, landing = np.array([1, 0, 0, 1], bool), np.array([0, 1, 0, 0], bool)
+    acceleration = np.empty(18)
+    consistent_acceleration(
+        robot.jacobian_view, v, robot.supports, robot.coordinate_joint, controller._links,
+        controller.feet.points, np.array([0, 0, 1.0]), standing, landing, 0.05, 0.01, 0.08, weights,
+        wanted, acceleration)
+    used = [0, 1, 3]
+    arms = np.tile([0, 0, -RADIUS], (3, 1))
+    J, drift = point_kinematics(robot, q, v, [QUADRUPED_FEET[i] for i in used], arms)
+    goal = -(J @ v) / np.repeat([0.05, 0.01, 0.05], 3) - drift
+    goal[5] -= 0.08 / 0.01
+    system = np.block([[np.diag(weights), J.T], [J, np.zeros((9, 9))]])
+    expected = np.linalg.solve(system, np.concatenate([weights * wanted, goal]))[:18]
+    np.testing.assert_allclose(acceleration, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_feet_on_tilted_ground():
+    robot = RobotModel.from_urdf(QUADRUPED)
+    import pinocchio as pin
+
+    ground = HalfSpace([0, 1, 1], 0.02)
+    feet = FootContacts(robot, [SphereFoot(f, RADIUS) for f in QUADRUPED_FEET], ground, 0.6)
+    q = robot.configuration([0, 0, 0.2, 0, 0, 0, 1], POSTURE)
+    pin.computeJointJacobians(robot.model, robot.data, q)
+    feet.update(robot.data)
+    centers = frame_positions(robot, q, QUADRUPED_FEET)
+    normal = np.array([0, 1, 1]) / np.sqrt(2)
+    np.testing.assert_allclose(feet.gaps, centers @ normal - 0.02 - RADIUS, atol=1e-12)
+    np.testing.assert_allclose(feet.points, centers - RADIUS * normal, atol=1e-12)
+    contacts = feet.select(np.array([True, False, True, False]))
+    assert contacts.identities == ("LF_FOOT", "LH_FOOT") and len(contacts) == 2
