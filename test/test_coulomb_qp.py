@@ -222,3 +222,30 @@ def test_no_contact_and_airborne_robot(robot):
     airborne = solve(build_problem(robot, q, np.zeros(18), np.zeros(12), ContactSet.empty(), DT))
     assert airborne.forces.shape == (0, 3) and airborne.status == "solved"
     np.testing.assert_allclose(ignored.torques, airborne.torques, atol=1e-12)
+
+
+def test_quadprog_backend_agrees_with_the_kernels(robot):
+    rng = np.random.default_rng(21)
+    for _ in range(20):
+        q, contacts = standing_solo(robot, rng.uniform(0.2, 1.0))
+        v = 0.02 * rng.normal(size=18)
+        problem = build_problem(robot, q, v, rng.normal(size=12), contacts, DT, contact_time_constant_s=0.05)
+        ours, theirs = solve(problem), solve(problem, backend="quadprog")
+        assert ours.status == theirs.status == "solved"
+        np.testing.assert_allclose(ours.velocity, theirs.velocity, atol=1e-7)
+        np.testing.assert_allclose(ours.torques, theirs.torques, atol=2e-3)
+
+
+def test_circumscribed_polygon_holds_more_than_the_inscribed_one(robot):
+    """A body pulled diagonally: the pyramids differ by 1/cos(pi/k) at most."""
+    q, contacts = standing_solo(robot, 0.3)
+    pull = np.zeros(18)
+    pull[:2] = 2.0 * robot.weight
+    problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT, external_forces=pull)
+    held = {}
+    for polygon in ("inscribed", "circumscribed"):
+        forces = solve(problem, polygon=polygon, edges=8).forces
+        held[polygon] = np.linalg.norm(forces[:, :2].sum(0)) / forces[:, 2].sum()
+    assert held["inscribed"] <= 0.3 + 1e-9
+    assert 0.3 * np.cos(np.pi / 8) - 1e-9 <= held["inscribed"]
+    assert 0.3 - 1e-9 <= held["circumscribed"] <= 0.3 / np.cos(np.pi / 8) + 1e-9

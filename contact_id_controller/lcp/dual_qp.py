@@ -26,9 +26,9 @@ GROWTHS = 4            # at a degenerate corner rounding errors alone look like 
 @kernel
 def _rotate(a, b):
     """Cosine, sine and radius of the Givens rotation that maps (a, b) to (radius, 0)."""
+    if b == 0.0:
+        return 1.0, 0.0, a  # the identity, whatever the sign of a
     radius = np.hypot(a, b)
-    if radius == 0.0:
-        return 1.0, 0.0, 0.0
     return a / radius, b / radius, radius
 
 

@@ -19,15 +19,17 @@ from ..problem import backward_substitute, cholesky, forward_substitute
 TOUCHING_SPEED = 0.05    # m/s; a contact touches when its gap allows no more closing speed than this
 LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
 CHANGE_WEIGHT = 1e-9     # weight of delta against the contradiction, relative to traces
+NOISE = 1e-6             # contradictions below this share of the motion are taken for rounding
 BASE_WEIGHT = 1e-13      # keeps the base motion determined when the contacts leave it free
 
 
 @kernel
-def project_plan(Y, T, c, gap_speed, dt, lift, delta):
+def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
     """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
 
-    ``lift``: allow contacts to be lifted off on purpose. Returns the largest contradiction found,
-    m/s: the contact velocity that ``delta`` takes away.
+    ``lift``: allow contacts to be lifted off on purpose. ``moved`` (3n,), m/s: the contact
+    velocities at z = 0 of the changed plan. Returns the largest contradiction found, m/s: the
+    contact velocity that ``delta`` takes away.
     """
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     dim = nu + na
@@ -38,6 +40,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta):
         if held[i]:
             count += 1
     delta[:] = 0.0
+    moved[:] = c
     row = np.empty(dim)
     H = np.empty((dim, dim))
     x = np.empty(dim)
@@ -110,6 +113,22 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta):
         if not lift or leaving < 0:
             for k in range(na):
                 delta[k] = x[nu + k]
+            left, scale = 0.0, 0.0
+            for r in range(3 * n):
+                for k in range(na):
+                    moved[r] -= dt * T[r, k] * delta[k]
+                if held[r // 3]:
+                    rest = moved[r]
+                    for k in range(nu):
+                        rest += Y[r, k] * (fit[k] + x[k])
+                    left, scale = max(left, abs(rest)), max(scale, abs(c[r]))
+            if left <= NOISE * scale:
+                # What rounding and the weights leave over would look like slip: take it away.
+                for r in range(3 * n):
+                    if held[r // 3]:
+                        moved[r] = 0.0
+                        for k in range(nu):
+                            moved[r] -= Y[r, k] * (fit[k] + x[k])
             return largest
         held[leaving] = False
         count -= 1

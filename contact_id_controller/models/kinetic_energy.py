@@ -14,7 +14,9 @@ import quadprog
 
 from ..problem import Problem
 from ..solution import INCONSISTENT, SOLVED, Solution
-from .distribution import STICKING, distribute
+from .cones import STICKING
+from .distribution import distribute
+from .stages import finish
 
 REGULARISATION = 1e-10  # of the singular Hessian, relative to its trace
 
@@ -29,14 +31,11 @@ def generators(mu, edges):
     return np.stack([np.ones(edges), mu * np.cos(angle), mu * np.sin(angle)], axis=1)
 
 
-def minimise_kinetic_energy(problem: Problem, edges: int, distribution: str) -> Solution:
+def minimise_kinetic_energy(problem: Problem, mu, edges: int, distribution: str) -> Solution:
     """Solve eq. 69 by quadprog in the edges' multipliers, then distribute the forces."""
-    from .coulomb_qp import finish  # the two files are one model
-
     n, na, robot = len(problem), problem.robot.na, problem.robot
     z, status = np.zeros(3 * n), SOLVED
     if n:
-        mu = problem.contacts.friction
         blocks = [generators(m, edges) for m in mu]
         E = np.zeros((3 * n, sum(len(block) for block in blocks)))
         at = 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..problem import Problem
 from ..solution import SOLVED, Solution
-from .coulomb_qp import finish
+from .stages import finish
 
 
 def solve_no_contact(problem: Problem, *, warm_start: Solution | None = None) -> Solution:

@@ -1,0 +1,203 @@
+"""The steps that contact models share: moving the plan, stage I, the optimal face, the torques."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import UnknownModelError, choices
+from ..lcp._compile import kernel
+from ..lcp.dual_qp import INFEASIBLE, SOLVED, nearest_point
+from ..problem import Problem, backward_substitute
+from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
+from ..solution import SOLVED as SOLVED_NAME
+from .cones import APART, SLIDING, STICKING
+
+DISTRIBUTIONS = ("least_torque", "least_force", "none")
+CONSISTENCIES = ("project", "report")
+POLYGONS = ("inscribed", "circumscribed")
+STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
+
+STICKING_SPEED = 1e-6    # a contact sticks below this share of the problem's largest velocity
+STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
+
+
+def check_option(name: str, value, valid) -> None:
+    """Refuse an option's value that does not exist.
+
+    Raises:
+        UnknownModelError: the message lists the valid ones.
+    """
+    if value not in valid:
+        raise UnknownModelError(f"{name} is {value!r}; choose one of {choices(valid)}")
+
+
+def check_edges(edges) -> None:
+    """Refuse a friction polygon that is none (UnknownModelError)."""
+    if edges < 3:
+        raise UnknownModelError(f"edges must be at least 3, got {edges}")
+
+
+def polygon_friction(problem: Problem, edges: int, polygon: str) -> np.ndarray:
+    """Distance (n,) of the polygon's corners per normal force: inside the cone or around it."""
+    mu = problem.contacts.friction
+    return mu if polygon == "inscribed" else mu / np.cos(np.pi / edges)
+
+
+def outcome(problem: Problem, code: int, steps: int, contradiction: float, delta, z,
+            torques, velocity) -> Solution:
+    """A ``Solution`` from a kernel's results; the code becomes a named status."""
+    return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
+                    delta, contradiction)
+
+
+def buffers(problem: Problem):
+    """Result arrays: z (3n,), delta (na,), torques (na,), velocity (nv,)."""
+    robot = problem.robot
+    return np.zeros(3 * len(problem)), np.zeros(robot.na), np.empty(robot.na), np.empty(robot.nv)
+
+
+def matrices(problem: Problem):
+    """The arrays of a problem in the order in which the kernels take them."""
+    return (problem.Y, problem.c, problem.gap_speed, problem.T, problem.torque_offset, problem.L,
+            problem.C, problem.base, problem.schur, problem.desired_velocity, problem.period,
+            problem.robot.actuated, problem.robot.unactuated)
+
+
+@kernel
+def shift_offset(offset, schur, dt, delta, shifted):
+    """Torques at z = 0 after the joint velocities change by delta (na,)."""
+    for j in range(delta.shape[0]):
+        shifted[j] = offset[j]
+        for k in range(delta.shape[0]):
+            shifted[j] += schur[j, k] * delta[k] / dt
+
+
+@kernel
+def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
+           velocity):
+    """Torques and end velocity from impulses z (3n,) and the change delta (na,) of joint velocity."""
+    nu, na = L.shape[0], torques.shape[0]
+    x = np.empty(nu)
+    for k in range(nu):
+        x[k] = base[k]
+        for j in range(na):
+            x[k] -= C[k, j] * delta[j]
+    for j in range(na):
+        torques[j] = offset[j]
+        for k in range(na):
+            torques[j] += schur[j, k] * delta[k] / dt
+        velocity[actuated[j]] = desired[j] + delta[j]
+    for r in range(z.shape[0]):
+        amount = z[r]
+        if amount != 0.0:
+            for k in range(nu):
+                x[k] += Y[r, k] * amount
+            for j in range(na):
+                torques[j] += T[r, j] * amount
+    backward_substitute(L, nu, x)
+    for k in range(nu):
+        velocity[unactuated[k]] = x[k]
+
+
+@kernel
+def stage_one(Y, c, gap_speed, mu, edges, u, z):
+    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps)."""
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    equalities, rows = 0, 0
+    for i in range(n):
+        if np.isinf(mu[i]):
+            equalities += 2
+            rows += 3
+        elif mu[i] == 0.0:
+            rows += 1
+        else:
+            rows += edges
+    A = np.empty((rows, nu))
+    b = np.empty(rows)
+    cosine, sine = np.empty(edges), np.empty(edges)
+    for j in range(edges):
+        cosine[j], sine[j] = np.cos(2.0 * np.pi * j / edges), np.sin(2.0 * np.pi * j / edges)
+    upper, row = 0, equalities
+    for i in range(n):
+        at = 3 * i
+        normal = c[at] + gap_speed[i]
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            A[row] = Y[at]
+            b[row] = normal
+            row += 1
+            if mu[i] > 0.0:
+                for d in range(1, 3):
+                    A[upper] = Y[at + d]
+                    b[upper] = c[at + d]
+                    upper += 1
+        else:
+            for j in range(edges):
+                first, second = mu[i] * cosine[j], mu[i] * sine[j]
+                for k in range(nu):
+                    A[row, k] = Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
+                b[row] = normal + first * c[at + 1] + second * c[at + 2]
+                row += 1
+    multipliers = np.empty(rows)
+    u[:] = 0.0
+    status, steps = nearest_point(A, b, equalities, u, multipliers, np.empty(nu + 1, np.int64),
+                                  np.empty((nu, nu)), np.empty((nu, nu)), np.empty((4, nu + 1)))
+    z[:] = 0.0
+    if status != SOLVED:
+        return status, steps
+    upper, row = 0, equalities
+    for i in range(n):
+        at = 3 * i
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            z[at] = multipliers[row]
+            row += 1
+            if mu[i] > 0.0:
+                z[at + 1], z[at + 2] = multipliers[upper], multipliers[upper + 1]
+                upper += 2
+        else:
+            for j in range(edges):
+                amount = multipliers[row]
+                z[at] += amount
+                z[at + 1] += mu[i] * cosine[j] * amount
+                z[at + 2] += mu[i] * sine[j] * amount
+                row += 1
+    return status, steps
+
+
+@kernel
+def classify(Y, c, gap_speed, mu, edges, u, mode, angle, span):
+    """What each contact may carry at the motion u: the optimal face of stage I."""
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    scale = 0.0
+    for r in range(3 * n):
+        scale = max(scale, abs(c[r]))
+    tolerance = STICKING_SPEED * scale + STILL_M_S
+    width = 2.0 * np.pi / edges
+    for i in range(n):
+        w = np.empty(3)
+        for d in range(3):
+            w[d] = c[3 * i + d]
+            for k in range(nu):
+                w[d] += Y[3 * i + d, k] * u[k]
+        w[0] += gap_speed[i]
+        slip = np.hypot(w[1], w[2])
+        angle[i], span[i] = 0.0, 0.0
+        if np.isinf(mu[i]) or mu[i] == 0.0 or slip <= tolerance:
+            mode[i] = STICKING if w[0] <= tolerance else APART
+        else:
+            # Edges with no slack: the one against the slip, or the two beside it.
+            mode[i] = APART
+            against = np.arctan2(-w[2], -w[1])
+            first = np.floor(against / width)
+            tight_first, tight_second = False, False
+            for j in range(2):
+                theta = (first + j) * width
+                slack = w[0] + mu[i] * (np.cos(theta) * w[1] + np.sin(theta) * w[2])
+                if slack <= tolerance:
+                    if j == 0:
+                        tight_first = True
+                    else:
+                        tight_second = True
+            if tight_first or tight_second:
+                mode[i] = SLIDING
+                angle[i] = (first if tight_first else first + 1) * width
+                span[i] = width if tight_first and tight_second else 0.0
