@@ -28,6 +28,7 @@ class Problem:
         base: (nu,) = L^T p.
         Y: (3n, nu), row r is L^-1 J_u[r]: the factor of G = Y Y^T (stored by rows).
         c: (3n,) m/s, contact velocity at z = 0 less the share (1 - dt/T_c) of today's that may stay.
+        keep: that share.  speed: (3n,) m/s, today's contact velocity.
         gap_speed: (n,) m/s, the closing speed a gap allows (negative: the opening speed asked for).
         T: (3n, na), row r is d torques / d z_r, N·m/(N·s).
         torque_offset: (na,) N·m.  schur: (na, na) = M_aa - C^T C.
@@ -35,7 +36,7 @@ class Problem:
     """
 
     __slots__ = ("robot", "contacts", "period", "desired_velocity", "L", "C", "base", "Y", "c",
-                 "gap_speed", "T", "torque_offset", "schur", "frames")
+                 "keep", "speed", "gap_speed", "T", "torque_offset", "schur", "frames")
 
     def __init__(self, robot, contacts, period, desired_velocity, n):
         nu, na = robot.nu, robot.na
@@ -46,6 +47,8 @@ class Problem:
         self.base = np.empty(nu)
         self.Y = np.empty((3 * n, nu))
         self.c = np.empty(3 * n)
+        self.keep = 0.0
+        self.speed = np.empty(3 * n)
         self.gap_speed = np.empty(n)
         self.T = np.empty((3 * n, na))
         self.torque_offset = np.empty(na)
@@ -102,14 +105,14 @@ def build_problem(robot: RobotModel, q, v, desired_acceleration, contacts: Conta
     n = len(contacts)
     problem = Problem(robot, contacts, period, np.empty(robot.na), n)
     surface = contacts.surface_velocities
-    keep = 0.0 if time_constant == period else 1.0 - period / time_constant
+    keep = problem.keep = 0.0 if time_constant == period else 1.0 - period / time_constant
     sound = _reduce(
         robot.mass_matrix_view, robot.jacobian_view, robot.nonlinear_effects_view, v, acceleration,
         force, robot.actuated, robot.unactuated, robot.supports, robot.coordinate_joint, first,
         second, contacts.points, contacts.normals, contacts.gaps,
         _NO_SURFACE if surface is None else surface, period, keep, penetration_gain,
         1.0 if velocity_product_term else 0.0, problem.desired_velocity, problem.L, problem.C,
-        problem.base, problem.Y, problem.c, problem.gap_speed, problem.T, problem.torque_offset,
+        problem.base, problem.Y, problem.c, problem.speed, problem.gap_speed, problem.T, problem.torque_offset,
         problem.schur, problem.frames)
     if not sound:
         raise StateError("state or inertia gives no finite problem: q, v, desired_acceleration must be "
@@ -255,7 +258,7 @@ def point_rows(J, link, sign, supports, point, frame, position, rows_u, row_a):
 @kernel
 def _reduce(M, J, h, v, acceleration, force, actuated, unactuated, supports, coordinate_joint,
             first, second, points, normals, gaps, surface, dt, keep, penetration_gain, drift_share,
-            desired, L, C, base, Y, c, gap_speed, T, torque_offset, schur, frames):
+            desired, L, C, base, Y, c, speeds, gap_speed, T, torque_offset, schur, frames):
     """Fill the arrays of a ``Problem``; False when the result is not finite or A not definite."""
     nu, na, nv, n = L.shape[0], desired.shape[0], v.shape[0], points.shape[0]
     position = np.empty(nv, np.int64)
@@ -351,6 +354,7 @@ def _reduce(M, J, h, v, acceleration, force, actuated, unactuated, supports, coo
             r = 3 * i + d
             forward_substitute(L, nu, Y[r])
             total = 0.0
+            speeds[r] = frame[d, 0] * speed[0] + frame[d, 1] * speed[1] + frame[d, 2] * speed[2]
             for k in range(3):
                 share = dt * drift_share * pull[k] - keep * speed[k]
                 if surface.shape[0]:

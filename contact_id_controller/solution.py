@@ -25,18 +25,20 @@ class Solution:
         joint_velocity_change: (na,) rad/s by which a contradictory plan was changed, or None.
         contradiction_m_s: largest contact velocity that the change took away.
         iterations: steps of the solvers.
+        memory: what the model's warm start needs, one row a contact; None where it needs nothing.
     """
 
     __slots__ = ("problem", "status", "torques", "impulses", "velocity", "joint_velocity_change",
-                 "contradiction_m_s", "iterations", "_forces")
+                 "contradiction_m_s", "iterations", "memory", "_forces")
 
     def __init__(self, problem: Problem, status, torques, impulses, velocity, iterations=0,
-                 joint_velocity_change=None, contradiction_m_s=0.0):
+                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None):
         self.problem, self.status = problem, status
         self.torques, self.impulses, self.velocity = torques, impulses, velocity
         self.iterations = iterations
         self.joint_velocity_change = joint_velocity_change
         self.contradiction_m_s = contradiction_m_s
+        self.memory = memory
         self._forces = None
 
     @property

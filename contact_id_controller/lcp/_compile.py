@@ -12,8 +12,10 @@ import tempfile
 from pathlib import Path
 
 import numba
+from numba.core.options import DefaultOptions
 
 _OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
+_BARE_OPTIONS = {**_OPTIONS, "_nrt": False} if hasattr(DefaultOptions, "_nrt") else _OPTIONS
 _NAME = "contact_id_controller"
 
 
@@ -49,13 +51,26 @@ _CACHE = _cache_directory()
 
 def kernel(function):
     """Compile a numeric kernel with numba; without a writable place only the disk cache is lost."""
+    return _compiled(function, _OPTIONS)
+
+
+def bare_kernel(function):
+    """Compile a kernel that allocates nothing: without reference counting, so a third faster.
+
+    It may make views of its arguments and hand them to bare kernels, but must not return an array
+    to a ``kernel``.
+    """
+    return _compiled(function, _BARE_OPTIONS)
+
+
+def _compiled(function, options):
     if _CACHE is None:
-        return numba.njit(**_OPTIONS)(function)
+        return numba.njit(**options)(function)
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _CACHE
     try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no cache locator for this file after all
-        return numba.njit(**_OPTIONS)(function)
+        return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before

@@ -33,11 +33,13 @@ def _rotate(a, b):
 
 
 @kernel
-def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
+def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
     Args:
         A (rows, dim), b (rows,).
+        preferred (rows,) or (0,): bool, rows active at the solution of a similar problem (warm
+            start): the violated ones among them are satisfied before any other.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
         active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (4, dim + 1): workspace.
     """
@@ -51,6 +53,7 @@ def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
         multipliers[i] = 0.0
         scale = max(scale, abs(b[i]))
     count, steps, equality = 0, 0, 0
+    warm = preferred.shape[0] > 0
     tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim
     limit = patience * (GROWTHS + 1)
     # Far from the end many rows may have to be tried once each.
@@ -72,6 +75,8 @@ def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
                 sign = -1.0
         else:
             for i in range(equalities, rows):
+                if warm and not preferred[i]:
+                    continue
                 total, size = b[i], scale
                 square = 0.0
                 for k in range(dim):
@@ -89,6 +94,9 @@ def nearest_point(A, b, equalities, x, multipliers, active, Q, R, work):
                                 listed = True
                         if not listed:
                             chosen, worst = i, distance
+            if chosen < 0 and warm:
+                warm = False
+                continue
             if chosen < 0:
                 for k in range(count):
                     multipliers[active[k]] = u[k]

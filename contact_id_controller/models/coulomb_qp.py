@@ -91,7 +91,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
                 contradiction = project_plan(Y, T, c, gap_speed, dt, attempt == 0, delta, moved)
-            status, steps = stage_one(Y, moved, gap_speed, mu, edges, u, z)
+            status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
             if status == SOLVED or not project:
                 break
         if status == SOLVED and distribution < 2:

@@ -7,11 +7,22 @@ import inspect
 from ..exceptions import UnknownModelError, choices
 from ..problem import Problem
 from ..solution import Solution
+from .coulomb_lcp import solve_coulomb_lcp
 from .coulomb_qp import solve_coulomb_qp
 from .no_contact import solve_no_contact
+from .no_slip_lcp import solve_no_slip_lcp
+from .no_slip_qp import solve_no_slip_qp, solve_no_slip_qp_one_stage
+from .one_stage import solve_coulomb_qp_one_stage
+from .viscous_lcp import solve_viscous_lcp
 
 MODELS = {
     ("coulomb", "qp"): solve_coulomb_qp,
+    ("coulomb", "qp_one_stage"): solve_coulomb_qp_one_stage,
+    ("coulomb", "lcp"): solve_coulomb_lcp,
+    ("no_slip", "qp"): solve_no_slip_qp,
+    ("no_slip", "qp_one_stage"): solve_no_slip_qp_one_stage,
+    ("no_slip", "lcp"): solve_no_slip_lcp,
+    ("viscous", "lcp"): solve_viscous_lcp,
     ("none", "none"): solve_no_contact,
 }
 

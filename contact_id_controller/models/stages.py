@@ -43,11 +43,32 @@ def polygon_friction(problem: Problem, edges: int, polygon: str) -> np.ndarray:
     return mu if polygon == "inscribed" else mu / np.cos(np.pi / edges)
 
 
+def map_identities(problem: Problem, warm_start: Solution | None, values: np.ndarray | None,
+                   out: np.ndarray) -> np.ndarray:
+    """Carry one row of values per contact over to the same contacts of a new problem.
+
+    values (m, ...) belong to ``warm_start``'s contacts; out (n, ...) is changed at contacts that both
+    have, whatever their numbers.
+    """
+    if warm_start is None or values is None:
+        return out
+    old, new = warm_start.problem.contacts.identities, problem.contacts.identities
+    if old == new:
+        out[:] = values
+    else:
+        place = {identity: i for i, identity in enumerate(old)}
+        for i, identity in enumerate(new):
+            j = place.get(identity)
+            if j is not None:
+                out[i] = values[j]
+    return out
+
+
 def outcome(problem: Problem, code: int, steps: int, contradiction: float, delta, z,
-            torques, velocity) -> Solution:
+            torques, velocity, memory=None) -> Solution:
     """A ``Solution`` from a kernel's results; the code becomes a named status."""
     return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
-                    delta, contradiction)
+                    delta, contradiction, memory)
 
 
 def buffers(problem: Problem):
@@ -100,8 +121,11 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
 
 
 @kernel
-def stage_one(Y, c, gap_speed, mu, edges, u, z):
-    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps)."""
+def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
+    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
+
+    loaded (n,) or (0,): bool, contacts that carried load in a similar problem.
+    """
     n, nu = gap_speed.shape[0], Y.shape[1]
     equalities, rows = 0, 0
     for i in range(n):
@@ -137,9 +161,17 @@ def stage_one(Y, c, gap_speed, mu, edges, u, z):
                     A[row, k] = Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
                 b[row] = normal + first * c[at + 1] + second * c[at + 2]
                 row += 1
+    preferred = np.zeros(rows if loaded.shape[0] else 0, np.bool_)
+    if loaded.shape[0]:
+        row = equalities
+        for i in range(n):
+            count = 1 if np.isinf(mu[i]) or mu[i] == 0.0 else edges
+            for j in range(count):
+                preferred[row + j] = loaded[i]
+            row += count
     multipliers = np.empty(rows)
     u[:] = 0.0
-    status, steps = nearest_point(A, b, equalities, u, multipliers, np.empty(nu + 1, np.int64),
+    status, steps = nearest_point(A, b, equalities, preferred, u, multipliers, np.empty(nu + 1, np.int64),
                                   np.empty((nu, nu)), np.empty((nu, nu)), np.empty((4, nu + 1)))
     z[:] = 0.0
     if status != SOLVED:

@@ -1,0 +1,66 @@
+"""What the Python doors share: validation at the edge, and the result built from a kernel's arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import LcpError
+from .status import PIVOTS, REGULARIZATION, RESIDUAL, STATUS_NAMES, LcpResult
+
+
+def checked_problem(M, q):
+    """M (n, n) and q (n,) as contiguous float64, or LcpError."""
+    M, q = checked_array("M", M, 2), checked_array("q", q, 1)
+    if M.shape != (q.shape[0], q.shape[0]):
+        raise LcpError(f"M must have shape (n, n) and q (n,), got {M.shape} and {q.shape}")
+    return M, q
+
+
+def checked_array(name, value, dimensions):
+    """A finite contiguous float64 array of the given number of dimensions, or LcpError."""
+    try:
+        value = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LcpError(f"{name} must be an array of numbers") from None
+    if value.ndim != dimensions:
+        raise LcpError(f"{name} must have {dimensions} dimension(s), got shape {value.shape}")
+    if not np.isfinite(value).all():
+        raise LcpError(f"{name} must be finite")
+    return value
+
+
+def checked_vector(name, value, n, positive=False):
+    """``value`` as a finite (n,) vector, or an empty one for None."""
+    if value is None:
+        return np.empty(0)
+    value = checked_array(name, value, 1)
+    if value.shape != (n,):
+        raise LcpError(f"{name} must have shape ({n},), got {value.shape}")
+    if positive and not (value > 0.0).all():
+        raise LcpError(f"{name} must be positive, got a smallest entry of {value.min()}")
+    return value
+
+
+def checked_basis(warm_start, n):
+    """A fresh (n,) bool array from a warm start; all False for None."""
+    if warm_start is None:
+        return np.zeros(n, dtype=np.bool_)
+    basis = np.array(warm_start)
+    if basis.shape != (n,) or basis.dtype != np.bool_:
+        raise LcpError(f"warm_start must be {n} booleans, got {basis.dtype} of shape {basis.shape}")
+    return basis
+
+
+def allowed_pivots(max_pivots, n):
+    """The caller's limit, or 1000 + 50 n."""
+    if max_pivots is None:
+        return 1000 + 50 * n
+    if max_pivots < 0:
+        raise LcpError(f"max_pivots must not be negative, got {max_pivots}")
+    return int(max_pivots)
+
+
+def result(status, z, w, basis, report):
+    """The named tuple behind every door."""
+    return LcpResult(z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis, float(report[RESIDUAL]),
+                     float(report[REGULARIZATION]))

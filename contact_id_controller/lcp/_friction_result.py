@@ -1,0 +1,139 @@
+"""Before and after the path: scaling, warm basis, and the certified result in the caller's units."""
+
+from __future__ import annotations
+
+import math
+
+from ._certify import NORM_SHARE
+from ._compile import bare_kernel as kernel
+from ._friction_core import CONTACT, MOTION, MOTION_CHANGE, VALUE
+from ._friction_path import place_contact
+from .status import RESIDUAL, SOLVED_RESIDUAL
+
+
+@kernel
+def prepare(Y, c, work):
+    """Scales that bring the largest entry of Y and c to 1; the scaled normal rows, transposed."""
+    r, n = work.normals.shape
+    largest_Y = largest_c = 0.0
+    for a in range(3 * n):
+        largest_c = max(largest_c, abs(c[a]))
+        for x in range(r):
+            largest_Y = max(largest_Y, abs(Y[a, x]))
+    scale_Y = 1.0 / largest_Y if largest_Y > 0.0 else 1.0
+    scale_c = 1.0 / largest_c if largest_c > 0.0 else 1.0
+    for i in range(n):
+        for x in range(r):
+            work.normals[x, i] = Y[3 * i, x] * scale_Y
+    return scale_Y, scale_c
+
+
+@kernel
+def load_basis(Y, c, mu, edges, scale_Y, scale_c, restart, basis, work):
+    """Put the contacts that carry load in a warm basis into slots; their number, 0 if it cannot serve."""
+    n = mu.shape[0]
+    slots = n - n
+    if restart >= 0:
+        return slots
+    for i in range(n):
+        if not basis[i, 0]:
+            continue
+        place_contact(Y, c, mu, edges, scale_Y, scale_c, slots, i, work)
+        for j in range(basis.shape[1]):
+            work.basic[slots, j] = 1 if basis[i, j] else 0
+        slots += 1
+    return slots
+
+
+@kernel
+def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses, report):
+    """Write the result of ``slots`` loaded contacts; whether its residual certifies it."""
+    r, n, last = Y.shape[1], mu.shape[0], basis.shape[1] - 1
+    to_force, to_speed = scale_Y * scale_Y / scale_c, 1.0 / scale_c
+    u, size = work.vectors[MOTION, :r], work.vectors[MOTION_CHANGE, :r]
+    for x in range(r):
+        u[x] = size[x] = 0.0
+    clear(basis, z, w, impulses)
+    for s in range(slots):
+        i = work.slot[CONTACT, s]
+        for j in range(last + 1):
+            basis[i, j] = work.basic[s, j] == 1
+            if basis[i, j]:
+                z[i, j] = max(work.level[VALUE, n + s * (last + 1) + j], 0.0) * (to_force if j < last else to_speed)
+        z[i, 0] /= 1.0 + mu[i]
+        impulses[i, 0] = z[i, 0]
+        for e in range(1, last):
+            impulses[i, 1] += z[i, e] * edges[e - 1, 0]
+            impulses[i, 2] += z[i, e] * edges[e - 1, 1]
+        for a in range(3):
+            for x in range(r):
+                term = Y[3 * i + a, x] * impulses[i, a]
+                u[x] += term
+                size[x] += abs(term)
+    floor = 0.0
+    for x in range(r):
+        floor += size[x]
+    floor = NORM_SHARE * (to_speed + floor / scale_Y)
+    worst = 0.0
+    for i in range(n):
+        worst = max(worst, _contact_error(i, Y, c, mu[i], edges, u, size, floor, basis, z, w))
+    report[RESIDUAL] = worst
+    return worst <= SOLVED_RESIDUAL
+
+
+@kernel
+def _contact_error(i, Y, c, mu, edges, u, u_size, floor, basis, z, w):
+    """Fill contact i's w (and lambda when it has no load); its largest error relative to |q| + |M| z."""
+    last = z.shape[1] - 1
+    normal, s, t = c[3 * i], c[3 * i + 1], c[3 * i + 2]
+    normal_size, slide_size = abs(normal) + floor, abs(s) + abs(t) + floor
+    for x in range(u.shape[0]):
+        normal += Y[3 * i, x] * u[x]
+        s += Y[3 * i + 1, x] * u[x]
+        t += Y[3 * i + 2, x] * u[x]
+        normal_size += abs(Y[3 * i, x]) * u_size[x]
+        slide_size += (abs(Y[3 * i + 1, x]) + abs(Y[3 * i + 2, x])) * u_size[x]
+    if not normal_size + slide_size < math.inf:
+        return math.inf
+    if not basis[i, 0]:
+        _slide(i, s, t, edges, basis, z)
+    slip = z[i, last]
+    w[i, 0] = max(normal, 0.0) if not basis[i, 0] else 0.0
+    worst = abs(w[i, 0] - normal) / normal_size if normal_size > 0.0 else 0.0
+    balance = mu * z[i, 0]
+    balance_size = balance
+    for e in range(1, last):
+        value = edges[e - 1, 0] * s + edges[e - 1, 1] * t + slip
+        w[i, e] = max(value, 0.0) if not basis[i, e] else 0.0
+        if abs(w[i, e] - value) > worst * (slide_size + slip):
+            worst = abs(w[i, e] - value) / (slide_size + slip)
+        balance -= z[i, e]
+        balance_size += z[i, e]
+    w[i, last] = max(balance, 0.0) if not basis[i, last] else 0.0
+    if abs(w[i, last] - balance) > worst * balance_size:
+        worst = abs(w[i, last] - balance) / balance_size
+    return worst
+
+
+@kernel
+def _slide(i, s, t, edges, basis, z):
+    """Without load, friction is zero and lambda is the speed against the worst edge."""
+    last = z.shape[1] - 1
+    against, slip = 1, 0.0
+    for e in range(1, last):
+        speed = -(edges[e - 1, 0] * s + edges[e - 1, 1] * t)
+        if speed > slip:
+            against, slip = e, speed
+    z[i, last] = slip
+    basis[i, against] = basis[i, last] = True
+
+
+@kernel
+def clear(basis, z, w, impulses):
+    """Nothing basic, everything zero."""
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            basis[i, j] = False
+            z[i, j] = w[i, j] = 0.0
+        for j in range(3):
+            impulses[i, j] = 0.0

@@ -1,0 +1,140 @@
+"""Coulomb friction with complementarity on a friction polygon (first paper, section 5).
+
+Anitescu-Potra / Stewart-Trinkle on the reduced problem: one slip speed lambda a contact,
+
+    [ G_NN  G_NF  0 ] [f_N]   [c_N + gap]   [w_N]
+    [ G_FN  G_FF  E ] [f_F] + [c_F      ] = [w_F]      all >= 0, complementary
+    [ mu   -E^T   0 ] [lam]   [0        ]   [w_l]
+
+(eq. 64 with its misprint corrected), solved by Lemke's method on the factor Y of G. At the solution's
+motion and slip the admissible forces form a convex set, from which ``distribution`` chooses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import kernel
+from ..lcp.lemke_friction import friction_workspace, lemke_friction_kernel
+from ..lcp.status import REPORT_SIZE
+from ..lcp.status import SOLVED as LCP_SOLVED
+from ..problem import Problem
+from ..solution import Solution
+from .cones import APART, SLIDING, STICKING
+from .consistency import project_plan
+from .distribution import distribute
+from .stages import (
+    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
+    check_option, finish, map_identities, matrices, outcome, polygon_friction, shift_offset,
+    stage_one,
+)
+
+NO_SLIP = 1e4       # stands for infinite friction: the polygon needs a finite coefficient
+NOT_CONVERGED = 2
+
+
+def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
+                      polygon: str = "inscribed", distribution: str = "least_torque",
+                      consistency: str = "project") -> Solution:
+    """Contact forces and torques under Coulomb friction with complementarity.
+
+    Args:
+        warm_start: the last period's solution; its basis, matched by contact identity, is tried
+            first.
+        edges, polygon, distribution, consistency: as for coulomb/qp.
+
+    Handles copositive problems, G of any rank. Lemke's method ends at a solution, at a ray (status
+    ``inconsistent``) or at its pivot limit (``not_converged``); success is certified by the residual.
+    Without a solution the forces are those of the complementarity-free model.
+
+    Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
+    """
+    check_option("polygon", polygon, POLYGONS)
+    check_option("distribution", distribution, DISTRIBUTIONS)
+    check_option("consistency", consistency, CONSISTENCIES)
+    check_edges(edges)
+    n = len(problem)
+    z, delta, torques, velocity = buffers(problem)
+    basis = np.zeros((n, edges + 2), dtype=np.bool_)
+    memory = None if warm_start is None else warm_start.memory
+    if memory is not None and memory.shape[1:] == basis.shape[1:]:
+        map_identities(problem, warm_start, memory, basis)
+    mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
+    real, integer = friction_workspace(n, problem.robot.nu, edges)
+    code, steps, contradiction = _solve(
+        *matrices(problem), mu, edges, DISTRIBUTIONS.index(distribution), consistency == "project",
+        basis, real, integer, z, delta, torques, velocity)
+    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis)
+
+
+@kernel
+def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
+    """What each contact may carry at the motion of a solution: pairs z, w (n, edges + 2)."""
+    width = 2.0 * np.pi / edges
+    for i in range(mode.shape[0]):
+        angle[i], span[i] = 0.0, 0.0
+        if w[i, 0] > tolerance:
+            mode[i] = APART
+        elif z[i, edges + 1] <= tolerance or mu[i] == 0.0:
+            mode[i] = STICKING
+        else:
+            # Sliding: on the edges without slack, which are one or two neighbours.
+            mode[i] = SLIDING
+            for j in range(edges):
+                if w[i, 1 + j] <= tolerance and w[i, 1 + (j + edges - 1) % edges] > tolerance:
+                    angle[i] = j * width
+                    span[i] = width if w[i, 1 + (j + 1) % edges] <= tolerance else 0.0
+                    break
+
+
+@kernel
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
+           edges, distribution, project, basis, real, integer, z, delta, torques, velocity):
+    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    contradiction = 0.0
+    u = np.zeros(nu)
+    status, steps = 0, 0
+    if n:
+        moved, free = c.copy(), c.copy()
+        directions = np.empty((edges, 2))
+        for j in range(edges):
+            directions[j, 0] = np.cos(2.0 * np.pi * j / edges)
+            directions[j, 1] = np.sin(2.0 * np.pi * j / edges)
+        pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
+        impulses = np.empty((n, 3))
+        report = np.zeros(REPORT_SIZE)
+        code = LCP_SOLVED
+        for attempt in range(2):
+            if project:
+                contradiction = project_plan(Y, T, c, gap_speed, dt, attempt == 0, delta, moved)
+            for r in range(3 * n):
+                free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
+            code = lemke_friction_kernel(Y, free, mu, directions, 50 * n * (edges + 2) + 1000, real,
+                                         integer, basis, pairs, slacks, impulses, report)
+            if code == LCP_SOLVED or not project:
+                break
+        steps = int(report[0])
+        if code == LCP_SOLVED:
+            scale = 0.0
+            for i in range(n):
+                for d in range(3):
+                    z[3 * i + d] = impulses[i, d]
+                    scale = max(scale, abs(free[3 * i + d]))
+                    for k in range(nu):
+                        u[k] += Y[3 * i + d, k] * impulses[i, d]
+            if distribution < 2:
+                shifted = np.empty(na)
+                shift_offset(offset, schur, dt, delta, shifted)
+                mode = np.empty(n, np.int64)
+                angle, span = np.empty(n), np.empty(n)
+                classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode,
+                              angle, span)
+                steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
+                                        1.0 if distribution == 0 else 0.0, z))
+        else:
+            status, count = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+            if status == 0:
+                status = NOT_CONVERGED
+    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
+           velocity)
+    return status, steps, contradiction

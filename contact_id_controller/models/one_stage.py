@@ -1,0 +1,99 @@
+"""The complementarity-free model in one stage, with a regularised Hessian (first paper, section 6.1).
+
+    min 1/2 z^T (G + eps I) z + (c + gap)^T z   over the friction pyramids
+
+is strictly convex: its forces are unique, so no second stage is needed, but nothing makes their
+torques small, and the contacts yield by eps z. With u = Y^T z it becomes a smooth problem in nu
+variables, min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2, solved by the semismooth Newton method of
+``cone_newton``, warm started from the last period's u.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import UnknownModelError
+from ..lcp._compile import kernel
+from ..problem import Problem
+from ..solution import Solution
+from .cone_newton import cone_newton
+from .cones import STICKING
+from .consistency import project_plan
+from .stages import (
+    CONSISTENCIES, POLYGONS, buffers, check_edges, check_option, finish, matrices, outcome,
+    polygon_friction,
+)
+
+NOT_CONVERGED = 2
+
+
+def solve_coulomb_qp_one_stage(problem: Problem, *, warm_start: Solution | None = None,
+                               edges: int = 4, polygon: str = "inscribed",
+                               consistency: str = "project",
+                               regularisation: float = 1e-6) -> Solution:
+    """Contact forces and torques by one regularised program.
+
+    Args:
+        warm_start: the last period's solution; its motion is the first guess.
+        regularisation: eps relative to the mean diagonal of G, in (0, 1].
+        edges, polygon, consistency: as for coulomb/qp.
+
+    A contradictory plan has a solution here too: the contacts give way, with large forces.
+
+    Source: first paper, section 6.1; Todorov (2014).
+    """
+    check_option("polygon", polygon, POLYGONS)
+    check_edges(edges)
+    return solve_regularised(problem, polygon_friction(problem, edges, polygon), edges, consistency,
+                             regularisation, warm_start)
+
+
+def solve_regularised(problem, mu, edges, consistency, regularisation, warm_start) -> Solution:
+    """The one-stage program for friction coefficients mu (n,); inf means no slip."""
+    check_option("consistency", consistency, CONSISTENCIES)
+    if not 0.0 < regularisation <= 1.0:
+        raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
+    z, delta, torques, velocity = buffers(problem)
+    x = np.zeros(problem.robot.nu)
+    if warm_start is not None and warm_start.memory is not None and len(warm_start.memory) == len(x):
+        x[:] = warm_start.memory
+    code, steps, contradiction = _solve(*matrices(problem), mu, edges, consistency == "project",
+                                        regularisation, x, z, delta, torques, velocity)
+    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x)
+
+
+@kernel
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
+           edges, project, regularisation, x, z, delta, torques, velocity):
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    contradiction = 0.0
+    steps = 0
+    if n:
+        shift = c.copy()
+        if project:
+            contradiction = project_plan(Y, T, c, gap_speed, dt, True, delta, shift)
+        size = 0.0
+        for r in range(3 * n):
+            for k in range(nu):
+                size += Y[r, k] * Y[r, k]
+        eps = regularisation * size / (3 * n) if size > 0.0 else 1.0
+        for i in range(n):
+            shift[3 * i] += gap_speed[i]
+        for r in range(3 * n):
+            shift[r] /= eps
+        # In x = u / eps: 1/2 eps |x|^2 + 1/2 |P_K(-Y x - shift / eps)|^2.
+        weight = np.full(nu, eps)
+        for k in range(nu):
+            x[k] /= eps
+        nothing = np.zeros(n)
+        mode = np.full(n, STICKING)
+        steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
+        if steps < 0:
+            # A warm start far away can cost the method its patience: once more from rest.
+            x[:] = 0.0
+            steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
+        for k in range(nu):
+            x[k] *= eps
+    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
+           velocity)
+    return 0 if steps >= 0 else NOT_CONVERGED, abs(steps), contradiction

@@ -1,0 +1,262 @@
+"""A MuJoCo model of a robot on flat ground, made from its URDF.
+
+MuJoCo reads kinematics, joint limits and shapes from the URDF by itself. Pinocchio is asked what
+becomes of links behind fixed joints, which both merge into their parents: where a contact frame
+lies, and the merged inertia (many descriptions hold sensors with inertias that MuJoCo refuses one
+by one). The ground, z = 0, touches nothing but the given spheres.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
+from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.robot import RobotModel
+
+LARGEST_FRICTION = 100.0
+"""Stands for an infinite coefficient: the cone leaves 0.6 degrees to the ground."""
+
+FREE_JOINT = "floating_base"
+FULL_DEPTH_M = 0.001
+MESH_FORMATS = (".stl", ".obj")
+
+
+@dataclass(frozen=True)
+class GroundSettings:
+    """How hard MuJoCo's ground is; the default is close to rigid Coulomb friction.
+
+    MuJoCo has no rigid contact: a contact decelerates like a critically damped spring, weakened by
+    an impedance d < 1 ("Solver parameters" in its manual), and friction creeps a little below its
+    limit. Measured with the 4.8 kg quadruped of `urdf/` at 1 ms, standing, then with the ground
+    tilted until 0.8 of the friction is used: the default sinks 7 um and creeps 0.03 mm/s;
+    impedance (0.9, 0.95) with 20 ms sinks 0.9 mm, a soft carpet; tangential stiffening 1, MuJoCo's
+    own default, creeps 0.6 mm/s. Removing creep by MuJoCo's noslip iterations as well gained
+    nothing and cost three times the solver iterations, so they stay off.
+
+    Attributes
+    ----------
+    time_constant_s
+        Of the contact, s. MuJoCo raises it to twice the integration step where it is below that.
+    damping_ratio
+        1: critically damped, no bounce.
+    impedance
+        d at first touch, and d at 1 mm depth and more, each within (0, 1). The nearer to 1, the
+        less the ground yields to a load.
+    tangential_stiffening
+        How much harder friction resists than the normal direction (MuJoCo's impratio).
+
+    Raises
+    ------
+    ConfigurationError
+        A value outside its range.
+    """
+
+    time_constant_s: float = 0.004
+    damping_ratio: float = 1.0
+    impedance: tuple[float, float] = (0.99, 0.999)
+    tangential_stiffening: float = 100.0
+
+    def __post_init__(self):
+        if len(self.impedance) != 2 or not all(0.0 < d < 1.0 for d in self.impedance):
+            raise ConfigurationError(
+                f"ground impedance is {self.impedance}, must be two numbers within (0, 1)"
+            )
+        for name in ("time_constant_s", "damping_ratio", "tangential_stiffening"):
+            value = getattr(self, name)
+            if not 0.0 < value < math.inf:
+                raise ConfigurationError(f"ground {name} is {value}, must be above 0 and finite")
+
+
+def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot], friction: float,
+                       step_s: float, ground: GroundSettings, gravity_m_s2: float = 9.81,
+                       armature: float = 0.0, damping_nm_s_rad: float = 0.0,
+                       meshes: bool = False) -> mujoco.MjModel:
+    """Build the model: robot, ground and one pair of ground and sphere for each foot.
+
+    Parameters
+    ----------
+    urdf
+        File of the description that `robot` was made from.
+    feet
+        Spheres that may touch the ground.
+    friction
+        Coulomb coefficient, the same for all feet; above 100 it counts as 100.
+    step_s
+        Integration step, s.
+    armature, damping_nm_s_rad
+        Rotor inertia (kg m2) and viscous friction (N m s/rad) of each joint. Those that the URDF
+        states are not used: the controller's model does not have them either.
+    meshes
+        Show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
+
+    Raises
+    ------
+    RobotDescriptionError
+        MuJoCo cannot use the description.
+    UnknownFrameError
+        The robot lacks a frame of `feet`.
+    ConfigurationError
+        Negative friction, or a foot without a radius.
+    """
+    if not friction >= 0.0:
+        raise ConfigurationError(f"friction coefficient is {friction}, must be 0 or more")
+    for foot in feet:
+        if not 0.0 < foot.radius_m < math.inf:
+            raise ConfigurationError(
+                f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must be above 0 and finite"
+            )
+    try:
+        spec = mujoco.MjSpec.from_string(_prepared_urdf(urdf, meshes))
+    except (ValueError, ElementTree.ParseError) as error:
+        raise _refused(urdf, error) from error
+    _set_options(spec, step_s, ground, gravity_m_s2)
+    if robot.floating_base:
+        free = spec.worldbody.first_body().add_freejoint()
+        free.name = FREE_JOINT
+    for joint in range(1, robot.model.njoints):
+        body, inertia = _body_of_joint(spec, robot, joint), robot.model.inertias[joint]
+        if not inertia.mass > 0.0:
+            raise _refused(urdf, f"link {body.name!r} moves, but has no mass")
+        _set_inertia(body, inertia)
+    add_scenery(spec)
+    for index, foot in enumerate(feet):
+        _add_foot(spec, robot, foot, foot_name(index), min(friction, LARGEST_FRICTION), ground)
+    try:
+        model = spec.compile()
+    except ValueError as error:
+        raise _refused(urdf, error) from error
+    joint_dofs = slice(6 if robot.floating_base else 0, None)
+    model.dof_armature[joint_dofs] = armature
+    model.dof_damping[joint_dofs] = damping_nm_s_rad
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
+def foot_name(index: int) -> str:
+    """Name of the MuJoCo geom and site of a foot."""
+    return f"contact_{index}"
+
+
+def add_scenery(spec: mujoco.MjSpec) -> None:
+    """Add a checkered ground plane at z = 0, light and sky."""
+    spec.add_texture(
+        name="checker", type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER, width=256, height=256,
+        rgb1=[0.83, 0.85, 0.87], rgb2=[0.70, 0.73, 0.77],
+    )
+    spec.add_texture(
+        name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT, width=64, height=384,
+        rgb1=[0.95, 0.97, 1.0], rgb2=[0.55, 0.66, 0.80],
+    )
+    floor = spec.add_material(name="checker", texrepeat=[5, 5], texuniform=True)
+    textures = floor.textures
+    textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "checker"
+    floor.textures = textures
+    spec.worldbody.add_geom(
+        name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 0.05], material="checker",
+        contype=0, conaffinity=0,
+    )
+    spec.worldbody.add_light(
+        pos=[0, 0, 4], dir=[0.15, 0.1, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        diffuse=[0.6, 0.6, 0.6], castshadow=True,
+    )
+
+
+def _set_options(spec, step_s, ground, gravity_m_s2):
+    """Solver options: exact cones, Newton to convergence, and no hidden help."""
+    option = spec.option
+    option.timestep = step_s
+    option.gravity = [0, 0, -gravity_m_s2]
+    option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    option.solver = mujoco.mjtSolver.mjSOL_NEWTON
+    option.iterations = 100
+    option.tolerance = 1e-10
+    option.impratio = ground.tangential_stiffening
+    # MuJoCo would restart a diverged simulation from its first state and carry on.
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+
+
+def _refused(urdf: Path, reason) -> RobotDescriptionError:
+    line = " ".join(str(reason).split())
+    return RobotDescriptionError(f"MuJoCo cannot use {str(urdf)!r}: {line}")
+
+
+def _set_inertia(body, inertia):
+    """Give a body the inertia of itself and all links fixed to it, as Pinocchio has summed it."""
+    moments = inertia.inertia
+    body.explicitinertial = True
+    body.mass = inertia.mass
+    body.ipos = inertia.lever
+    body.fullinertia = [moments[0, 0], moments[1, 1], moments[2, 2],
+                        moments[0, 1], moments[0, 2], moments[1, 2]]
+
+
+def _add_foot(spec, robot, foot, name, friction, ground):
+    """Attach a sphere and a site to the body that carries the foot's frame, and pair it."""
+    frame = robot.model.frames[robot.frame_id(foot.frame)]
+    position = frame.placement.act(np.asarray(foot.center, dtype=float))
+    body = _body_of_joint(spec, robot, frame.parentJoint)
+    body.add_geom(
+        name=name, type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[foot.radius_m, 0, 0], pos=position,
+        contype=0, conaffinity=0, mass=0, rgba=[0.95, 0.45, 0.10, 1],
+    )
+    body.add_site(name=name, pos=position, size=[1e-4] * 3, group=5)
+    pair = spec.add_pair(name=name, geomname1="ground", geomname2=name, condim=3)
+    pair.friction = [friction, friction, 0, 0, 0]
+    pair.solref = [ground.time_constant_s, ground.damping_ratio]
+    pair.solimp = [*ground.impedance, FULL_DEPTH_M, 0.5, 2]
+
+
+def _body_of_joint(spec, robot, joint):
+    """The MuJoCo body that moves with a joint of Pinocchio; joint 0 is the world."""
+    if joint == 0:
+        return spec.worldbody
+    if robot.floating_base and joint == 1:
+        return spec.worldbody.first_body()
+    return spec.joint(robot.model.names[joint]).parent
+
+
+def _prepared_urdf(urdf: Path, meshes: bool) -> str:
+    """The URDF's text without what MuJoCo should not use, with compiler options for the rest."""
+    root = ElementTree.fromstring(urdf.read_text(encoding="utf-8"))
+    for link in root.iter("link"):
+        for unused in link.findall("collision") + link.findall("inertial"):
+            link.remove(unused)
+        for visual in link.findall("visual"):
+            mesh = visual.find("geometry/mesh")
+            if mesh is None:
+                continue
+            file = _find_mesh(urdf, mesh.get("filename", "")) if meshes else None
+            if file is None:
+                link.remove(visual)
+            else:
+                mesh.set("filename", str(file))
+    for joint in root.iter("joint"):
+        for unused in joint.findall("dynamics") + joint.findall("mimic"):
+            joint.remove(unused)
+    for old in root.findall("mujoco"):
+        root.remove(old)
+    ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler", {
+        "fusestatic": "true", "discardvisual": "false", "inertiafromgeom": "false",
+        "strippath": "false", "balanceinertia": "false", "boundmass": "0", "boundinertia": "0",
+    })
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _find_mesh(urdf: Path, filename: str) -> Path | None:
+    """The file of a mesh, absolute, if it exists and MuJoCo reads its format."""
+    relative = filename.partition("://")[2] if "://" in filename else filename
+    for folder in urdf.resolve().parents:
+        file = folder / relative
+        if file.suffix.lower() in MESH_FORMATS and file.is_file():
+            return file
+    return None

@@ -1,0 +1,203 @@
+"""A simulated robot on flat ground that takes torques and returns states: MuJoCo, made from a URDF.
+
+It knows nothing of any controller, and what it reports about contact is what it really applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
+from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.simulation.mujoco_model import (
+    GroundSettings,
+    build_mujoco_model,
+    foot_name,
+)
+from contact_id_controller.simulation.state_map import StateMap
+
+_THREE = np.arange(3)
+
+
+class MujocoRobot:
+    """A robot simulated in MuJoCo, advanced one control period at a time.
+
+    Torques are applied as they come: no limit, no friction, no delay. A command that is not finite
+    or not of shape (na,) is replaced by zero and counted in `refused_commands`.
+
+    Parameters
+    ----------
+    urdf
+        Location of the description, see `resolve_urdf`. Meshes are not needed.
+    feet
+        Spheres that may touch the ground z = 0.
+    joints
+        Actuated joints in command order; None: all, in the order of `RobotModel`.
+    friction
+        Coulomb coefficient of feet on ground.
+    period_s
+        Control period, s: torque is held, and contact forces are averaged, over it.
+    substeps
+        Integration steps in each control period.
+    armature, damping_nm_s_rad
+        Rotor inertia (kg m2) and viscous friction (N m s/rad) of each joint; zero unless given.
+    meshes
+        Load the meshes that the URDF shows, for pictures.
+
+    Raises
+    ------
+    RobotDescriptionError, UnknownJointError, UnknownFrameError
+        The description is missing, or does not fit joints or feet.
+    ConfigurationError
+        A number outside its range.
+    """
+
+    def __init__(self, urdf: str | Path, feet: Sequence[SphereFoot], *,
+                 joints: Sequence[str] | None = None, floating_base: bool = True,
+                 friction: float = 0.6, period_s: float = 1e-3, substeps: int = 1,
+                 ground: GroundSettings = GroundSettings(), armature: float = 0.0,
+                 damping_nm_s_rad: float = 0.0, meshes: bool = False):
+        if not period_s > 0.0 or substeps < 1:
+            raise ConfigurationError(
+                f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
+            )
+        self.robot = RobotModel.from_urdf(urdf, floating_base, joints)
+        self.feet = tuple(feet)
+        self.period_s = float(period_s)
+        self.substeps = int(substeps)
+        self.refused_commands = 0
+        self._model = build_mujoco_model(
+            resolve_urdf(urdf), self.robot, self.feet, friction, self.period_s / self.substeps,
+            ground, armature=armature, damping_nm_s_rad=damping_nm_s_rad, meshes=meshes,
+        )
+        self._data = mujoco.MjData(self._model)
+        self._map = StateMap(self.robot, self._model)
+        self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
+        self._foot_of_geom = {
+            self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))
+        }
+        self._periods = 0
+        self._forces = np.zeros((len(self.feet), 3))
+        self.reset(self.robot.neutral())
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Frames of the feet, in the order of every per-foot array."""
+        return tuple(foot.frame for foot in self.feet)
+
+    @property
+    def mujoco_model(self) -> mujoco.MjModel:
+        """The MuJoCo model; whoever changes it changes the robot."""
+        return self._model
+
+    @property
+    def mujoco_data(self) -> mujoco.MjData:
+        """The MuJoCo data of the current state; whoever changes it changes the state."""
+        return self._data
+
+    def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
+        """Start again at time 0 from configuration q (nq,) and velocity v (nv,), default 0.
+
+        Raises
+        ------
+        StateError
+            Wrong shape or not finite.
+        """
+        q = _checked("q", q, self.robot.nq)
+        v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
+        mujoco.mj_resetData(self._model, self._data)
+        self._map.to_mujoco(q, v, self._data.qpos, self._data.qvel)
+        mujoco.mj_forward(self._model, self._data)
+        self._periods = 0
+        self._forces[:] = 0.0
+        return self.state()
+
+    def state(self) -> RobotState:
+        """State at the end of the last period."""
+        q, v = self._map.to_pinocchio(self._data.qpos, self._data.qvel)
+        return RobotState(self._periods * self.period_s, q, v)
+
+    def step(self, torques: np.ndarray) -> RobotState:
+        """Hold `torques` (na,), N m, over one control period; return the state at its end.
+
+        Raises
+        ------
+        SimulationError
+            The state is no longer finite.
+        """
+        model, data = self._model, self._data
+        data.qfrc_applied[self._map.actuated] = self._accepted(torques)
+        self._forces[:] = 0.0
+        for _ in range(self.substeps):
+            mujoco.mj_step(model, data)
+            self._add_contact_forces()
+        self._forces /= self.substeps
+        self._periods += 1
+        bad_acceleration = data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
+        if bad_acceleration or not np.isfinite(data.qvel.sum()):
+            raise SimulationError(
+                f"simulation diverged at {self._periods * self.period_s:.3f} s; "
+                "are the torques or the period too large?"
+            )
+        return self.state()
+
+    def contact_forces(self) -> np.ndarray:
+        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
+        return self._forces.copy()
+
+    def foot_positions(self) -> np.ndarray:
+        """Centres of the foot spheres at the end of the last period: (n_feet, 3), world, m."""
+        mujoco.mj_kinematics(self._model, self._data)
+        return self._data.site_xpos[self._sites].copy()
+
+    def place_on_ground(self, q: np.ndarray) -> np.ndarray:
+        """q with the base raised or lowered until the lowest foot just touches the ground.
+
+        Raises
+        ------
+        ConfigurationError
+            The base is fixed, or there are no feet.
+        """
+        if not self.robot.floating_base or not self.feet:
+            raise ConfigurationError("only a robot with a floating base and feet can be placed")
+        q = _checked("q", q, self.robot.nq).copy()
+        scratch = mujoco.MjData(self._model)
+        self._map.to_mujoco(q, np.zeros(self.robot.nv), scratch.qpos, scratch.qvel)
+        mujoco.mj_kinematics(self._model, scratch)
+        radii = np.array([foot.radius_m for foot in self.feet])
+        q[2] -= np.min(scratch.site_xpos[self._sites, 2] - radii)
+        return q
+
+    def _accepted(self, torques) -> np.ndarray | float:
+        command = np.asarray(torques, dtype=float)
+        if command.shape == self._map.actuated.shape and np.isfinite(command).all():
+            return command
+        self.refused_commands += 1
+        return 0.0
+
+    def _add_contact_forces(self) -> None:
+        """Add the forces of the step just taken; MuJoCo keeps them until the next one."""
+        data = self._data
+        if not data.ncon:
+            return
+        contact = data.contact
+        # With elliptic cones a contact's rows are its force: along the normal, then two tangents,
+        # the rows of its frame. The force acts on the second geom of the pair, the foot.
+        rows = contact.efc_address[:, None] + _THREE
+        frames = contact.frame.reshape(-1, 3, 3)
+        forces = np.einsum("ij,ijk->ik", data.efc_force[rows], frames)
+        for geom, force in zip(contact.geom[:, 1].tolist(), forces):
+            self._forces[self._foot_of_geom[geom]] += force
+
+
+def _checked(name: str, values, size: int) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise StateError(f"{name} has shape {array.shape}, must be {size} finite numbers")
+    return array

@@ -1,0 +1,97 @@
+"""What a simulation leaves behind: every period in one file, and whether the robot fell."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.exceptions import RecordError
+
+FALLEN_HEIGHT = 0.5
+"""Part of the initial height of the base below which the robot has fallen."""
+
+FALLEN_TILT_RAD = math.radians(60.0)
+
+
+class FallDetector:
+    """Notices that a floating base dropped to half its initial height or tilted beyond 60 degrees.
+
+    Attributes
+    ----------
+    fell_time_s
+        Time of the first state in which the robot had fallen; None while it stands.
+    """
+
+    def __init__(self, initial: RobotState, floating_base: bool):
+        self._lowest = FALLEN_HEIGHT * initial.q[2] if floating_base else None
+        self.fell_time_s: float | None = None
+
+    def has_fallen(self, state: RobotState) -> bool:
+        """Whether the robot has fallen, now or before."""
+        if self.fell_time_s is None and self._lowest is not None:
+            if state.q[2] < self._lowest or tilt_rad(state.q) > FALLEN_TILT_RAD:
+                self.fell_time_s = state.time_s
+        return self.fell_time_s is not None
+
+
+def tilt_rad(q: np.ndarray) -> float:
+    """Angle between the base's z axis and the vertical, rad, from a floating-base q."""
+    x, y = float(q[3]), float(q[4])
+    return math.acos(max(-1.0, min(1.0, 1.0 - 2.0 * (x * x + y * y))))
+
+
+class SimulationRecorder:
+    """Collects one row a period; row k holds the state at `time_s[k]` and the period that follows.
+
+    Arrays in the file: `time_s` (n,); `q` (n, nq) and `v` (n, nv) in Pinocchio's convention;
+    `torques` (n, na), N m, as received; `contact_forces` (n, n_feet, 3), on the robot, world frame,
+    N, averaged over the period.
+
+    Raises
+    ------
+    RecordError
+        The folder does not exist; in `save`, the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path, initial_rows: int = 4096):
+        self._path = Path(path).expanduser()
+        if not self._path.parent.is_dir():
+            raise RecordError(f"cannot record to {str(path)!r}: no such folder")
+        self._rows = 0
+        self._size = initial_rows
+        self._columns: dict[str, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, state: RobotState, torques: np.ndarray, contact_forces: np.ndarray) -> None:
+        """Add a row: a state, the torques of the period after it, and the forces they led to."""
+        row = {"time_s": state.time_s, "q": state.q, "v": state.v, "torques": torques,
+               "contact_forces": contact_forces}
+        if not self._columns:
+            self._columns = {name: np.empty((self._size, *np.shape(value)))
+                             for name, value in row.items()}
+        if self._rows == self._size:
+            self._size *= 2
+            for name, old in self._columns.items():
+                self._columns[name] = np.empty((self._size, *old.shape[1:]))
+                self._columns[name][:self._rows] = old
+        for name, value in row.items():
+            self._columns[name][self._rows] = value
+        self._rows += 1
+
+    def save(self, **facts: Any) -> None:
+        """Write the rows and some facts to an .npz file, whole or not at all."""
+        unfinished = self._path.with_name(self._path.name + ".part")
+        columns = {name: values[:self._rows] for name, values in self._columns.items()}
+        try:
+            with open(unfinished, "wb") as file:
+                np.savez(file, **columns, **facts)
+            os.replace(unfinished, self._path)
+        except OSError as error:
+            raise RecordError(f"cannot write {str(self._path)!r}: {error.strerror}") from error
