@@ -1,0 +1,49 @@
+# make demo   walk three times through real ROS 2 topics and write report/
+# make test   run all tests
+# make clean  remove the virtual environment and everything that was made
+#
+# Needs Linux, make and Python 3.10 or later with venv; everything else goes into .venv.
+# Another Python: make demo PYTHON=python3.12. Options of pytest: make test ARGS="-k planner".
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+
+export OMP_NUM_THREADS ?= 1
+
+# The virtual environment brings its own ROS 2; a sourced ROS installation must not mix with it.
+unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH AMENT_CURRENT_PREFIX CMAKE_PREFIX_PATH COLCON_PREFIX_PATH
+unexport RMW_IMPLEMENTATION ROS_PYTHON_VERSION ROS_VERSION _ROS_WHEELS_BOOTSTRAP_COMPLETE
+ifdef ROS_DISTRO
+unexport ROS_DISTRO LD_LIBRARY_PATH
+endif
+
+.PHONY: demo test install clean
+
+demo: $(STAMP)
+	$(BIN)/contact_id demo --output report
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+install: $(STAMP)
+
+$(STAMP): setup.py setup.cfg Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' is $$($(PYTHON) --version 2>&1); Python 3.10 or later is needed." \
+	       "Name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' has no venv; on Debian and Ubuntu: apt install python3-venv" >&2; \
+	  exit 1; }
+	@echo "Installing into $(VENV): some minutes the first time, about 2 GB on disk"
+	@$(PYTHON) -m venv --clear $(VENV)
+# An old pip cannot work out which versions fit together.
+	@$(PIP) install -qq --upgrade pip
+	@$(PIP) install -qq --editable '.[ros,simulation,test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) report build dist install log *.egg-info .pytest_cache .hypothesis
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+"""``contact_id demo``: a simulated robot walks through real ROS 2 topics, and a report shows how."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+import sys
+from pathlib import Path
+
+from contact_id_controller.exceptions import ConfigurationError, MissingExtraError
+from contact_id_controller.experiments.setup_run import MODES, RunSetup, make_setup
+from contact_id_controller.experiments.summary import METRICS
+
+SHOWCASE = (
+    {"robot": "quadruped", "duration_s": 30.0, "mu": 1.0},
+    {"robot": "quadruped", "duration_s": 30.0, "mu": 0.1},
+    {"robot": "solo12", "duration_s": 10.0, "mu": 0.6},
+)
+"""The runs without ``--robot``."""
+
+EXTRAS = (("rclpy", "ros"), ("lifecycle_msgs", "ros"), ("mujoco", "simulation"),
+          ("matplotlib", "simulation"), ("PIL", "simulation"))
+"""Modules a run needs, and the extra that brings them."""
+
+DONE, FELL = 0, 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    parser.add_argument("--robot", metavar="R",
+                        help="name of a file in config/, such as quadruped or solo12; without it "
+                        "three walks: quadruped at mu 1 and mu 0.1, and solo12")
+    parser.add_argument("--duration", type=float, metavar="S", help="simulated time, s")
+    parser.add_argument("--friction", metavar="F", help="friction model, such as coulomb")
+    parser.add_argument("--solver", metavar="X", help="solver, such as qp")
+    parser.add_argument("--mu", type=float, metavar="M",
+                        help="friction coefficient, of the ground and in the controller")
+    parser.add_argument("--mode", choices=MODES, default="lockstep",
+                        help="lockstep: the simulation waits for each command, and gives the same "
+                        "walk on any machine; real_time: it does not wait (default: lockstep)")
+    parser.add_argument("--config", type=Path, metavar="FILE",
+                        help="parameter file of your own robot")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                        dest="changes", help="change a parameter of the controller, or with "
+                        "NODE.NAME=VALUE of any node; may be repeated")
+    parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR",
+                        help="where the report goes (default: report)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the runs, write their reports, and return 0, or 1 when a robot fell."""
+    check_extras()
+    output = arguments.output
+    setups = [(folder, make_setup(folder, **choice))
+              for folder, choice in plan_runs(arguments, output)]
+    # SIGTERM ends the nodes in order, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from contact_id_controller.experiments.report import PAGE, INDEX, write_index
+
+    reports = [play(setup, folder) for folder, setup in setups]
+    page = output / (PAGE if arguments.robot or arguments.config else INDEX)
+    if page.name == INDEX:
+        write_index(reports, output)
+    print_table([(report.title, report.summary) for report in reports])
+    print(f"\nReport: {page}")
+    return FELL if any(report.summary["fell"] for report in reports) else DONE
+
+
+def play(setup: RunSetup, folder: Path):
+    """One run from its start to its report."""
+    from contact_id_controller.experiments.report import write_report
+    from contact_id_controller.experiments.run_nodes import run_nodes
+    from contact_id_controller.experiments.setup_run import CONTROLLER_RECORD, ROBOT_RECORD
+    from contact_id_controller.experiments.walk import load_walk
+
+    folder.mkdir(parents=True, exist_ok=True)
+    wall_time_s = run_nodes(setup, folder)
+    print("drawing plots and animation ...", file=sys.stderr)
+    walk = load_walk(folder / CONTROLLER_RECORD, folder / ROBOT_RECORD, setup.settings.period_s)
+    return write_report(walk, setup, folder, wall_time_s)
+
+
+def plan_runs(arguments: argparse.Namespace, output: Path) -> list[tuple[Path, dict]]:
+    """Folder and choices, keywords of ``make_setup``, of each run that the options ask for."""
+    given = {"duration_s": arguments.duration, "friction": arguments.friction,
+             "solver": arguments.solver, "mu": arguments.mu, "mode": arguments.mode,
+             "config": arguments.config, "changes": arguments.changes}
+    given = {name: value for name, value in given.items() if value is not None}
+    if arguments.robot or arguments.config:
+        robot = arguments.robot or arguments.config.stem
+        return [(output, {"robot": robot, **given})]
+    runs = [{**choice, **given} for choice in SHOWCASE]
+    names = [f"{choice['robot']}_mu{choice['mu']:g}" for choice in runs]
+    if len(set(names)) < len(names):
+        raise ConfigurationError("--mu makes two of the three walks the same; name one --robot")
+    return [(output / name, choice) for name, choice in zip(names, runs)]
+
+
+def check_extras() -> None:
+    """Refuse to start without what a run needs.
+
+    Raises:
+        MissingExtraError: names the extra to install.
+    """
+    missing = [extra for module, extra in EXTRAS if importlib.util.find_spec(module) is None]
+    if missing:
+        extras = ",".join(sorted(set(missing)))
+        raise MissingExtraError(
+            f"a run needs the extra{'s' if ',' in extras else ''} {extras}: "
+            f"pip install 'contact_id_controller[{extras}]'")
+
+
+def print_table(runs: list[tuple[str, dict]]) -> None:
+    """Print the figures of one or more runs side by side."""
+    from contact_id_controller.experiments.report import format_value
+
+    first = max(map(len, METRICS)) + 2
+    widths = [max(16, len(title) + 2) for title, _ in runs]
+    print("\n" + " " * first + "".join(title.rjust(w) for (title, _), w in zip(runs, widths)))
+    for name, metric in METRICS.items():
+        values = (format_value(summary[name], metric.unit) for _, summary in runs)
+        print(name.ljust(first) + "".join(v.rjust(w) for v, w in zip(values, widths)))

@@ -1,0 +1,100 @@
+"""Height, roll and pitch of the base in a plan, and their return to nominal by virtual forces.
+
+The first paper (section 7.3) balances its quadruped by virtual forces at the feet that act along
+the contact normal and only push (Sugihara and Nakamura, 2003), from gains on height, roll and
+pitch. With its gains such a force would have to be renewed every fraction of a millisecond (damping
+over inertia in roll is thousands per second), a plan is renewed every few dozen milliseconds. So
+what the plan holds is not the force but the motion it causes: the exact solution of
+
+    m x'' = -s (K x + D x'),
+
+from the measured deviation x, for height, roll and pitch. It is stable however seldom it is
+renewed, and joint positions, velocities and accelerations of the plan agree with it. The factor
+s <= 1 keeps every foot pushing: the virtual forces, spread over all feet with the least norm, may
+take away no more than the foot's share of the weight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+_DISTINCT = 1e-6
+"""Relative difference to which equal roots of the response are drawn apart."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """Solution of x'' = -k x - d x' for three coordinates, k in 1/s^2 and d in 1/s."""
+
+    value: np.ndarray  # (3,)
+    rate: np.ndarray  # (3,)
+    stiffness: np.ndarray  # (3,)
+    damping: np.ndarray  # (3,)
+
+    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, x', x'' at times s (p,): (p, 3) each."""
+        half = self.damping / 2.0
+        split = np.sqrt((half**2 - self.stiffness).astype(complex))
+        split = np.where(abs(split) > _DISTINCT * (half + 1.0), split, _DISTINCT * (half + 1.0))
+        first, second = -half + split, -half - split
+        a = (self.rate - second * self.value) / (first - second)
+        b = self.value - a
+        one, two = (np.exp(np.multiply.outer(s, root)) for root in (first, second))
+        return tuple((a * first**k * one + b * second**k * two).real for k in range(3))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tilt:
+    """Planned height, roll, pitch: nominal + response of the virtual forces + a fading offset."""
+
+    height_m: float
+    response: Response
+    offset: object  # Fading, arrays (3,)
+
+    def at(self, s: np.ndarray) -> list[np.ndarray]:
+        """(height, roll, pitch) and their first two derivatives at times s (p,): (p, 3) each."""
+        fading = self.offset.at(np.reshape(s, (-1, 1)))
+        parts = [r + e for r, e in zip(self.response.at(np.ravel(s)), fading)]
+        parts[0] = parts[0] + [self.height_m, 0.0, 0.0]
+        return parts
+
+
+NO_RESPONSE = Response(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+"""The response where the balance is off."""
+
+
+def virtual_response(
+    deviation: np.ndarray,
+    rate: np.ndarray,
+    gains: np.ndarray,
+    damping: np.ndarray,
+    inertia: np.ndarray,
+    feet_xy: np.ndarray,
+    gravity: float,
+) -> Response:
+    """How the base returns under virtual forces of the feet that only push.
+
+    Args:
+        deviation, rate: (3,) of height (m), roll, pitch (rad) from nominal, and their rates.
+        gains, damping: (3,) virtual stiffness and damping of each.
+        inertia: (3,) mass (kg) and moments of inertia about the roll and pitch axes (kg m2).
+        feet_xy: (n, 2) horizontal positions of the feet relative to the base, along its heading.
+        gravity: m/s^2.
+    """
+    wrench = -(gains * deviation + damping * rate)
+    scale = pushing_fraction(wrench, inertia[0] * gravity, feet_xy)
+    return Response(deviation, rate, scale * gains / inertia, scale * damping / inertia)
+
+
+def pushing_fraction(wrench: np.ndarray, weight: float, feet_xy: np.ndarray) -> float:
+    """Largest part, at most 1, of (force z, moment x, moment y) that keeps all feet pushing."""
+    grasp = np.vstack([np.ones(len(feet_xy)), feet_xy[:, 1], -feet_xy[:, 0]])
+    share, change = np.linalg.lstsq(
+        grasp, np.column_stack([[weight, 0.0, 0.0], wrench]), rcond=None
+    )[0].T
+    pulling = change < 0.0
+    if not pulling.any():
+        return 1.0
+    return float(np.clip(np.min(np.maximum(share[pulling], 0.0) / -change[pulling]), 0.0, 1.0))

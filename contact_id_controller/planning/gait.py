@@ -1,0 +1,313 @@
+"""Gait planner: from a state and a velocity command to joint, base and contact plans."""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import math
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.control.references import (
+    BaseTrajectory,
+    ContactSchedule,
+    JointTrajectory,
+)
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.planning.balance import NO_RESPONSE, Tilt, virtual_response
+from contact_id_controller.planning.base_motion import BaseMotion, BaseSamples, Fading, Track
+from contact_id_controller.planning.command import VelocityCommand, WaypointFollower
+from contact_id_controller.planning.footsteps import Footsteps
+from contact_id_controller.planning.joint_motion import (
+    UNREACHABLE_M,
+    PlannedMotion,
+    plan_joints,
+    warm_up,
+)
+from contact_id_controller.planning.knots import SWITCH_S, knots
+from contact_id_controller.planning.legs import Legs
+from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.robot import RobotModel
+
+SLOW_M_S = 5e-3
+"""Planned speed below which a base without command counts as stopped."""
+
+RADIANS_PER_METRE = 10.0
+"""Restart distance of rotations per restart distance of positions."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One plan; its three parts share start and times of the points.
+
+    Attributes:
+        joints, base, contacts: what the controller follows.
+        walking: the gait is running.  restarted: the planner began anew with this plan.
+        unreachable: feet whose target was out of reach and has been replaced by the nearest point.
+        points_reached: number of way-points reached so far.
+    """
+
+    joints: JointTrajectory
+    base: BaseTrajectory
+    contacts: ContactSchedule
+    walking: bool
+    restarted: bool
+    unreachable: tuple[str, ...]
+    points_reached: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Measured:
+    """What a plan starts from; horizontal vectors as x + iy, tilt as (height, roll, pitch)."""
+
+    position: complex
+    velocity: complex
+    yaw: float
+    tilt: np.ndarray
+    tilt_rate: np.ndarray
+    centers: np.ndarray
+
+
+class GaitPlanner:
+    """Plans walking on level ground for any robot whose legs have at least three joints.
+
+    Each call of `plan` continues the last plan: it begins with that one's positions and velocities
+    and leads smoothly to where base and standing feet really are.
+
+    Args:
+        robot: the model; joint plans are in the order of its `joint_names`.
+        settings: of the gait.
+
+    Raises:
+        ConfigurationError: settings that do not fit the robot.
+        UnknownFrameError: a foot frame that the robot lacks.
+    """
+
+    def __init__(self, robot: RobotModel, settings: GaitSettings):
+        settings.check_together()
+        self.robot = robot
+        self.settings = settings
+        self._legs = Legs(robot, settings.feet, settings.foot_center_m)
+        self._follower = WaypointFollower(
+            settings.waypoints(), settings.arrival_radius_m, settings.speed_m_s, settings.heading,
+            settings.heading_gain, settings.max_yaw_rate_rad_s,
+        )
+        self._velocity: VelocityCommand | None = None
+        self._footsteps: Footsteps | None = None
+        self._epoch_s = 0.0
+        self._base: BaseMotion | None = None
+        self._stand_until_s = 0.0
+        self._last: Plan | None = None
+        self._motion: PlannedMotion | None = None
+        warm_up(self._legs)
+        if settings.posture:
+            self._take_posture(np.array(settings.posture))
+
+    def set_velocity(self, linear=(0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base") -> None:
+        """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate.
+
+        It holds until the next call of this or of `follow_waypoints`.
+
+        Raises:
+            ConfigurationError: a frame of another name, or numbers that are not finite.
+        """
+        if frame not in ("base", "world"):
+            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
+        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
+        if not all(map(math.isfinite, numbers)):
+            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
+        self._velocity = VelocityCommand(complex(*numbers[:2]), numbers[2], frame == "base")
+
+    def follow_waypoints(self) -> None:
+        """Walk to the way-points, from the one aimed at last."""
+        self._velocity = None
+
+    def reset(self) -> None:
+        """Forget all plans: the next one begins by standing."""
+        self._last = None
+
+    def plan(self, time_s: float, q: np.ndarray, v: np.ndarray) -> Plan:
+        """The plan that starts `lead_time_s` after the state (time, q, v).
+
+        Raises:
+            StateError: a state of wrong size or not finite.
+        """
+        measured = self._measure(q, v)
+        restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
+        if restarted:
+            self._begin(time_s, q, measured)
+        now_s = time_s - self._epoch_s
+        start_s = now_s + self.settings.lead_time_s
+        end_s = start_s + self.settings.horizon_s
+        command = self._command(start_s, measured)
+        error = measured.position - self._base.pose(now_s)[0]
+        self._base = self._continue_base(now_s, start_s, measured, command, error)
+        moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
+        self._footsteps.run_clock(start_s, moves, self._base)
+        slip = measured.velocity - self._base.velocity(now_s)
+        self._footsteps.extend(
+            now_s, start_s, end_s, self._base, measured.centers, self._planned_centers(start_s),
+            self.settings.footstep_feedback_s * slip,
+        )
+        samples = self._solve(start_s)
+        self._last = self._output(time_s + self.settings.lead_time_s, samples, restarted)
+        return self._last
+
+    def _take_posture(self, posture: np.ndarray) -> None:
+        if posture.shape != (self.robot.na,):
+            raise ConfigurationError(
+                f"parameter 'posture' has {posture.size} values, must have one for each of the "
+                f"{self.robot.na} joints"
+            )
+        settings = self.settings
+        q = self._legs.configuration(posture)
+        centers = self._legs.centers(q)
+        self._height_m = settings.ground_height_m + (
+            settings.base_height_m or settings.foot_radius_m - float(centers[:, 2].mean())
+        )
+        mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
+        self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
+        self._footsteps = Footsteps(settings, centers[:, :2], 2.0 * SWITCH_S)
+
+    def _measure(self, q: np.ndarray, v: np.ndarray) -> _Measured:
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if q.shape != (self.robot.nq,) or v.shape != (self.robot.nv,):
+            raise StateError(
+                f"state has {q.shape} positions and {v.shape} velocities, must have "
+                f"({self.robot.nq},) and ({self.robot.nv},)"
+            )
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise StateError("state holds a number that is not finite")
+        rotation = pin.Quaternion(q[3:7]).normalized().matrix()
+        roll, pitch, yaw = pin.rpy.matrixToRpy(rotation)
+        linear = rotation @ v[:3]
+        rates = pin.rpy.computeRpyJacobianInverse(
+            np.array([roll, pitch, yaw]), pin.ReferenceFrame.LOCAL
+        ) @ v[3:6]
+        return _Measured(
+            complex(q[0], q[1]), complex(linear[0], linear[1]), float(yaw),
+            np.array([q[2], roll, pitch]), np.array([linear[2], rates[0], rates[1]]),
+            self._legs.centers(q),
+        )
+
+    def _is_lost(self, now_s: float, measured: _Measured) -> bool:
+        """Whether the robot is too far from the last plan to continue it."""
+        bound = self.settings.restart_distance_m
+        if now_s < self._base.start_s - self.settings.lead_time_s:
+            return True
+        if now_s > self._motion.times_s[-1]:
+            return True
+        position, yaw = self._base.pose(now_s)
+        if abs(measured.position - position) > bound:
+            return True
+        if abs(_turn(measured.yaw - yaw)) > RADIANS_PER_METRE * bound:
+            return True
+        slips = np.linalg.norm((measured.centers - self._planned_centers(now_s))[:, :2], axis=1)
+        return bool(np.any(slips[self._footsteps.standing(now_s)] > bound))
+
+    def _begin(self, time_s: float, q: np.ndarray, measured: _Measured) -> None:
+        """Stand where the robot is, before the first step."""
+        settings = self.settings
+        joints = np.asarray(q, dtype=float)[self.robot.q_index]
+        if self._footsteps is None:
+            self._take_posture(joints)
+        self._epoch_s = time_s
+        self._stand_until_s = settings.lead_time_s + settings.stand_time_s
+        self._footsteps.begin(0.0, measured.centers)
+        slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
+
+        def rest(value):
+            return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
+
+        deviation = measured.tilt - [self._height_m, 0.0, 0.0]
+        tilt = Tilt(self._height_m, NO_RESPONSE, Fading(deviation, np.zeros(3), fade))
+        self._base = BaseMotion(0.0, rest(measured.position), rest(measured.yaw), tilt)
+        self._motion = None
+        self._first_joints, self._first_centers = joints, measured.centers
+
+    def _command(self, start_s: float, measured: _Measured) -> VelocityCommand:
+        """Velocity asked for, in the world frame."""
+        command = self._follower.command(measured.position, measured.yaw)
+        if self._velocity is not None:
+            command = self._velocity
+            if command.turns:
+                heading = cmath.exp(1j * self._base.pose(start_s)[1])
+                command = dataclasses.replace(command, velocity=command.velocity * heading)
+        return VelocityCommand() if start_s < self._stand_until_s else command
+
+    def _continue_base(self, now_s, start_s, measured, command, error) -> BaseMotion:
+        settings, last = self.settings, self._base
+        s = start_s - last.start_s
+        turn = _turn(measured.yaw - last.pose(now_s)[1])
+        planar = last.planar.continued(
+            s, error, command.velocity, command.yaw_rate if command.turns else 0.0,
+            settings.max_acceleration_m_s2 * settings.velocity_time_constant_s,
+        )
+        yaw = last.yaw.continued(
+            s, turn, command.yaw_rate, 0.0,
+            settings.max_yaw_acceleration_rad_s2 * settings.velocity_time_constant_s,
+        )
+        return BaseMotion(start_s, planar, yaw, self._continue_tilt(s, measured))
+
+    def _continue_tilt(self, s: float, measured: _Measured) -> Tilt:
+        """Height, roll and pitch from where the last plan has them at time s of its own."""
+        settings, last = self.settings, self._base.tilt
+        response = NO_RESPONSE
+        if settings.balance:
+            arms = (measured.centers[:, 0] + 1j * measured.centers[:, 1] - measured.position)
+            arms = arms * cmath.exp(-1j * measured.yaw)
+            response = virtual_response(
+                measured.tilt - [self._height_m, 0.0, 0.0], measured.tilt_rate,
+                np.array(settings.balance_gains), np.array(settings.balance_damping),
+                self._inertia, np.column_stack([arms.real, arms.imag]),
+                self.robot.weight / self.robot.mass,
+            )
+        values, rates, _ = (part[0] for part in last.at(np.array([s])))
+        offset = values - [self._height_m, 0.0, 0.0] - response.value
+        fading = Fading(offset, rates - response.rate, settings.tracking_time_constant_s)
+        return Tilt(self._height_m, response, fading)
+
+    def _planned_centers(self, t_s: float) -> np.ndarray:
+        """Centres of the feet (L, 3) in the last plan."""
+        return self._first_centers if self._motion is None else self._motion.centers(t_s)
+
+    def _solve(self, start_s: float) -> BaseSamples:
+        """Solve the joints of the plan; they go to `_motion`, the base at its points is returned."""
+        settings = self.settings
+        guess = self._first_joints
+        if self._motion is not None:
+            guess = self._last.joints.sample(start_s + self._epoch_s).position
+        switches, middles = self._footsteps.switches()
+        times, pick = knots(start_s, settings.horizon_s, settings.grid_s, switches, middles)
+        samples = self._base.sample(times)
+        self._motion = plan_joints(
+            self._legs, self._footsteps.paths, samples, times, pick, guess,
+            settings.foot_radius_m if settings.roll_feet else 0.0,
+        )
+        return samples
+
+    def _output(self, start_s: float, base: BaseSamples, restarted: bool) -> Plan:
+        motion = self._motion
+        times = motion.times_s - motion.times_s[0]
+        far = motion.residual_m > UNREACHABLE_M
+        return Plan(
+            JointTrajectory(
+                self.robot.joint_names, times, motion.position, motion.velocity,
+                motion.acceleration, start_s, allow_moving_end=True,
+            ),
+            BaseTrajectory(
+                times, base.position, [pin.Quaternion(r).coeffs() for r in base.rotation],
+                base.velocity, base.spin, start_s,
+            ),
+            ContactSchedule(self.settings.feet, times, motion.stance, start_s),
+            self._footsteps.clock is not None,
+            restarted,
+            tuple(foot for foot, out in zip(self.settings.feet, far) if out),
+            self._follower.reached,
+        )
+
+
+def _turn(angle: float) -> float:
+    """The same angle within half a turn of 0, rad."""
+    return math.remainder(angle, 2.0 * math.pi)

@@ -1,0 +1,85 @@
+"""The legs of a robot as chains of three moved joints from the base to the centre of a foot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.robot import RobotModel
+
+
+class Legs:
+    """Kinematics of L legs relative to the base.
+
+    With more than three joints in a leg the three nearest to the base move and the others stay
+    where they are; joints of no leg stay as well.
+
+    Attributes:
+        columns: (L, 3) the moved joints, as indices among the robot's actuated joints.
+        lower, upper: (L, 3) limits of the moved joints, rad.
+
+    Raises:
+        UnknownFrameError: a foot frame that the robot lacks.
+        ConfigurationError: a robot without floating base, or a leg with fewer than three joints.
+    """
+
+    def __init__(self, robot: RobotModel, feet: tuple[str, ...], foot_center_m=(0.0, 0.0, 0.0)):
+        if not robot.floating_base:
+            raise ConfigurationError("the gait planner needs a robot with a floating base")
+        self.robot = robot
+        self.model = pin.Model(robot.model)
+        self._frames = []
+        columns = []
+        for foot in feet:
+            frame = robot.model.frames[robot.frame_id(foot)]
+            center = frame.placement * pin.SE3(np.eye(3), np.asarray(foot_center_m, dtype=float))
+            columns.append(self._moved_joints(foot, frame.parentJoint))
+            self._frames.append(
+                self.model.addFrame(
+                    pin.Frame(f"{foot} centre", frame.parentJoint, center, pin.FrameType.OP_FRAME)
+                )
+            )
+        self.data = self.model.createData()
+        self.columns = np.array(columns)
+        self.lower = robot.lower[self.columns]
+        self.upper = robot.upper[self.columns]
+
+    def configuration(self, joints: np.ndarray) -> np.ndarray:
+        """q of joint positions (na,) with the base at the origin, so that world axes are its own."""
+        return self.robot.configuration([0, 0, 0, 0, 0, 0, 1], joints)
+
+    def centers(self, q: np.ndarray) -> np.ndarray:
+        """World positions of the centres of the feet (L, 3), m, at the configuration q (nq,)."""
+        model, data = self.model, self.data
+        pin.forwardKinematics(model, data, q)
+        return np.array(
+            [pin.updateFramePlacement(model, data, frame).translation for frame in self._frames]
+        )
+
+    def chains(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each leg as a product of exponentials, in base axes.
+
+        Returns the screws (L, 3, 6) of the moved joints, linear part first, and the centres of the
+        feet (L, 3), both where the moved joints are 0 and all others as in `joints` (na,).
+        """
+        zeroed = np.array(joints, dtype=float)
+        zeroed[self.columns.ravel()] = 0.0
+        q = self.configuration(zeroed)
+        centers = self.centers(q)
+        axes = pin.computeJointJacobians(self.model, self.data, q)
+        screws = axes[:, self.robot.actuated[self.columns]].transpose(1, 2, 0)
+        return np.ascontiguousarray(screws), centers
+
+    def _moved_joints(self, foot: str, parent: int) -> list[int]:
+        actuated = {int(v): k for k, v in enumerate(self.robot.actuated)}
+        chain = [
+            actuated[self.model.joints[j].idx_v]
+            for j in self.model.supports[parent]
+            if j and self.model.joints[j].nv == 1 and self.model.joints[j].idx_v in actuated
+        ]
+        if len(chain) < 3:
+            raise ConfigurationError(
+                f"foot {foot!r} hangs on {len(chain)} actuated joints, needs at least 3"
+            )
+        return chain[:3]

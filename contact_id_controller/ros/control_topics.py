@@ -1,0 +1,232 @@
+"""The topics and timers of the controller node, which exist from configure to cleanup."""
+
+from __future__ import annotations
+
+import array
+import functools
+import time
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from nav_msgs.msg import Odometry
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from visualization_msgs.msg import MarkerArray
+
+from contact_id_controller.ros.control_loop import ControlLoop
+from contact_id_controller.ros.conversions import Refusal, nanoseconds
+from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array
+from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.markers import contact_markers
+
+_CHORES_PERIOD_S = 0.05
+_DIAGNOSTICS_PERIOD_S = 1.0
+
+_ARROW_M_PER_WEIGHT = 0.3
+"""Length of the arrow of a force as large as the robot's weight."""
+
+_LOCKSTEP_DEPTH = 10
+"""Messages kept when none may be lost."""
+
+
+class ControlTopics:
+    """Subscriptions, publishers and timers around a `ControlLoop`.
+
+    Nothing is commanded before `start` and after `stop`. Between them each state is answered by
+    one command, and in real time silence by the safe output each `state_timeout_s`.
+
+    Parameters
+    ----------
+    node
+        Owner of the topics.
+    loop
+        What turns messages into torques.
+    chore
+        Called 20 times a second, outside of the step.
+    """
+
+    def __init__(self, node: Node, loop: ControlLoop, chore=lambda: None) -> None:
+        self._node, self._loop, self._chore = node, loop, chore
+        self._settings, self._robot = loop.controller.settings, loop.controller.robot
+        self.active = False
+        self._waiting: JointState | None = None
+        self._refusals_reported = 0
+        clock = self._settings.stamp_reference == "clock" and not loop.lockstep
+        self._clock = node.get_clock() if clock else None
+        stream = self._stream_qos()
+        self._subscribe(stream)
+        self._commands = node.create_publisher(Float64MultiArray, "commands", stream)
+        self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
+        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
+        self._command = Float64MultiArray(data=array.array("d", bytes(8 * self._robot.na)))
+        self._efforts = np.frombuffer(self._command.data)
+        # Simulated time may stand still; these must not.
+        timer = functools.partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._watchdog = timer(self._settings.state_timeout_s, self._on_silence)
+        self._watchdog.cancel()
+        self._timers = [
+            self._watchdog,
+            timer(_CHORES_PERIOD_S, self._on_chores),
+            timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics),
+        ]
+
+    def _stream_qos(self) -> QoSProfile:
+        lockstep = self._loop.lockstep
+        reliable = lockstep or self._settings.reliable_topics
+        return QoSProfile(
+            depth=_LOCKSTEP_DEPTH if lockstep else 1,
+            reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        )
+
+    def _subscribe(self, stream: QoSProfile) -> None:
+        plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+        subscribe = self._node.create_subscription
+        # Where executors serve in order of creation, odometry comes before its joint state.
+        self._odometry = subscribe(Odometry, "odometry", self._on_odometry, stream)
+        states = [subscribe(JointState, "joint_states", self._on_joint_states, stream)]
+        plans = [
+            subscribe(kind, topic, functools.partial(self._on_plan, take), plan)
+            for kind, topic, take in (
+                (JointTrajectory, "joint_trajectory", self._loop.take_joint_trajectory),
+                (MultiDOFJointTrajectory, "base_trajectory", self._loop.take_base_trajectory),
+                (JointTrajectory, "contact_schedule", self._loop.take_contact_schedule),
+            )
+        ]
+        # In real time states first, or commands are late; in lockstep plans apply at once.
+        self.direct_subscriptions = plans + states if self._loop.lockstep else states + plans
+
+    def start(self) -> None:
+        """Command from the next state on."""
+        self._loop.start()
+        self.active = True
+        self._watchdog.reset()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._on_joint_states(waiting)
+
+    def stop(self) -> None:
+        """Publish the safe output and command no more."""
+        self._waiting = None
+        if self.active:
+            self.active = False
+            self._watchdog.cancel()
+            self._publish(self._loop.safe_torques())
+
+    def destroy(self) -> None:
+        """Take everything from the node."""
+        for subscription in [*self.direct_subscriptions, self._odometry]:
+            self._node.destroy_subscription(subscription)
+        for publisher in (self._commands, self._markers, self._diagnostics):
+            self._node.destroy_publisher(publisher)
+        for timer in self._timers:
+            self._node.destroy_timer(timer)
+
+    def set_timeout(self, timeout_s: float) -> None:
+        """Change the time after which silence is answered by the safe output."""
+        self._watchdog.timer_period_ns = round(timeout_s * 1e9)
+
+    def _on_joint_states(self, message: JointState) -> None:
+        arrival_s = time.perf_counter()
+        loop = self._loop
+        if not self.active:
+            # A simulation in lockstep waits for the answer to this one until we are active.
+            self._waiting = message if loop.lockstep else None
+            return
+        self._take_odometry()
+        if loop.lockstep and self._waits_for_odometry(message):
+            return
+        now_ns = None if self._clock is None else self._clock.now().nanoseconds
+        self._publish(loop.command(message, now_ns))
+        loop.finish(arrival_s)
+        if loop.result is not None:
+            self._watchdog.reset()
+
+    def _take_odometry(self) -> None:
+        """Take what has come with this state, without a turn of the executor."""
+        while (message := take_newest(self._odometry)) is not None:
+            self._loop.input.take_odometry(message)
+
+    def _waits_for_odometry(self, message: JointState) -> bool:
+        """In lockstep a state waits for its odometry; the watchdog ends the wait."""
+        stamp_ns = self._loop.input.odometry.stamp_ns
+        if not self._robot.floating_base or (
+            stamp_ns is not None and stamp_ns >= nanoseconds(message.header.stamp)
+        ):
+            return False
+        self._waiting = message
+        self._watchdog.reset()
+        return True
+
+    def _on_odometry(self, message: Odometry) -> None:
+        self._loop.input.take_odometry(message)
+        if self.active and self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self._on_joint_states(waiting)
+
+    def _on_plan(self, take, message) -> None:
+        if self.active:
+            take(message)
+
+    def _on_silence(self) -> None:
+        """No good state for `state_timeout_s`."""
+        if not self._loop.lockstep:
+            self._loop.stopped()
+        elif self._waiting is not None:
+            self._waiting = None
+            self._loop.refuse(Refusal("odometry_missing", "no odometry of the time of the state"))
+        else:
+            return  # The simulation takes its time: nobody waits for a command.
+        self._publish(self._loop.safe_torques())
+
+    def _publish(self, torques: np.ndarray) -> None:
+        self._efforts[:] = torques
+        self._commands.publish(self._command)
+
+    def _on_chores(self) -> None:
+        self._chore()
+        if self._loop.recorder is not None:
+            self._loop.recorder.prepare()
+        if self.active and self._loop.result is not None:
+            if self._markers.get_subscription_count():
+                self._publish_markers()
+
+    def _publish_markers(self) -> None:
+        loop, feet = self._loop, self._loop.controller.feet
+        self._markers.publish(
+            contact_markers(
+                self._node.get_clock().now().to_msg(),
+                loop.input.odometry.world_frame,
+                feet.points,
+                feet.ground.normal,
+                self._settings.spread("friction_coefficient", len(feet)),
+                loop.result.forces,
+                loop.result.contact,
+                _ARROW_M_PER_WEIGHT / self._robot.weight,
+            )
+        )
+
+    def _publish_diagnostics(self) -> None:
+        loop = self._loop
+        figures = loop.monitor.figures()
+        refusals = loop.monitor.refusals.total()
+        level, summary = DiagnosticStatus.OK, "commanding"
+        if not self.active:
+            summary = "inactive"
+        elif loop.result is None:
+            level, summary = DiagnosticStatus.ERROR, "safe output"
+        elif refusals > self._refusals_reported:
+            level, summary = DiagnosticStatus.WARN, "commanding, some input refused"
+        self._refusals_reported = refusals
+        if loop.result is not None:
+            figures.update(contact_figures(loop.result, self._robot.joint_names))
+        self._diagnostics.publish(
+            diagnostic_array(
+                self._node.get_clock().now().to_msg(),
+                f"{self._node.get_name()}: contact inverse dynamics",
+                level, summary, figures,
+            )
+        )

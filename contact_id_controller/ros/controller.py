@@ -1,0 +1,241 @@
+"""The controller as a ROS 2 lifecycle node: topics in, efforts out. It holds no mathematics.
+
+States and plans come in on `odometry`, `joint_states`, `joint_trajectory`, `base_trajectory` and
+`contact_schedule`; `commands`, `~/contact_forces` and `/diagnostics` go out.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import signal
+import sys
+import traceback
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.settings import TABLE, ControllerSettings
+from contact_id_controller.control.warm_up import warm_up
+from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.control_loop import ControlLoop
+from contact_id_controller.ros.control_topics import ControlTopics
+from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.parameters import ParameterTable
+
+_WAIT_S = 0.005
+"""Longest wait for a message while active."""
+
+_IDLE_WAIT_S = 0.05
+"""Longest wait otherwise: how long a signal may go unnoticed."""
+
+_SUCCESS, _FAILURE, _ERROR = (
+    TransitionCallbackReturn.SUCCESS,
+    TransitionCallbackReturn.FAILURE,
+    TransitionCallbackReturn.ERROR,
+)
+
+
+def _reported(transition):
+    """Log what a transition raises: rclpy would go to error processing without a word."""
+
+    @functools.wraps(transition)
+    def reporting(node: LifecycleNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(node, state)
+        except Exception:
+            node.get_logger().error(f"{transition.__name__} failed: {traceback.format_exc()}")
+            return _ERROR
+
+    return reporting
+
+
+class _GarbageBreak:
+    """Collects garbage between steps while the node is active, never in the middle of one."""
+
+    def __init__(self, node: "ControllerNode") -> None:
+        self._node = node
+        self._frozen = False
+
+    def __call__(self) -> None:
+        if self._node.active and not self._frozen:
+            # What is alive now stays so: collections need not look at it again.
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            self._frozen = True
+        elif self._frozen and not self._node.active:
+            gc.enable()
+            gc.unfreeze()
+            self._frozen = False
+        if self._frozen:
+            gc.collect()
+
+
+class ControllerNode(LifecycleNode):
+    """Lifecycle: configure loads, compiles and allocates; activate commands; the rest is safe.
+
+    Leaving the active state by any way publishes the safe output once; without states it is
+    published each `state_timeout_s`. Between cleanup and configure the node holds no resources.
+    """
+
+    def __init__(self, name: str = "controller", **options) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        self.loop: ControlLoop | None = None
+        """What runs the controller; None unless configured."""
+        self.finalized = False
+        self._topics: ControlTopics | None = None
+        self._parameter_table = ParameterTable(
+            self, TABLE, locked=lambda: self.loop is not None, check_live=self._check_live
+        )
+
+    @property
+    def active(self) -> bool:
+        """Whether commands are published."""
+        return self._topics is not None and self._topics.active
+
+    @property
+    def direct_subscriptions(self) -> list[Subscription]:
+        """The subscriptions to serve without delay, none unless active."""
+        return self._topics.direct_subscriptions if self.active else []
+
+    @property
+    def starts_by_itself(self) -> bool:
+        """Parameter `autostart`."""
+        return self.get_parameter("autostart").value is True
+
+    def start(self) -> bool:
+        """Configure and activate; whether both succeeded."""
+        return self.trigger_configure() == _SUCCESS and self.trigger_activate() == _SUCCESS
+
+    # Transitions
+
+    @_reported
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load the robot, compile, allocate; a bad configuration fails with one line in the log."""
+        try:
+            settings = ControllerSettings.from_mapping(self._parameter_table.values())
+            robot = RobotModel.from_urdf(
+                settings.urdf, settings.floating_base, list(settings.joints) or None
+            )
+            controller = Controller(robot, settings)
+            loop = ControlLoop(controller, self.get_logger().warning)
+        except ContactIdError as error:
+            self.get_logger().error(f"not configured: {error}")
+            return _FAILURE
+        warm_up(controller)
+        self._topics = ControlTopics(self, loop, chore=self._apply_changes)
+        self.loop = loop
+        self._parameter_table.changed = False
+        self.get_logger().info(
+            f"configured: {robot.na} joints, {len(settings.contact_frames)} contact frames, "
+            f"{settings.friction}/{settings.solver}, {settings.mode}"
+        )
+        return super().on_configure(state)
+
+    @_reported
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start commanding: hold the posture of the first state until a plan comes."""
+        self._topics.start()
+        return super().on_activate(state)
+
+    @_reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop commanding, with the safe output as the last command."""
+        self._stop()
+        return super().on_deactivate(state)
+
+    @_reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything that configure made."""
+        self._release()
+        return super().on_cleanup(state)
+
+    @_reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop from any state."""
+        self._stop()
+        self._release()
+        self.finalized = True
+        return super().on_shutdown(state)
+
+    @_reported
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """After a failed transition: safe output, everything let go, back to unconfigured."""
+        self._stop()
+        self._release()
+        return _SUCCESS
+
+    def _stop(self) -> None:
+        if not self.active:
+            return
+        self._topics.stop()
+        try:
+            self.loop.save()
+        except RecordError as error:
+            self.get_logger().error(str(error))
+
+    def _release(self) -> None:
+        topics, self._topics, self.loop = self._topics, None, None
+        if topics is not None:
+            topics.destroy()
+
+    # Parameters that may change at any time
+
+    def _check_live(self, values: dict) -> None:
+        self.loop.check(ControllerSettings.from_mapping(values))
+
+    def _apply_changes(self) -> None:
+        if self._parameter_table.changed:
+            self._parameter_table.changed = False
+            settings = ControllerSettings.from_mapping(self._parameter_table.values())
+            self.loop.apply(settings)
+            self._topics.set_timeout(settings.state_timeout_s)
+
+
+class _Interrupt:
+    """Remembers that the process was asked to end, so that it ends in order."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._request)
+
+    def _request(self, number, frame) -> None:
+        self.requested = True
+
+
+def _run(node: ControllerNode, interrupt: _Interrupt) -> None:
+    """Serve the node until it is shut down, here or by a lifecycle manager."""
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    direct = DirectLoop(executor, lambda: node.direct_subscriptions, between=_GarbageBreak(node))
+    while not (interrupt.requested or node.finalized):
+        direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+    if not node.finalized:
+        node.trigger_shutdown()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 when it was to start by itself and could not."""
+    # rclpy's own handlers would close the context before the safe output is published.
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    interrupt = _Interrupt()
+    node = ControllerNode()
+    try:
+        if node.starts_by_itself and not node.start():
+            return 1
+        _run(node, interrupt)
+        return 0
+    finally:
+        node.destroy_node()
+        rclpy.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""ROS messages to the arrays and plans of this package, and nothing else.
+
+Readers of measured states return None or the reason why the message is refused: a refusal is an
+ordinary event on the path that runs each millisecond. Plans are rare; for them TrajectoryError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.control.base_trajectory import BaseTrajectory
+from contact_id_controller.control.references import ContactSchedule, JointTrajectory
+from contact_id_controller.exceptions import TrajectoryError
+
+_UNIT_TOLERANCE = 1e-2
+"""Largest deviation of the norm of a measured quaternion from 1."""
+
+
+class Refusal(NamedTuple):
+    """Why a message is refused: a short countable reason, and the detail for the log."""
+
+    reason: str
+    detail: str
+
+
+def nanoseconds(stamp) -> int:
+    """A builtin_interfaces/Time or Duration as whole nanoseconds."""
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+def seconds(stamp) -> float:
+    """A builtin_interfaces/Time or Duration in s (exact to 0.3 us for times of this century)."""
+    return stamp.sec + stamp.nanosec * 1e-9
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """Whether all values (n,) are finite, and none so large that its square is not."""
+    # A sum of squares is finite only if all terms are; four times faster than numpy.isfinite.
+    return math.isfinite(values.dot(values))
+
+
+class JointStateReader:
+    """Maps sensor_msgs/JointState by joint name, in any order and with extra joints.
+
+    After a `read` that returned None, `position` and `velocity` (na,) hold the state in the order
+    of `joint_names`; they are overwritten by the next one.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self.joint_names = tuple(joint_names)
+        self.position = np.zeros(len(self.joint_names))
+        self.velocity = np.zeros(len(self.joint_names))
+        self._names: list[str] | None = None
+        self._columns = np.zeros(0, dtype=np.intp)
+
+    def read(self, message) -> Refusal | None:
+        """Read positions and velocities; None, or why the message is refused."""
+        names = message.name
+        if names != self._names:
+            refusal = self._map(names)
+            if refusal is not None:
+                return refusal
+        # The fields are array.array('d'): a view instead of a copy element by element.
+        position, velocity = np.frombuffer(message.position), np.frombuffer(message.velocity)
+        if position.size != len(names) or velocity.size != len(names):
+            return Refusal(
+                "joint_state_size",
+                f"joint state names {len(names)} joints but has {position.size} positions and "
+                f"{velocity.size} velocities",
+            )
+        position.take(self._columns, out=self.position, mode="clip")
+        velocity.take(self._columns, out=self.velocity, mode="clip")
+        if not (all_finite(self.position) and all_finite(self.velocity)):
+            return self._not_finite()
+        return None
+
+    def _map(self, names: list[str]) -> Refusal | None:
+        column = {name: k for k, name in enumerate(names)}
+        missing = [name for name in self.joint_names if name not in column]
+        if missing:
+            return Refusal("joint_missing", f"joint state lacks {', '.join(missing)}")
+        if len(column) != len(names):
+            return Refusal("joint_state_size", "joint state names a joint twice")
+        self._columns = np.array([column[name] for name in self.joint_names], dtype=np.intp)
+        self._names = list(names)
+        return None
+
+    def _not_finite(self) -> Refusal:
+        bad = ~np.isfinite(self.position + self.velocity)
+        names = [name for name, is_bad in zip(self.joint_names, bad) if is_bad]
+        return Refusal("joint_state_not_finite", f"joint state of {', '.join(names)} is not finite")
+
+
+class OdometryReader:
+    """Reads nav_msgs/Odometry of a floating base.
+
+    `stamp_ns` is the stamp of the last one, good or bad, None before the first. After a `read` that
+    returned None: `pose` (7,) is position, m, and quaternion xyzw in the world frame, `twist`
+    (6,) linear, m/s, then angular velocity, rad/s, in the base frame (the message's child
+    frame), and `world_frame` the name of the world frame.
+    """
+
+    def __init__(self) -> None:
+        self.pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+        self.twist = np.zeros(6)
+        self.stamp_ns: int | None = None
+        self.world_frame = "world"
+
+    def read(self, message) -> Refusal | None:
+        """Read pose and twist; None, or why the message is refused."""
+        self.stamp_ns = nanoseconds(message.header.stamp)
+        pose, twist = message.pose.pose, message.twist.twist
+        p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
+        values = np.array(
+            (p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z)
+        )
+        if not all_finite(values):
+            return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
+        quaternion = values[3:7]
+        norm = float(np.sqrt(quaternion.dot(quaternion)))
+        if abs(norm - 1.0) > _UNIT_TOLERANCE:
+            return Refusal(
+                "odometry_quaternion", f"quaternion of the odometry has norm {norm:g}, must be 1"
+            )
+        quaternion /= norm
+        self.pose[:] = values[:7]
+        self.twist[:] = values[7:]
+        self.world_frame = message.header.frame_id or "world"
+        return None
+
+
+def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:
+    """Planned joint motion from trajectory_msgs/JointTrajectory.
+
+    Raises
+    ------
+    TrajectoryError
+        See `JointTrajectory`; also points that carry different things.
+    """
+    points = message.points
+    return JointTrajectory(
+        names=list(message.joint_names),
+        times_s=[seconds(point.time_from_start) for point in points],
+        positions=_rows("positions", [point.positions for point in points]),
+        velocities=_rows("velocities", [point.velocities for point in points]),
+        accelerations=_rows("accelerations", [point.accelerations for point in points]),
+        start_s=seconds(message.header.stamp),
+        allow_moving_end=allow_moving_end,
+    )
+
+
+def base_trajectory(message) -> BaseTrajectory:
+    """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory, first joint, world frame.
+
+    Raises
+    ------
+    TrajectoryError
+        See `BaseTrajectory`; also a point without transform or velocity.
+    """
+    points = message.points
+    for k, point in enumerate(points):
+        if not point.transforms or not point.velocities:
+            raise TrajectoryError(f"point {k} of the base trajectory lacks transform or velocity")
+    places = [point.transforms[0].translation for point in points]
+    turns = [point.transforms[0].rotation for point in points]
+    linear = [point.velocities[0].linear for point in points]
+    angular = [point.velocities[0].angular for point in points]
+    return BaseTrajectory(
+        times_s=[seconds(point.time_from_start) for point in points],
+        positions=[(p.x, p.y, p.z) for p in places],
+        quaternions_xyzw=[(o.x, o.y, o.z, o.w) for o in turns],
+        linear_velocities=[(u.x, u.y, u.z) for u in linear],
+        angular_velocities=[(w.x, w.y, w.z) for w in angular],
+        start_s=seconds(message.header.stamp),
+    )
+
+
+def contact_schedule(message) -> ContactSchedule:
+    """Planned contacts from trajectory_msgs/JointTrajectory: positions 1 (stands) or 0 (swings).
+
+    Raises
+    ------
+    TrajectoryError
+        See `ContactSchedule`; also a position that is neither 0 nor 1.
+    """
+    points = message.points
+    rows = _rows("positions", [point.positions for point in points])
+    stance = np.zeros((0, len(message.joint_names))) if rows is None else rows
+    if not np.isin(stance, (0.0, 1.0)).all():
+        raise TrajectoryError("positions of a contact schedule must be 0 (swing) or 1 (stance)")
+    return ContactSchedule(
+        frames=list(message.joint_names),
+        times_s=[seconds(point.time_from_start) for point in points],
+        stance=stance,
+        start_s=seconds(message.header.stamp),
+    )
+
+
+def _rows(name: str, rows: Sequence[Sequence[float]]) -> np.ndarray | None:
+    """The rows (p, j) of one field of all points, or None if none of the points has it."""
+    lengths = {len(row) for row in rows}
+    if lengths <= {0}:
+        return None
+    if len(lengths) > 1:
+        raise TrajectoryError(f"{name} of the points have different lengths {sorted(lengths)}")
+    return np.array([np.frombuffer(row) for row in rows])

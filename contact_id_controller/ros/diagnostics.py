@@ -1,0 +1,92 @@
+"""What the controller has been doing, as figures and as diagnostic_msgs/DiagnosticArray."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from contact_id_controller.control.controller import StepResult
+
+_WINDOW = 4096
+"""Steps over which percentiles are taken."""
+
+
+class StepMonitor:
+    """Counts and times the steps of the controller.
+
+    A step is a deadline miss when it began more than 1.5 periods after the one before (only in real
+    time: a lockstep simulation sets its own pace) or took longer than a period itself, from the
+    arrival of the state to the publication of the command.
+    """
+
+    def __init__(self, period_s: float, real_time: bool) -> None:
+        self._period_s = period_s
+        self._real_time = real_time
+        self.steps = 0
+        self.deadline_misses = 0
+        self.statuses: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+        self._times_s = np.zeros((3, _WINDOW))
+        self._last_arrival_s: float | None = None
+
+    def pause(self) -> None:
+        """The next step has no predecessor."""
+        self._last_arrival_s = None
+
+    def step(self, arrival_s: float, step_s: float, solve_s: float, status: str) -> None:
+        """Count a step: when its state arrived, how long it and its contact solve took."""
+        interval_s = 0.0
+        if self._last_arrival_s is not None:
+            interval_s = arrival_s - self._last_arrival_s
+        self._last_arrival_s = arrival_s
+        late = self._real_time and interval_s > 1.5 * self._period_s
+        if late or step_s > self._period_s:
+            self.deadline_misses += 1
+        column = self.steps % _WINDOW
+        times = self._times_s
+        times[0, column], times[1, column], times[2, column] = interval_s, step_s, solve_s
+        self.statuses[status] += 1
+        self.steps += 1
+
+    def refuse(self, reason: str) -> None:
+        """Count an input that was refused, or a failure, by its reason."""
+        self.refusals[reason] += 1
+
+    def figures(self) -> dict[str, str]:
+        """Names and values of all counts and times; times over the last 4096 steps."""
+        figures = {"steps": str(self.steps), "deadline misses": str(self.deadline_misses)}
+        if self.steps:
+            recent = self._times_s[:, : min(self.steps, _WINDOW)]
+            for name, row in zip(("period", "step time", "solve time"), recent):
+                figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
+                figures[f"{name} p99 (us)"] = f"{np.percentile(row, 99) * 1e6:.1f}"
+        for status, count in sorted(self.statuses.items()):
+            figures[f"status {status}"] = str(count)
+        for reason, count in sorted(self.refusals.items()):
+            figures[f"refused {reason}"] = str(count)
+        return figures
+
+
+def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str, str]:
+    """Names and values of the residuals of a step's solution, its contacts and saturated joints."""
+    figures = {"status": result.status, "contacts": str(int(np.count_nonzero(result.contact)))}
+    if result.solution is not None:
+        for name, value in result.solution.residuals().items():
+            figures[f"residual {name}"] = f"{value:.3g}"
+    saturated = [name for name, at_limit in zip(joint_names, result.saturated) if at_limit]
+    figures["saturated joints"] = ", ".join(saturated) or "none"
+    return figures
+
+
+def diagnostic_array(
+    stamp, name: str, level: bytes, summary: str, figures: dict[str, str]
+) -> DiagnosticArray:
+    """The message for /diagnostics: one status with `figures` as its values."""
+    values = [KeyValue(key=key, value=value) for key, value in figures.items()]
+    status = DiagnosticStatus(level=level, name=name, message=summary, values=values)
+    message = DiagnosticArray(status=[status])
+    message.header.stamp = stamp
+    return message

@@ -1,0 +1,101 @@
+"""Serves a node's busiest subscriptions at 1 kHz, which rclpy's executors alone do not.
+
+rclpy builds a wait set of all services, timers and events of a node, in Python, several times a
+message: about half a millisecond of CPU a cycle on a small machine. Here only the given
+subscriptions are waited on, and the executor gets a short turn every few milliseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rclpy.executors import Executor, TimeoutException
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.subscription import Subscription
+
+
+def take_newest(subscription: Subscription):
+    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
+    with subscription.handle:
+        taken = subscription.handle.take_message(subscription.msg_type, False)
+    return None if taken is None else taken[0]
+
+
+class DirectLoop:
+    """Waits for some subscriptions directly and lets an executor do the rest of the node.
+
+    Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs
+    nothing for it: under a plain executor the same callbacks run, only later.
+
+    Parameters
+    ----------
+    executor
+        Holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
+    subscriptions
+        Returns the subscriptions to serve now (it may return none), in order of importance.
+    turn_interval_s, turn_s
+        Time between the turns of the executor, and the least length of one.
+    between
+        Called after each turn.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        subscriptions: Callable[[], Sequence[Subscription]],
+        turn_interval_s: float = 0.01,
+        turn_s: float = 0.0003,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._executor = executor
+        self._subscriptions = subscriptions
+        self._turn_interval_s = turn_interval_s
+        self._turn_s, self._between = turn_s, between
+        self._next_turn_s = 0.0
+        self._wait_set = None
+        self._size = 0
+
+    def spin_once(self, timeout_s: float) -> None:
+        """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
+        subscriptions = self._subscriptions()
+        if not subscriptions:
+            self._executor.spin_once(timeout_sec=timeout_s)
+            self._between()
+            return
+        ready = self._wait(subscriptions, timeout_s)
+        for subscription in subscriptions:
+            if subscription.handle.pointer in ready:
+                message = take_newest(subscription)
+                if message is not None:
+                    subscription.callback(message)
+        if not ready or time.monotonic() >= self._next_turn_s:
+            self._turn()
+
+    def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
+        context = self._executor.context
+        with context.handle:
+            if len(subscriptions) != self._size:
+                self._size = len(subscriptions)
+                self._wait_set = rclpy_implementation.WaitSet(
+                    self._size, 0, 0, 0, 0, 0, context.handle
+                )
+            wait_set = self._wait_set
+            wait_set.clear_entities()
+            for subscription in subscriptions:
+                wait_set.add_subscription(subscription.handle)
+            wait_set.wait(int(timeout_s * 1e9))
+            return wait_set.get_ready_entities("subscription")
+
+    def _turn(self) -> None:
+        """Let the executor run what is ready, for `turn_s` or for one callback."""
+        end_s = time.monotonic() + self._turn_s
+        while True:
+            try:
+                self._executor.spin_once(timeout_sec=0.0)
+            except TimeoutException:
+                break
+            if time.monotonic() >= end_s:
+                break
+        self._between()
+        self._next_turn_s = time.monotonic() + self._turn_interval_s

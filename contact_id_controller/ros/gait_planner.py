@@ -1,0 +1,261 @@
+"""ROS node: plans walking from joint states and odometry.
+
+A plan is made from the first state of each planning period by the stamps, never by the wall clock,
+and starts `lead_time_s` after the stamp of its state. States come a thousand times a second and are
+needed twenty times: they wait in the queues of two subscriptions, the loop of `run` looks at their
+stamps every few milliseconds, and only the state that is due is unpacked.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import math
+import struct
+import sys
+import time
+
+import rclpy
+from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+
+from contact_id_controller.control.specification import ParameterSpec
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
+from contact_id_controller.planning.gait import GaitPlanner, Plan
+from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.conversions import Refusal
+from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
+from contact_id_controller.ros.state_input import StateInput
+
+NODE_TABLE = (
+    ParameterSpec(
+        "urdf", "string", "",
+        "Robot description: a file, package://contact_id_controller/urdf/<file>, or "
+        "example-robot-data://<package>/robots/<file>. Required.",
+    ),
+    ParameterSpec(
+        "joints", "strings", (),
+        "Actuated joints, in the order of posture; empty: all of the URDF, in its order.",
+    ),
+    ParameterSpec(
+        "odometry_age_limit_s", "number", 0.005,
+        "Largest difference between the stamps of joint state and odometry.",
+        unit="s", minimum=0.0, maximum=10.0,
+    ),
+)
+"""Parameters of the node besides those of the gait."""
+
+QUEUE = 20
+"""States that wait; more may come between two looks only far from the time of a plan."""
+
+SHORTEST_REST_S, LONGEST_REST_S = 0.001, 0.01
+"""Wall time between two looks at the queues."""
+
+TURN_S = 0.05
+"""Wall time between turns of the executor, which serves velocity commands and parameters."""
+
+ODOMETRY_PATIENCE_S = 0.003
+"""Wall time for which a joint state waits for the odometry of the same time."""
+
+NEVER_NS = -(2**63)
+"""Before any stamp."""
+
+_STAMP = {0: struct.Struct(">iI"), 1: struct.Struct("<iI")}
+_HEADER_BYTES = 4
+
+
+def stamp_of(packed: bytes) -> int:
+    """Stamp, ns, of a serialised message that begins with a std_msgs/Header."""
+    sec, nanosec = _STAMP[packed[1] & 1].unpack_from(packed, _HEADER_BYTES)
+    return sec * 1_000_000_000 + nanosec
+
+
+class GaitPlannerNode(Node):
+    """The node; `run` is its main loop.
+
+    Raises:
+        ContactIdError: a parameter is missing, outside its range, or does not fit the robot.
+    """
+
+    def __init__(self, **node_options):
+        super().__init__(
+            "gait_planner", automatically_declare_parameters_from_overrides=True, **node_options
+        )
+        try:
+            self._configure()
+        except ContactIdError:
+            self.destroy_node()
+            raise
+        stream = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+        plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+        subscribe, publish = self.create_subscription, self.create_publisher
+        self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, stream, raw=True)
+        self._states = subscribe(JointState, "joint_states", self._on_state, stream, raw=True)
+        subscribe(Twist, "cmd_vel", self._on_velocity, plan)
+        self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
+        self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
+        self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
+        self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
+        self._last_ns = self._due_ns = NEVER_NS
+        self._velocity_ns: int | None = None
+        self._unreachable: tuple[str, ...] = ()
+
+    def _configure(self) -> None:
+        """Read the parameters and make planner and state input."""
+        table = ParameterTable(self, (*NODE_TABLE, *GAIT_TABLE), locked=lambda: True)
+        values = table.values()
+        node = {spec.name: values.pop(spec.name) for spec in NODE_TABLE}
+        if not node["urdf"]:
+            raise ConfigurationError("parameter 'urdf' is empty, must name a robot description")
+        self.settings = GaitSettings.from_mapping(values)
+        robot = RobotModel.from_urdf(node["urdf"], joints=list(node["joints"]) or None)
+        self.planner = GaitPlanner(robot, self.settings)
+        self._input = StateInput(robot, math.inf, node["odometry_age_limit_s"])
+        self._period_ns = round(self.settings.plan_period_s * 1e9)
+        self._lead_ns = round(self.settings.lead_time_s * 1e9)
+
+    def run(self) -> None:
+        """Plan until ROS shuts down."""
+        executor = SingleThreadedExecutor(context=self.context)
+        executor.add_node(self)
+        # What exists now will stay: the garbage collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        turn_s = 0.0
+        try:
+            while self.context.ok():
+                while (packed := take_packed(self._states)) is not None:
+                    self._on_state(packed)
+                if time.monotonic() >= turn_s:
+                    executor.spin_once(timeout_sec=0.0)
+                    turn_s = time.monotonic() + TURN_S
+                time.sleep(self._rest_s())
+        except ExternalShutdownException:
+            pass
+        finally:
+            executor.shutdown()
+
+    def _rest_s(self) -> float:
+        """Wall time to sleep: half of what is missing until the next plan, if time runs as usual."""
+        missing_s = 0.5e-9 * (self._due_ns - self._last_ns)
+        return min(max(missing_s, SHORTEST_REST_S), LONGEST_REST_S)
+
+    # States
+
+    def _keep_odometry(self, packed: bytes) -> None:
+        self._packed_odometry.append(packed)
+
+    def _on_state(self, packed: bytes) -> None:
+        """Look at the stamp of a joint state; plan from it when a plan is due."""
+        stamp_ns = stamp_of(packed)
+        if stamp_ns < self._last_ns - self._period_ns:
+            self.get_logger().warning("time went back: planning begins anew")
+            self.planner.reset()
+            self._input.reset()
+            self._due_ns, self._velocity_ns = NEVER_NS, None
+            self._packed_odometry.clear()
+        self._last_ns = stamp_ns
+        if stamp_ns < self._due_ns:
+            return
+        self._find_odometry(stamp_ns)
+        state = self._input.take_joint_state(deserialize_message(packed, JointState), None)
+        if isinstance(state, Refusal):
+            self._warn(f"no plan: {state.detail}")
+            return
+        self._command_velocity(stamp_ns)
+        try:
+            plan = self.planner.plan(stamp_ns * 1e-9, state.q, state.v)
+        except StateError as error:
+            self._warn(f"no plan: {error}")
+            return
+        self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
+        self._publish(plan, stamp_ns + self._lead_ns)
+        self._report(plan)
+
+    def _find_odometry(self, stamp_ns: int) -> None:
+        """Hand the odometry of the time of the state to the input, or else the newest."""
+        end_s = time.monotonic() + ODOMETRY_PATIENCE_S
+        while True:
+            while (packed := take_packed(self._odometry)) is not None:
+                self._packed_odometry.append(packed)
+            kept = self._packed_odometry
+            while len(kept) > 1 and stamp_of(kept[0]) < stamp_ns:
+                kept.popleft()
+            if (kept and stamp_of(kept[0]) >= stamp_ns) or time.monotonic() > end_s:
+                break
+            time.sleep(0.2 * ODOMETRY_PATIENCE_S)
+        if kept:
+            self._input.take_odometry(deserialize_message(kept[0], Odometry))
+
+    # Commands
+
+    def _on_velocity(self, message: Twist) -> None:
+        linear, yaw_rate = (message.linear.x, message.linear.y), message.angular.z
+        try:
+            self.planner.set_velocity(linear, yaw_rate)
+        except ConfigurationError as error:
+            self._warn(str(error))
+            return
+        self._velocity_ns = self._last_ns
+
+    def _command_velocity(self, stamp_ns: int) -> None:
+        """Stop when the last velocity command is too old."""
+        timeout_s = self.settings.cmd_vel_timeout_s
+        if self._velocity_ns is None or timeout_s == 0.0:
+            return
+        if stamp_ns - self._velocity_ns > timeout_s * 1e9:
+            self.planner.set_velocity()
+
+    # Plans
+
+    def _publish(self, plan: Plan, start_ns: int) -> None:
+        """Publish the three parts; the joints last, because a simulation may wait for them."""
+        self._contact_plans.publish(stance_message(plan.contacts, start_ns))
+        self._base_plans.publish(base_message(plan.base, start_ns))
+        self._joint_plans.publish(joint_message(plan.joints, start_ns))
+
+    def _report(self, plan: Plan) -> None:
+        if plan.restarted:
+            self.get_logger().info("planning begins with standing")
+        if plan.unreachable and plan.unreachable != self._unreachable:
+            feet = ", ".join(plan.unreachable)
+            self._warn(f"planned places of {feet} are out of reach; the nearest are used")
+        self._unreachable = plan.unreachable
+
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text, throttle_duration_sec=1.0)
+
+
+def take_packed(subscription: Subscription) -> bytes | None:
+    """The oldest message that waits in a raw subscription, serialised, or None."""
+    with subscription.handle:
+        taken = subscription.handle.take_message(subscription.msg_type, True)
+    return None if taken is None else taken[0]
+
+
+def main(args=None) -> int:
+    """Run the node; 0, or 1 after an error of which one line has been printed."""
+    rclpy.init(args=args)
+    try:
+        GaitPlannerNode().run()
+    except ContactIdError as error:
+        print(f"gait_planner: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Predicted contact forces and friction cones as visualization_msgs/MarkerArray."""
+
+from __future__ import annotations
+
+import numpy as np
+from geometry_msgs.msg import Point
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+_CONE_HEIGHT_M = 0.05
+_RIM = 24
+"""Points on the rim of a cone."""
+
+_ARROW_SIZE_M = (0.008, 0.016, 0.02)
+"""Diameters of shaft and head, length of the head."""
+
+_FORCE_COLOUR = ColorRGBA(r=0.1, g=0.5, b=0.9, a=1.0)
+_CONE_COLOUR = ColorRGBA(r=0.5, g=0.5, b=0.5, a=0.6)
+_SLIDING_COLOUR = ColorRGBA(r=0.9, g=0.3, b=0.1, a=0.9)
+
+_AT_LIMIT = 0.999
+
+
+def contact_markers(
+    stamp,
+    frame: str,
+    points: np.ndarray,
+    normal: np.ndarray,
+    friction: np.ndarray,
+    forces: np.ndarray,
+    contact: np.ndarray,
+    metres_per_newton: float,
+) -> MarkerArray:
+    """An arrow and a cone for each foot in contact; those of the other feet are deleted.
+
+    The cone's colour tells when the force is at the friction limit. A foot with unbounded
+    friction has no cone.
+
+    Parameters
+    ----------
+    points, normal, forces
+        (f, 3) m, (3,), (f, 3) N, in the frame named `frame`.
+    friction, contact
+        (f,) coefficients, (f,) bool.
+    """
+    markers = []
+    for foot, standing in enumerate(contact):
+        arrow = _marker(stamp, frame, "force", foot, Marker.ARROW)
+        cone = _marker(stamp, frame, "friction_cone", foot, Marker.LINE_LIST)
+        if standing:
+            _draw_arrow(arrow, points[foot], forces[foot] * metres_per_newton)
+        else:
+            arrow.action = Marker.DELETE
+        if standing and np.isfinite(friction[foot]):
+            _draw_cone(cone, points[foot], normal, float(friction[foot]), forces[foot])
+        else:
+            cone.action = Marker.DELETE
+        markers += [arrow, cone]
+    return MarkerArray(markers=markers)
+
+
+def _marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker:
+    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
+    marker.header.stamp, marker.header.frame_id = stamp, frame
+    marker.pose.orientation.w = 1.0
+    return marker
+
+
+def _draw_arrow(marker: Marker, start: np.ndarray, along: np.ndarray) -> None:
+    marker.points = [_point(start), _point(start + along)]
+    marker.scale.x, marker.scale.y, marker.scale.z = _ARROW_SIZE_M
+    marker.color = _FORCE_COLOUR
+
+
+def _draw_cone(
+    marker: Marker, apex: np.ndarray, normal: np.ndarray, friction: float, force: np.ndarray
+) -> None:
+    first = np.cross(normal, (1.0, 0.0, 0.0) if abs(normal[0]) < 0.9 else (0.0, 1.0, 0.0))
+    first /= np.linalg.norm(first)
+    second = np.cross(normal, first)
+    angle = np.linspace(0.0, 2.0 * np.pi, _RIM, endpoint=False)[:, None]
+    rim = apex + _CONE_HEIGHT_M * (
+        normal + friction * (np.cos(angle) * first + np.sin(angle) * second)
+    )
+    rim_points = [_point(p) for p in rim]
+    tip = _point(apex)
+    for k, point in enumerate(rim_points):
+        marker.points += [point, rim_points[k - 1]]
+        if k % 3 == 0:
+            marker.points += [tip, point]
+    marker.scale.x = 0.001
+    along = float(force @ normal)
+    sliding = np.linalg.norm(force - along * normal) > _AT_LIMIT * friction * along
+    marker.color = _SLIDING_COLOUR if sliding else _CONE_COLOUR
+
+
+def _point(p: np.ndarray) -> Point:
+    return Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))

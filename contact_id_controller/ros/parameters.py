@@ -1,0 +1,165 @@
+"""ROS parameters made from a table of specifications: declared, described, bounded and checked.
+
+Any node can use it with its own table; the table of the controller is in `control.settings`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from contact_id_controller.control.settings import belongs_to_ros
+from contact_id_controller.control.specification import ParameterSpec
+from contact_id_controller.exceptions import ConfigurationError, choices
+
+_INT64 = 2**63 - 1
+_EMPTY_LISTS = {
+    "strings": Parameter.Type.STRING_ARRAY,
+    "numbers": Parameter.Type.DOUBLE_ARRAY,
+}
+
+
+class ParameterTable:
+    """The parameters of one node, declared from a table and checked whenever they are set.
+
+    Make the node with ``automatically_declare_parameters_from_overrides=True``: a bad value or a
+    misspelt name in a parameter file then neither raises nor goes unnoticed, `values` reports it.
+
+    Parameters
+    ----------
+    node
+        The node that owns the parameters.
+    table
+        Their specifications.
+    locked
+        Tells whether parameters that are not live may not change now.
+    check_live
+        Gets all values, as they would become, when live ones change while locked; raises
+        ConfigurationError to refuse them.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        table: Sequence[ParameterSpec],
+        locked: Callable[[], bool] = lambda: False,
+        check_live: Callable[[dict[str, Any]], None] = lambda values: None,
+    ) -> None:
+        self._node = node
+        self._specs = {spec.name: spec for spec in table}
+        self._locked, self._check_live = locked, check_live
+        self.changed = False
+        """Set when a parameter was changed; whoever applies the change clears it."""
+        for spec in table:
+            self._declare(spec)
+        node.add_on_set_parameters_callback(self._check_set)
+
+    def _declare(self, spec: ParameterSpec) -> None:
+        description = describe(spec)
+        if not self._node.has_parameter(spec.name):
+            default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
+            self._node.declare_parameter(spec.name, default, description, ignore_override=True)
+            if default == []:
+                empty = Parameter(spec.name, _EMPTY_LISTS[spec.kind], [])
+                self._node.set_parameters([empty])
+            return
+        value = self._node.get_parameter(spec.name).value
+        try:
+            spec.check(value)
+        except ConfigurationError:
+            return  # Reported by `values`; with its range declared ROS would raise here.
+        self._node.set_descriptor(spec.name, description)
+
+    def values(self) -> dict[str, Any]:
+        """Checked values of all parameters of the table, by name.
+
+        Raises
+        ------
+        ConfigurationError
+            A bad value, or a parameter that is given but not in the table.
+        """
+        for name in self._node.get_parameters_by_prefix(""):
+            if name not in self._specs and not belongs_to_ros(name):
+                raise ConfigurationError(self._unknown(name))
+        return {
+            name: spec.check(_plain(self._node.get_parameter(name).value))
+            for name, spec in self._specs.items()
+        }
+
+    def _unknown(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self._specs, n=3)
+        hint = f"did you mean {choices(close)}?" if close else f"known: {choices(self._specs)}"
+        return f"unknown parameter '{name}', {hint}"
+
+    def _check_set(self, parameters: list[Parameter]) -> SetParametersResult:
+        ours = {p.name: _plain(p.value) for p in parameters if p.name in self._specs}
+        try:
+            for name, value in ours.items():
+                ours[name] = self._specs[name].check(value)
+            if ours and self._locked():
+                self._refuse_locked(ours)
+                self._check_live({**self.values(), **ours})
+        except ConfigurationError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self.changed = self.changed or bool(ours)
+        return SetParametersResult(successful=True)
+
+    def _refuse_locked(self, names: Iterable[str]) -> None:
+        for name in names:
+            if not self._specs[name].live:
+                raise ConfigurationError(
+                    f"parameter '{name}' can only change before configure: "
+                    "deactivate and clean up first"
+                )
+
+
+def describe(spec: ParameterSpec) -> ParameterDescriptor:
+    """The descriptor of a parameter as `ros2 param describe` shows it.
+
+    Typing is dynamic so that a whole number is accepted where a number is expected, and one number
+    where a list is; `ParameterSpec.check` is what decides.
+    """
+    unit = f" [{spec.unit}]" if spec.unit else ""
+    descriptor = ParameterDescriptor(
+        name=spec.name,
+        description=spec.description + unit,
+        additional_constraints=_constraints(spec),
+        dynamic_typing=True,
+    )
+    bounded = math.isfinite(spec.minimum) or math.isfinite(spec.maximum)
+    if bounded and spec.kind == "number":
+        descriptor.floating_point_range = [
+            FloatingPointRange(from_value=float(spec.minimum), to_value=float(spec.maximum))
+        ]
+    if bounded and spec.kind == "integer":
+        low, high = max(spec.minimum, -_INT64), min(spec.maximum, _INT64)
+        descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
+    return descriptor
+
+
+def _constraints(spec: ParameterSpec) -> str:
+    parts = []
+    if spec.choices:
+        parts.append(f"one of {choices(spec.choices)}")
+    if spec.kind == "numbers" and (math.isfinite(spec.minimum) or math.isfinite(spec.maximum)):
+        parts.append(f"each within [{spec.minimum:g}, {spec.maximum:g}]")
+    parts.append(
+        "may change at any time" if spec.live else "may change only before configure"
+    )
+    return "; ".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    """ROS gives arrays of numbers as `array.array`; error messages should show lists."""
+    return value.tolist() if hasattr(value, "tolist") else value

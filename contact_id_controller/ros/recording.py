@@ -1,0 +1,118 @@
+"""Records each step of the controller in memory and writes it to a file at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from contact_id_controller.control.controller import StepResult
+from contact_id_controller.exceptions import RecordError
+
+_CHUNK = 8192
+"""Steps for which memory is taken at a time."""
+
+_ROOM = 2048
+"""With less room than this `prepare` takes the next chunk."""
+
+
+class Recorder:
+    """Collects the rows of a run; `save` writes them to a NumPy .npz file.
+
+    The file holds, for n steps, na joints and f feet: time_s (n,) stamps of the states; position,
+    velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
+    world frame, N; contact (n, f); solve_time_s, step_time_s (n,); status (n,) text; joint_names,
+    foot_names; refused_reasons with refused_counts; deadline_misses.
+    """
+
+    def __init__(self, path: str | Path, joint_names: Sequence[str], foot_names: Sequence[str]):
+        self.path = Path(path).expanduser()
+        if not self.path.parent.is_dir():
+            raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
+        self._joint_names, self._foot_names = tuple(joint_names), tuple(foot_names)
+        joints, feet = (len(self._joint_names),), (len(self._foot_names),)
+        self._columns = {
+            "time_s": ((), float), "position": (joints, float), "velocity": (joints, float),
+            "torques": (joints, float), "reference_position": (joints, float),
+            "reference_velocity": (joints, float), "forces": ((*feet, 3), float),
+            "contact": (feet, bool), "solve_time_s": ((), float), "step_time_s": ((), float),
+            "status": ((), np.int16),
+        }
+        self._codes: dict[str, int] = {}
+        self._chunks: list[dict[str, np.ndarray]] = []
+        self._spare: dict[str, np.ndarray] | None = None
+        self._row = _CHUNK
+        self.prepare()
+
+    def __len__(self) -> int:
+        return max(len(self._chunks) - 1, 0) * _CHUNK + (self._row if self._chunks else 0)
+
+    def prepare(self) -> None:
+        """Take memory for the next rows where that disturbs nobody."""
+        if self._spare is None and self._row > _CHUNK - _ROOM:
+            # Filled, not only reserved: the pages are really there when the first row comes.
+            self._spare = {
+                name: np.full((_CHUNK, *shape), 0, dtype=dtype)
+                for name, (shape, dtype) in self._columns.items()
+            }
+
+    def add(
+        self,
+        time_s: float,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        result: StepResult,
+        step_time_s: float,
+    ) -> None:
+        """Add the step for the state at `time_s`."""
+        if self._row == _CHUNK:
+            self.prepare()
+            self._chunks.append(self._spare)
+            self._spare, self._row = None, 0
+        chunk, row = self._chunks[-1], self._row
+        chunk["time_s"][row] = time_s
+        chunk["position"][row] = position
+        chunk["velocity"][row] = velocity
+        chunk["torques"][row] = result.torques
+        chunk["reference_position"][row] = result.reference.position
+        chunk["reference_velocity"][row] = result.reference.velocity
+        chunk["forces"][row] = result.forces
+        chunk["contact"][row] = result.contact
+        chunk["solve_time_s"][row] = result.solve_time_s
+        chunk["step_time_s"][row] = step_time_s
+        chunk["status"][row] = self._codes.setdefault(result.status, len(self._codes))
+        self._row += 1
+
+    def save(self, refusals: Mapping[str, int], deadline_misses: int) -> None:
+        """Write all rows so far; the file appears whole or not at all.
+
+        Raises
+        ------
+        RecordError
+            The file cannot be written.
+        """
+        n = len(self)
+        arrays = {
+            name: np.concatenate(
+                [chunk[name] for chunk in self._chunks] or [np.zeros((0, *shape), dtype)]
+            )[:n]
+            for name, (shape, dtype) in self._columns.items()
+        }
+        names = np.array(list(self._codes) or [""])
+        arrays["status"] = names[arrays["status"]]
+        part = self.path.with_name(self.path.name + ".part")
+        try:
+            with open(part, "wb") as file:
+                np.savez(
+                    file, **arrays,
+                    joint_names=np.array(self._joint_names, dtype=str),
+                    foot_names=np.array(self._foot_names, dtype=str),
+                    refused_reasons=np.array(list(refusals), dtype=str),
+                    refused_counts=np.array(list(refusals.values()), dtype=int),
+                    deadline_misses=deadline_misses,
+                )
+            os.replace(part, self.path)
+        except OSError as error:
+            raise RecordError(f"cannot write {str(self.path)!r}: {error.strerror}") from error

@@ -1,0 +1,335 @@
+"""ROS node: a simulated robot that publishes its state and applies the commands it receives.
+
+Before the first command the robot is held in its initial posture and simulated time stands still,
+except for one nanosecond with each published state, because stamps must increase. From then on the
+last command is held until the next one, for ever if need be, as ros2_control does.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+
+import numpy as np
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from contact_id_controller.exceptions import ContactIdError, SimulationError
+from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
+from contact_id_controller.ros.state_publisher import StatePublisher
+from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
+
+HOLD_PERIOD_S = 0.005
+"""Wall time between states while the robot is held; shorter than a controller's patience."""
+
+ANNOUNCE_S = 15.0
+QUIET_S = 0.01
+LONGEST_DRAIN_S = 0.2
+POLL_S = 3e-5
+HOUSEKEEPING_S = 0.05
+"""Wall time between visits to the executor, which cost a fifth of a millisecond each."""
+
+
+class SimulatedRobot(Node):
+    """The node; `run` is its main loop.
+
+    Raises
+    ------
+    ContactIdError
+        A parameter is missing, outside its range, or does not fit the robot description.
+    """
+
+    def __init__(self, **node_options):
+        super().__init__("simulated_robot", automatically_declare_parameters_from_overrides=True,
+                         **node_options)
+        try:
+            self.settings = SimulatedRobotSettings.from_node(self)
+            self.simulated = self.settings.build_robot()
+            path = self.settings.record_path
+            self._recorder = SimulationRecorder(path) if path else None
+        except ContactIdError:
+            self.destroy_node()
+            raise
+        reliability = (ReliabilityPolicy.RELIABLE if self.settings.reliable
+                       else ReliabilityPolicy.BEST_EFFORT)
+        qos = QoSProfile(depth=1, reliability=reliability)
+        self._publisher = StatePublisher(self, self.simulated.robot, self.simulated.foot_names, qos)
+        self._commands = self.create_subscription(
+            Float64MultiArray, "commands", self._on_command, qos)
+        self._plans = self.create_subscription(
+            JointTrajectory, "joint_trajectory", self._on_plan, 1
+        ) if self.settings.wait_for_plan_s > 0.0 and self._lockstep else None
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self)
+        self._next_housekeeping_s = 0.0
+        self._period_ns = round(self.settings.period_s * 1e9)
+        self._step_count = 0
+        self._command = np.zeros(self.simulated.robot.na)
+        self._commands_received = 0
+        self._newest_plan_ns: int | None = None
+        self._state = self.simulated.state()
+        self._fall = FallDetector(self._state, self.settings.floating_base)
+        self.late_periods = 0
+        self.busy_s = 0.0
+        self.ended_by = "shutdown"
+
+    @property
+    def _lockstep(self) -> bool:
+        return self.settings.mode == "lockstep"
+
+    def run(self) -> None:
+        """Simulate until the duration is over, the robot has fallen, or ROS shuts down.
+
+        Raises
+        ------
+        SimulationError
+            The simulation diverged, or in lockstep a command or a plan did not come in time.
+        """
+        try:
+            self._hold()
+            # What exists now will stay: searching it for garbage would cost a period now and then.
+            gc.collect()
+            gc.freeze()
+            if self._lockstep:
+                self._run_lockstep()
+            else:
+                self._run_real_time()
+        except SimulationError as error:
+            self.ended_by = str(error)
+            raise
+        except Exception:
+            if self.context.ok():
+                raise
+            # ROS was shut down, by a signal, while a message was on its way.
+        finally:
+            self._report()
+
+    # Held in the initial posture
+
+    def _hold(self) -> None:
+        """Publish the initial state until the first command, and in lockstep the first plan."""
+        count = 0
+        announced = -np.inf
+        while self.context.ok():
+            count += 1
+            self._publish(count)
+            self._publisher.repeat_clock()
+            until = time.monotonic() + HOLD_PERIOD_S
+            while time.monotonic() < until:
+                self._spin(max(0.0, until - time.monotonic()))
+            missing = self._missing_at_start()
+            if not missing:
+                break
+            if time.monotonic() - announced > ANNOUNCE_S:
+                announced = time.monotonic()
+                self.get_logger().info(f"robot is held, waiting for the first {missing}")
+        if self._lockstep and self.context.ok():
+            self._drain()
+            received = self._commands_received
+            self._publish(count + 1)
+            self._wait_for(lambda: self._commands_received > received, "command")
+
+    def _missing_at_start(self) -> str:
+        missing = [] if self._commands_received else [self._commands.topic_name]
+        if self._plans is not None and self._newest_plan_ns is None:
+            missing.append(self._plans.topic_name)
+        return " and ".join(missing)
+
+    def _drain(self) -> None:
+        """Take commands until none has come for a while: what comes next answers a new state."""
+        end = time.monotonic() + LONGEST_DRAIN_S
+        quiet_until = time.monotonic() + QUIET_S
+        while time.monotonic() < min(quiet_until, end):
+            if self._take_command():
+                quiet_until = time.monotonic() + QUIET_S
+            time.sleep(POLL_S)
+
+    # The two modes
+
+    def _run_real_time(self) -> None:
+        """Step with the newest command each time the wall clock has advanced by a period."""
+        deadline = time.perf_counter()
+        while self.context.ok() and not self._is_over():
+            deadline += self.settings.period_s
+            now = time.perf_counter()
+            if now < deadline:
+                time.sleep(deadline - now)
+            elif now - deadline > self.settings.period_s:
+                # Time that was lost is not made up for: later states would come in a burst.
+                self.late_periods += int((now - deadline) / self.settings.period_s)
+                deadline = now
+            start = time.perf_counter()
+            self._take_command()
+            self._step()
+            self._publish()
+            self.busy_s += time.perf_counter() - start
+            self._keep_house()
+
+    def _run_lockstep(self) -> None:
+        """Step when the command for the last state has come."""
+        while self.context.ok() and not self._is_over():
+            self._wait_for_plan()
+            start = time.perf_counter()
+            self._step()
+            while self._take_command():  # nobody has seen the next state yet
+                pass
+            received = self._commands_received
+            self._publish()
+            self.busy_s += time.perf_counter() - start
+            self._wait_for(lambda: self._commands_received > received, "command")
+            self._keep_house()
+
+    def _wait_for_plan(self) -> None:
+        if self._plans is None:
+            return
+        horizon_ns = round(self.settings.wait_for_plan_s * 1e9)
+        next_ns = (self._step_count + 1) * self._period_ns
+
+        def is_close_enough() -> bool:
+            return next_ns <= self._newest_plan_ns + horizon_ns
+
+        if not is_close_enough():
+            self._wait_for(is_close_enough, "joint_trajectory that is new enough", spin=True)
+
+    def _wait_for(self, is_there, what: str, spin: bool = False) -> None:
+        """Take commands until a condition holds; error after the time-out.
+
+        Polling costs a third of what the executor's wait set does, but serves nothing else.
+        """
+        start = time.monotonic()
+        while self.context.ok():
+            if not spin:
+                self._take_command()
+            if is_there():
+                return
+            waited_s = time.monotonic() - start
+            if waited_s > self.settings.command_timeout_s:
+                raise SimulationError(
+                    f"no {what} for {waited_s:.1f} s of wall time at "
+                    f"{self._step_count * self.settings.period_s:.3f} s; lockstep ends here")
+            if spin or waited_s > HOUSEKEEPING_S:
+                self._publisher.repeat_clock()
+                self._spin(0.01)
+            else:
+                time.sleep(POLL_S)
+
+    def _is_over(self) -> bool:
+        if self.settings.stop_when_fallen and self._fall.fell_time_s is not None:
+            self.ended_by = "fall"
+            return True
+        duration_s = self.settings.duration_s
+        if duration_s > 0.0 and self._step_count >= round(duration_s / self.settings.period_s):
+            self.ended_by = "duration"
+            return True
+        return False
+
+    # One period
+
+    def _step(self) -> None:
+        command = self._command
+        before = self._state
+        refused = self.simulated.refused_commands
+        self._state = self.simulated.step(command)
+        self._step_count += 1
+        if self.simulated.refused_commands > refused:
+            self._command = np.zeros(self.simulated.robot.na)
+            command = self._command
+            self.get_logger().warning(
+                "command is not finite or of wrong size, zero is applied instead",
+                throttle_duration_sec=1.0)
+        if self._recorder is not None:
+            self._recorder.add(before, command, self.simulated.contact_forces())
+        if self._fall.fell_time_s is None and self._fall.has_fallen(self._state):
+            self.get_logger().error(f"the robot fell at {self._fall.fell_time_s:.3f} s")
+
+    def _publish(self, extra_ns: int = 0) -> None:
+        stamp_ns = self._step_count * self._period_ns + extra_ns
+        self._publisher.publish(stamp_ns, self._state, self._command,
+                                self.simulated.contact_forces())
+
+    # Messages
+
+    def _on_command(self, message: Float64MultiArray) -> None:
+        self._command = np.array(message.data)
+        self._commands_received += 1
+
+    def _on_plan(self, message: JointTrajectory) -> None:
+        stamp = message.header.stamp
+        stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
+        # Stamp 0 asks to start at once.
+        stamp_ns = stamp_ns or self._step_count * self._period_ns
+        self._newest_plan_ns = max(stamp_ns, self._newest_plan_ns or 0)
+
+    def _take_command(self) -> bool:
+        """Take a waiting command without the executor; whether there was one."""
+        message = take_newest(self._commands)
+        if message is not None:
+            self._on_command(message)
+        return message is not None
+
+    def _spin(self, timeout_s: float) -> None:
+        self._executor.spin_once(timeout_sec=timeout_s)
+
+    def _keep_house(self) -> None:
+        """Now and then serve what is not a command: parameters, plans."""
+        now = time.monotonic()
+        if now >= self._next_housekeeping_s:
+            self._next_housekeeping_s = now + HOUSEKEEPING_S
+            self._spin(0.0)
+
+    # The end
+
+    def _report(self) -> None:
+        steps = self._step_count
+        cost_us = 1e6 * self.busy_s / max(1, steps)
+        if self._recorder is not None:
+            self._save()
+        if self.context.ok():
+            self.get_logger().info(
+                f"ended by {self.ended_by} after {steps * self.settings.period_s:.3f} s: "
+                f"{steps} periods of {cost_us:.0f} us work, {self.late_periods} late, "
+                f"{self.simulated.refused_commands} commands refused")
+
+    def _save(self) -> None:
+        fell_time_s = self._fall.fell_time_s
+        self._recorder.save(
+            foot_names=np.array(self.simulated.foot_names),
+            foot_radii_m=np.array([foot.radius_m for foot in self.simulated.feet]),
+            joint_names=np.array(self.simulated.robot.joint_names),
+            dt=self.settings.period_s,
+            friction_coefficient=self.settings.friction_coefficient,
+            weight_n=self.simulated.robot.weight,
+            urdf=self.settings.urdf,
+            floating_base=self.settings.floating_base,
+            fell=fell_time_s is not None,
+            fell_time_s=np.nan if fell_time_s is None else fell_time_s,
+            late_periods=self.late_periods,
+            refused_commands=self.simulated.refused_commands,
+            ended_by=self.ended_by,
+        )
+
+
+def main(args=None) -> int:
+    """Run the node; 0, or 1 after an error of which one line has been printed."""
+    rclpy.init(args=args)
+    try:
+        node = SimulatedRobot()
+        node.run()
+    except ContactIdError as error:
+        print(f"simulated_robot: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

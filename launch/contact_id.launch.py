@@ -1,0 +1,68 @@
+"""Starts controller, gait planner and simulated robot, or those of them that are asked for.
+
+    ros2 launch contact_id_controller contact_id.launch.py robot:=solo12
+    ros2 launch contact_id_controller contact_id.launch.py simulate:=false \\
+        config:=/path/to/robot.yaml commands:=/effort_controller/commands
+"""
+
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import LifecycleNode, Node
+
+PACKAGE = "contact_id_controller"
+YES_OR_NO = ("true", "false")
+
+ARGUMENTS = {
+    "robot": dict(default_value="quadruped",
+                  description="name of a file in the package's config/, without .yaml"),
+    "config": dict(default_value="",
+                   description="parameter file with a section for each node; instead of robot"),
+    "friction": dict(default_value="", description="friction model; empty: as in the file"),
+    "solver": dict(default_value="", description="solver; empty: as in the file"),
+    "simulate": dict(default_value="true", choices=YES_OR_NO,
+                     description="start the simulated robot, whose time all nodes then use"),
+    "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
+    "autostart": dict(default_value="true", choices=YES_OR_NO,
+                      description="the controller configures and activates itself"),
+    "commands": dict(default_value="commands",
+                     description="topic of the efforts; ros2_control: /<controller>/commands"),
+    "joint_states": dict(default_value="joint_states", description="topic of the joint states"),
+    "odometry": dict(default_value="odometry",
+                     description="topic of pose and twist of the floating base"),
+}
+TOPICS = ("commands", "joint_states", "odometry")
+
+
+def generate_launch_description():
+    """The arguments, and the nodes that they ask for."""
+    declarations = [DeclareLaunchArgument(name, **rest) for name, rest in ARGUMENTS.items()]
+    return LaunchDescription([*declarations, OpaqueFunction(function=make_nodes)])
+
+
+def make_nodes(context):
+    """The nodes, now that the values of the arguments are known."""
+    value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    yes = {name: value[name] == "true" for name in ("simulate", "planner", "autostart")}
+    share = Path(get_package_share_directory(PACKAGE))
+    config = value["config"] or str(share / "config" / f"{value['robot']}.yaml")
+    simulated_time = {"use_sim_time": yes["simulate"]}
+    chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
+    common = {
+        "package": PACKAGE,
+        "output": "screen",
+        "remappings": [(topic, value[topic]) for topic in TOPICS],
+    }
+    nodes = [LifecycleNode(
+        executable="controller", name="controller", namespace="",
+        parameters=[config, simulated_time, {"autostart": yes["autostart"], **chosen}], **common)]
+    if yes["planner"]:
+        nodes.append(Node(executable="gait_planner", name="gait_planner",
+                          parameters=[config, simulated_time], **common))
+    if yes["simulate"]:
+        nodes.append(Node(executable="simulated_robot", name="simulated_robot",
+                          parameters=[config], **common))
+    return nodes

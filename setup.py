@@ -1,0 +1,88 @@
+"""Installs the package with colcon (ROS 2, ament_python) and with pip (no ROS needed)."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "contact_id_controller"
+HERE = Path(__file__).resolve().parent
+
+# Real ROS 2 (Kilted) from PyPI, for machines without a ROS installation.
+ROS_FROM_PYPI = [
+    "ros-rclpy[fastrtps]>=9.1.2",
+    "ros-ament-index-python>=1.11.0",
+    "ros-diagnostic-msgs>=5.5.1",
+    "ros-geometry-msgs>=5.5.1",
+    "ros-lifecycle-msgs>=2.3.0",
+    "ros-nav-msgs>=5.5.1",
+    "ros-rosgraph-msgs>=2.3.0",
+    "ros-sensor-msgs>=5.5.1",
+    "ros-std-msgs>=5.5.1",
+    "ros-std-srvs>=5.5.1",
+    "ros-trajectory-msgs>=5.5.1",
+    "ros-visualization-msgs>=5.5.1",
+]
+
+
+def shared(folder, *patterns):
+    """Files of a folder, to be installed under share/ with the same name."""
+    files = sorted(str(path.relative_to(HERE)) for pattern in patterns
+                   for path in (HERE / folder).glob(pattern))
+    return f"share/{NAME}/{folder}", files
+
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    description="Inverse dynamics control of robots in contact, with a ROS 2 controller",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author="contact_id_controller maintainers",
+    author_email="contact-id-controller@example.org",
+    maintainer="contact_id_controller maintainers",
+    maintainer_email="contact-id-controller@example.org",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    # Outside the Python package, as ROS wants it: <prefix>/share, with colcon and with pip alike.
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        shared("launch", "*.launch.py"),
+        shared("config", "*.yaml"),
+        shared("urdf", "*.urdf"),
+    ],
+    install_requires=[
+        "setuptools",
+        "numpy>=1.26",
+        "scipy>=1.11",
+        "pyyaml>=6.0",
+        "numba>=0.59",
+        "pin>=3.4",
+        "quadprog>=0.1.12",
+    ],
+    extras_require={
+        "ros": ROS_FROM_PYPI,
+        "simulation": [
+            "mujoco>=3.3",
+            "matplotlib>=3.8",
+            "pillow>=10.1",
+            "example-robot-data>=4.2",
+        ],
+        "test": [
+            "pytest>=8.0",
+            "hypothesis>=6.100",
+            "quantecon>=0.8",
+            "clarabel>=0.9",
+        ],
+    },
+    entry_points={
+        "console_scripts": [
+            f"contact_id = {NAME}.cli:main",
+            f"controller = {NAME}.ros.controller:main",
+            f"simulated_robot = {NAME}.ros.simulated_robot:main",
+            f"gait_planner = {NAME}.ros.gait_planner:main",
+        ],
+    },
+    zip_safe=False,
+)

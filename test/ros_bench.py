@@ -1,0 +1,183 @@
+"""A controller node in this process, and a peer that plays robot and planner over real topics."""
+
+import itertools
+import os
+import time
+
+import numpy as np
+
+# Read when ROS starts: nothing of these tests leaves this machine.
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+import rclpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from trajectory_msgs.msg import (  # noqa: E402
+    JointTrajectory,
+    JointTrajectoryPoint,
+    MultiDOFJointTrajectory,
+)
+
+from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
+
+LEGS = ("LF", "RF", "LH", "RH")
+JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
+FEET = [f"{leg}_FOOT" for leg in LEGS]
+STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+HEIGHT_M = 0.162
+VELOCITY = 0.01 * np.arange(1, 13)
+PATIENCE_S = 30.0
+_NUMBERS = itertools.count()
+RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def parameters(**changes):
+    """Parameters of a controller that loses no message and does not watch the time."""
+    values = {
+        "urdf": "package://contact_id_controller/urdf/quadruped.urdf", "joints": JOINTS,
+        "contact_frames": FEET, "contact_radii_m": 0.01, "reliable_topics": True,
+        "stamp_reference": "stream", "state_timeout_s": 10.0, "damping_nm_s_rad": 0.5,
+    }
+    values.update(changes)
+    return values
+
+
+def stamp(header, time_s):
+    header.stamp.sec, header.stamp.nanosec = divmod(round(time_s * 1e9), 1_000_000_000)
+
+
+def joint_state(time_s, names=JOINTS, position=STANDING, velocity=VELOCITY):
+    message = JointState(name=list(names), position=list(map(float, position)),
+                         velocity=list(map(float, velocity)))
+    stamp(message.header, time_s)
+    return message
+
+
+def odometry(time_s, quaternion=(0.0, 0.0, 0.0, 1.0), height_m=HEIGHT_M):
+    message = Odometry(child_frame_id="base")
+    message.header.frame_id = "world"
+    stamp(message.header, time_s)
+    message.pose.pose.position.z = float(height_m)
+    turn = message.pose.pose.orientation
+    turn.x, turn.y, turn.z, turn.w = quaternion
+    return message
+
+
+def joint_trajectory(times_s, positions, names=JOINTS, start_s=0.0, velocities=None):
+    message = JointTrajectory(joint_names=list(names))
+    stamp(message.header, start_s)
+    for k, time_s in enumerate(times_s):
+        point = JointTrajectoryPoint(positions=list(map(float, positions[k])))
+        if velocities is not None:
+            point.velocities = list(map(float, velocities[k]))
+        whole = round(time_s * 1e9)
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(whole, 1_000_000_000)
+        message.points.append(point)
+    return message
+
+
+class Bench:
+    """Controller and peer; `close` ends both."""
+
+    def __init__(self, domain, **changes):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        overrides = [Parameter(name, value=value) for name, value in parameters(**changes).items()]
+        # A namespace of its own: benches may live at the same time.
+        names = {"context": self.context, "namespace": f"/bench_{next(_NUMBERS)}"}
+        self.node = ControllerNode(parameter_overrides=overrides, **names)
+        self.commands, self.diagnostics = [], []
+        self.peer = rclpy.create_node("peer", **names)
+        publish, listen = self.peer.create_publisher, self.peer.create_subscription
+        self._joints = publish(JointState, "joint_states", RELIABLE)
+        self._odometry = publish(Odometry, "odometry", RELIABLE)
+        self._plans = {
+            topic: publish(kind, topic, RELIABLE) for topic, kind in (
+                ("joint_trajectory", JointTrajectory), ("contact_schedule", JointTrajectory),
+                ("base_trajectory", MultiDOFJointTrajectory))}
+        listen(Float64MultiArray, "commands", self._on_command, RELIABLE)
+        listen(DiagnosticArray, "/diagnostics", self.diagnostics.append, RELIABLE)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.executor.add_node(self.peer)
+
+    def _on_command(self, message):
+        self.commands.append(np.array(message.data))
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def start(self):
+        """Configure, activate and wait until both sides know each other."""
+        assert self.node.start()
+        self.until(lambda: self._odometry.get_subscription_count()
+                   and self._joints.get_subscription_count()
+                   and all(p.get_subscription_count() for p in self._plans.values())
+                   and self.count_publishers())
+        # A match is announced to one side before the other: the first state may be sent again.
+        for attempt in range(100):
+            answer = self.answer(1e-3 * (1 + attempt), patience_s=0.1)
+            if answer is not None:
+                return answer
+        raise AssertionError("the controller does not answer")
+
+    def count_publishers(self):
+        """How many publish commands here."""
+        return self.peer.count_publishers("commands")
+
+    def until(self, condition, patience_s=PATIENCE_S):
+        """Spin until a condition holds; whether it does."""
+        end = time.monotonic() + patience_s
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            self.executor.spin_once(timeout_sec=0.02)
+        return True
+
+    def answer(self, time_s, joints=None, base=None, patience_s=PATIENCE_S):
+        """Send a state; the command that answers it, or None. `base` False: no odometry."""
+        count = len(self.commands)
+        if base is not False:
+            self._odometry.publish(base or odometry(time_s))
+        self._joints.publish(joints or joint_state(time_s))
+        self.until(lambda: len(self.commands) > count, patience_s)
+        return self.commands[-1] if len(self.commands) > count else None
+
+    def plan(self, topic, message, reason=None):
+        """Send a plan and wait until it is taken, or refused as `reason`."""
+        refused = self.refusals(reason or topic)
+        taken = len(self.taken)
+        self._plans[topic].publish(message)
+        if reason:
+            return self.until(lambda: self.refusals(reason) > refused)
+        return self.until(lambda: len(self.taken) > taken)
+
+    @property
+    def taken(self):
+        """Plans that the controller took; spied on since the first call."""
+        if not hasattr(self, "_taken"):
+            self._taken = []
+            controller = self.node.loop.controller
+            for name in ("set_trajectory", "set_base_trajectory", "set_contact_schedule"):
+                self._spy(controller, name)
+        return self._taken
+
+    def _spy(self, controller, name):
+        original = getattr(controller, name)
+
+        def spied(*arguments):
+            original(*arguments)
+            self._taken.append(arguments[0])
+
+        setattr(controller, name, spied)
+
+    def refusals(self, reason):
+        return self.node.loop.monitor.refusals[reason]

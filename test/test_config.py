@@ -1,0 +1,50 @@
+"""Every configuration file fits the robot it names, and its sections fit each other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.settings import load_settings
+from contact_id_controller.control.specification import table_of
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
+
+FILES = sorted((Path(__file__).resolve().parent.parent / "config").glob("*.yaml"))
+SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
+
+pytestmark = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def _section(file, name):
+    return yaml.safe_load(file.read_text(encoding="utf-8"))[name]["ros__parameters"]
+
+
+def test_controller_accepts_it(file):
+    settings = load_settings(file)
+    robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
+    controller = Controller(robot, settings)
+    assert np.all(np.isfinite(controller.effort_limits)) and len(settings.contact_frames) >= 2
+
+
+def test_simulated_robot_is_the_same_and_stands_on_its_feet(file):
+    values = _section(file, "simulated_robot")
+    known = {spec.name: spec for spec in table_of(SimulatedRobotSettings)}
+    settings = SimulatedRobotSettings(
+        **{name: known[name].check(value) for name, value in values.items()})
+    expected = _section(file, "controller")
+    assert {name: values[name] for name in SHARED} == {name: expected[name] for name in SHARED}
+    simulated = settings.build_robot()
+    heights = simulated.foot_positions()[:, 2] - np.array(settings.contact_radii_m)
+    np.testing.assert_allclose(heights, 0.0, atol=2e-4)
+
+
+def test_planner_knows_the_same_robot(file):
+    values, expected = _section(file, "gait_planner"), _section(file, "controller")
+    assert values["feet"] == expected["contact_frames"]
+    assert values["joints"] == expected["joints"]
+    assert values["urdf"] == expected["urdf"]
+    assert [values["foot_radius_m"]] == expected["contact_radii_m"]
+    assert values["posture"] == _section(file, "simulated_robot")["initial_joint_positions"]

@@ -1,0 +1,481 @@
+"""The controller's lifecycle node in one process: transitions, bad configuration, bad input.
+
+Whatever comes in, the node lives on, and what goes out is its torque or the safe output.
+"""
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_bench import (  # noqa: E402
+    FEET,
+    JOINTS,
+    STANDING,
+    VELOCITY,
+    Bench,
+    joint_state,
+    joint_trajectory,
+    odometry,
+)
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+DAMPING = -0.5 * VELOCITY
+DOMAIN = 20 + os.getpid() % 80
+NAN = math.nan
+
+
+@pytest.fixture
+def bench_of():
+    """Makes benches and closes them."""
+    made = []
+
+    def make(**changes):
+        made.append(Bench(DOMAIN, **changes))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A bench in its active state, for tests that leave it so; time goes on from test to test."""
+    bench = Bench(DOMAIN)
+    bench.start()
+    bench.now_s = 1.0
+    yield bench
+    bench.close()
+
+
+def later(bench):
+    bench.now_s = round(bench.now_s + 0.001, 6)
+    return bench.now_s
+
+
+# Transitions
+
+
+def test_transitions_repeat_in_one_process(bench_of):
+    bench = bench_of()
+    node = bench.node
+    for _ in range(3):
+        assert node.trigger_configure() == SUCCESS
+        for _ in range(2):
+            assert node.trigger_activate() == SUCCESS
+            assert node.active
+            assert node.trigger_deactivate() == SUCCESS
+            assert not node.active
+        assert node.trigger_cleanup() == SUCCESS
+        assert node.loop is None
+        assert node.direct_subscriptions == []
+    assert bench.until(lambda: bench.count_publishers() == 0)
+    assert node.trigger_shutdown() == SUCCESS
+    assert node.finalized
+
+
+@pytest.mark.parametrize("transitions", [[], ["configure"], ["configure", "activate"]])
+def test_shutdown_works_from_every_state(bench_of, transitions):
+    node = bench_of().node
+    for name in transitions:
+        assert getattr(node, f"trigger_{name}")() == SUCCESS
+    assert node.trigger_shutdown() == SUCCESS
+    assert node.loop is None and not node.active
+
+
+def test_holds_the_first_posture_and_carries_the_weight(running):
+    running.answer(later(running), joint_state(running.now_s, velocity=np.zeros(12)))
+    result = running.node.loop.result
+    weight = running.node.loop.controller.robot.weight
+    assert result.status == "solved"
+    assert np.isclose(result.forces[:, 2].sum(), weight, rtol=0.05)
+    assert np.allclose(result.reference.position, STANDING)
+
+
+def test_deactivation_ends_in_damping_and_silence(bench_of):
+    bench = bench_of()
+    torque = bench.start()
+    assert not np.allclose(torque, DAMPING, atol=1e-3)
+    count = len(bench.commands)
+    bench.node.trigger_deactivate()
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert np.allclose(bench.commands[-1], DAMPING)
+    assert bench.answer(2.0, patience_s=0.3) is None
+
+
+def test_activation_after_deactivation_holds_the_new_posture_even_if_time_went_back(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.answer(5.0)
+    count = len(bench.commands)
+    bench.node.trigger_deactivate()
+    assert bench.until(lambda: len(bench.commands) > count)
+    bench.node.trigger_activate()
+    moved = STANDING + 0.01
+    bench.answer(0.5, joint_state(0.5, position=moved))
+    assert bench.node.loop.result is not None
+    assert np.allclose(bench.node.loop.result.reference.position, moved)
+
+
+def test_error_in_a_transition_ends_unconfigured_with_the_safe_output(bench_of, monkeypatch):
+    bench = bench_of()
+    bench.start()
+    count = len(bench.commands)
+    monkeypatch.setattr(bench.node.loop, "save", lambda: 1 / 0)
+    bench.node.trigger_deactivate()
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert np.allclose(bench.commands[-1], DAMPING)
+    assert bench.node.loop is None
+    assert bench.node.start()
+
+
+# Configuration
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"urdf": "/nowhere/robot.urdf"}, ["/nowhere/robot.urdf", "not found"]),
+    ({"urdf": ""}, ["urdf", "empty"]),
+    ({"joints": ["LF_HAA", "tail"]}, ["tail", "LF_HFE"]),
+    ({"contact_frames": ["LF_FOOT", "LF_HOOF"]}, ["LF_HOOF", "LF_FOOT"]),
+    ({"friction": "coulomb", "solver": "magic"}, ["magic", "coulomb/qp"]),
+    ({"perod_s": 0.001}, ["perod_s", "did you mean 'period_s'"]),
+    ({"period_s": 7.0}, ["period_s", "7", "0.1"]),
+    ({"period_s": "fast"}, ["period_s", "'fast'", "a number"]),
+    ({"objective": "joy"}, ["objective", "'joy'", "contact_velocity"]),
+    ({"joint_position_gain": [1.0, 2.0]}, ["joint_position_gain", "2 values", "12"]),
+    ({"record_path": "/nowhere/x.npz"}, ["/nowhere/x.npz"]),
+])
+def test_bad_configuration_is_refused_in_one_clear_line(bench_of, capfd, changes, words):
+    node = bench_of(**changes).node
+    capfd.readouterr()
+    assert node.trigger_configure() == FAILURE
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    for word in words:
+        assert word in lines[0]
+    assert node.loop is None
+
+
+def test_configuration_can_be_mended_without_a_restart(bench_of):
+    node = bench_of(period_s=7.0).node
+    assert node.trigger_configure() == FAILURE
+    result = node.set_parameters([Parameter("period_s", value=0.001)])[0]
+    assert result.successful
+    assert node.trigger_configure() == SUCCESS
+
+
+# Measured states
+
+
+def permuted(time_s):
+    order = list(reversed(range(12)))
+    return joint_state(time_s, [JOINTS[k] for k in order] + ["tail"],
+                       [*STANDING[order], 9.0], [*VELOCITY[order], 9.0])
+
+
+def test_order_and_extra_joints_do_not_matter(running):
+    plain = running.answer(later(running))
+    assert np.allclose(running.answer(later(running), permuted(running.now_s)), plain, atol=1e-3)
+
+
+def with_one(values, value):
+    changed = np.array(values)
+    changed[4] = value
+    return changed
+
+
+BAD_JOINT_STATES = {
+    "joint_missing": lambda t: joint_state(t, JOINTS[:-1], STANDING[:-1], VELOCITY[:-1]),
+    "joint_state_not_finite": lambda t: joint_state(t, position=with_one(STANDING, NAN)),
+    "joint_state_size": lambda t: joint_state(t, velocity=VELOCITY[:-1]),
+    "out_of_order": lambda t: joint_state(t - 0.5),
+}
+
+
+@pytest.mark.parametrize("reason", BAD_JOINT_STATES)
+def test_bad_joint_state_is_counted_and_answered_by_damping(running, reason):
+    good = running.answer(later(running))
+    before = running.refusals(reason)
+    message = BAD_JOINT_STATES[reason](later(running))
+    assert np.allclose(running.answer(running.now_s, message), DAMPING)
+    assert running.refusals(reason) == before + 1
+    assert running.node.loop.result is None
+    # One bad message costs one period.
+    assert np.allclose(running.answer(later(running)), good, atol=0.05)
+
+
+@pytest.mark.parametrize("message", [
+    joint_state(0.0, position=with_one(STANDING, math.inf)),
+    joint_state(0.0, velocity=with_one(VELOCITY, NAN)),
+    joint_state(0.0, velocity=[]),
+    joint_state(0.0, [], [], []),
+    joint_state(0.0, JOINTS[:-1] + JOINTS[:1]),
+    joint_state(0.0, JOINTS + JOINTS[:1], [*STANDING, 0.0], [*VELOCITY, 0.0]),
+])
+def test_other_bad_joint_states_get_no_torque_of_the_controller(running, message):
+    message.header = joint_state(later(running)).header
+    count = running.node.loop.monitor.refusals.total()
+    assert np.allclose(running.answer(running.now_s, message), DAMPING)
+    assert running.node.loop.monitor.refusals.total() == count + 1
+
+
+def test_stale_state_is_refused_by_the_clock(bench_of):
+    bench = bench_of(stamp_reference="clock")
+    # Any stamp from the start of Unix time is decades old.
+    assert np.allclose(bench.start(), 0.0)
+    assert bench.refusals("stale") > 0
+    now_s = bench.node.get_clock().now().nanoseconds * 1e-9
+    bench.answer(now_s)
+    assert bench.node.loop.result is not None
+    assert not np.allclose(bench.commands[-1], DAMPING)
+    bench.answer(now_s + 3600.0)
+    assert bench.refusals("future") == 1
+    bench.answer(bench.node.get_clock().now().nanoseconds * 1e-9)
+    assert bench.node.loop.result is not None
+
+
+def test_zero_as_safe_output(bench_of):
+    bench = bench_of(safe_output="zero")
+    bench.start()
+    assert np.array_equal(bench.answer(1.0, BAD_JOINT_STATES["joint_missing"](1.0)), np.zeros(12))
+
+
+def test_damping_stays_within_the_effort_limits(bench_of):
+    bench = bench_of(damping_nm_s_rad=1000.0, effort_limits_nm=2.0)
+    bench.start()
+    assert np.allclose(bench.answer(1.0, joint_state(0.0)), -2.0)
+
+
+def test_states_that_stop_are_answered_by_zero_again_and_again(bench_of):
+    bench = bench_of(state_timeout_s=0.05)
+    bench.start()
+    bench.commands.clear()
+    assert bench.until(lambda: len(bench.commands) >= 3)
+    # The velocity is not known any more, and damping an old one would be a stale torque.
+    assert np.array_equal(bench.commands[-1], np.zeros(12))
+    assert bench.refusals("states_stopped") >= 3
+    assert bench.node.loop.result is None
+    bench.answer(2.0)
+    assert bench.node.loop.result is not None
+
+
+# Odometry
+
+
+@pytest.mark.parametrize("reason, base", [
+    ("odometry_old", False),
+    ("odometry_not_finite", odometry(0.0, height_m=NAN)),
+    ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.0, 0.0))),
+    ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.5, 1.0))),
+])
+def test_bad_odometry_is_counted_and_answered_by_damping(running, reason, base):
+    running.answer(later(running))
+    before = running.refusals(reason)
+    running.now_s += 0.1
+    if base:
+        base.header = odometry(running.now_s).header
+    command = running.answer(running.now_s, base=base)
+    assert np.allclose(command, DAMPING)
+    assert running.refusals(reason) == before + 1
+    running.answer(later(running))
+    assert running.node.loop.result is not None
+
+
+def test_no_odometry_at_all_is_answered_by_damping(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.node.trigger_deactivate()
+    bench.node.trigger_cleanup()
+    assert bench.node.start()
+    bench.until(lambda: False, patience_s=0.3)
+    for number in range(50):
+        command = bench.answer(10.0 + number, base=False, patience_s=0.2)
+        if command is not None:
+            break
+    assert np.allclose(command, DAMPING)
+    assert bench.refusals("odometry_missing") >= 1
+
+
+def test_fixed_base_needs_no_odometry(bench_of):
+    bench = bench_of(floating_base=False, contact_frames=[], contact_radii_m=0.0)
+    bench.node.start()
+    bench.until(lambda: bench.count_publishers())
+    for number in range(50):
+        if bench.answer(10.0 + number, base=False, patience_s=0.2) is not None:
+            break
+    assert bench.node.loop.result is not None
+
+
+# Plans
+
+
+def test_joint_trajectory_is_followed(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.answer(1.0)
+    goal = STANDING + 0.1
+    assert bench.plan("joint_trajectory", joint_trajectory([1.0], [goal[::-1]], JOINTS[::-1]))
+    bench.answer(1.5)
+    middle = bench.node.loop.result.reference
+    assert np.allclose(middle.position, STANDING + 0.05, atol=1e-3)
+    assert np.allclose(middle.velocity, 0.1, atol=1e-3)
+    bench.answer(3.0)
+    assert np.allclose(bench.node.loop.result.reference.position, goal)
+
+
+def rows(count):
+    return np.tile(STANDING, (count, 1))
+
+
+BAD_TRAJECTORIES = {
+    "unknown joint": joint_trajectory([0.5], [[0.0]], ["tail"]),
+    "missing joint": joint_trajectory([0.5], [STANDING[:-1]], JOINTS[:-1]),
+    "decreasing times": joint_trajectory([0.5, 0.4], rows(2)),
+    "equal times": joint_trajectory([0.5, 0.5], rows(2)),
+    "too few positions": joint_trajectory([0.5], [STANDING[:-1]]),
+    "positions of some points": joint_trajectory([0.5, 0.6], [STANDING, []]),
+    "too many velocities": joint_trajectory([0.5], rows(1), velocities=[[0.0] * 13]),
+    "no points": joint_trajectory([], []),
+    "no positions": joint_trajectory([0.5], [[]]),
+    "not finite": joint_trajectory([0.5], [with_one(STANDING, NAN)]),
+    "moving at the end": joint_trajectory([0.5], rows(1), velocities=[VELOCITY]),
+    "in the past": joint_trajectory([0.5], rows(1), start_s=0.1),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TRAJECTORIES)
+def test_bad_trajectory_is_counted_and_changes_nothing(running, kind):
+    before = running.answer(later(running))
+    assert running.plan("joint_trajectory", BAD_TRAJECTORIES[kind], "joint_trajectory")
+    assert np.allclose(running.answer(later(running)), before, atol=0.05)
+    assert np.allclose(running.node.loop.result.reference.position, STANDING, atol=0.2)
+
+
+def test_contact_schedule_lifts_the_foot_from_the_contacts(bench_of):
+    bench = bench_of()
+    bench.start()
+    assert bench.node.loop.result.contact.all()
+    assert bench.plan("contact_schedule", joint_trajectory([0.0, 9.0], [[1, 0, 1, 1]] * 2, FEET))
+    bench.answer(1.0)
+    assert bench.node.loop.result.contact.tolist() == [True, False, True, True]
+
+
+def base_plan(points, with_velocity=True):
+    message = MultiDOFJointTrajectory(joint_names=["base"])
+    for k in range(points):
+        point = MultiDOFJointTrajectoryPoint()
+        point.transforms = [_transform()]
+        if with_velocity:
+            point.velocities = [_twist()]
+        point.time_from_start.sec = k
+        message.points.append(point)
+    return message
+
+
+def _transform():
+    from geometry_msgs.msg import Transform
+
+    transform = Transform()
+    transform.translation.z = 0.162
+    return transform
+
+
+def _twist():
+    from geometry_msgs.msg import Twist
+
+    return Twist()
+
+
+def test_base_trajectory_is_taken(bench_of):
+    bench = bench_of()
+    bench.start()
+    assert bench.plan("base_trajectory", base_plan(2))
+    bench.answer(1.0)
+    assert bench.node.loop.result is not None
+
+
+@pytest.mark.parametrize("topic, message", [
+    ("base_trajectory", base_plan(2, with_velocity=False)),
+    ("base_trajectory", base_plan(0)),
+    ("contact_schedule", joint_trajectory([0.5], [[1.0]], ["LF_HOOF"])),
+    ("contact_schedule", joint_trajectory([0.5], [[0.5]], ["LF_FOOT"])),
+    ("contact_schedule", joint_trajectory([0.5], [[]], ["LF_FOOT"])),
+])
+def test_bad_plan_for_base_or_contacts_is_counted_and_changes_nothing(running, topic, message):
+    running.answer(later(running))
+    assert running.plan(topic, message, topic)
+    running.answer(later(running))
+    assert running.node.loop.result.contact.all()
+
+
+# The controller itself
+
+
+def test_exception_in_the_step_is_logged_once_and_answered_by_damping(bench_of, capfd):
+    bench = bench_of()
+    bench.start()
+    controller = bench.node.loop.controller
+    healthy, controller.step = controller.step, lambda state: 1 / 0
+    capfd.readouterr()
+    for number in range(3):
+        assert np.allclose(bench.answer(1.0 + number), DAMPING)
+    assert capfd.readouterr().err.count("ZeroDivisionError") == 2  # the reason and the traceback
+    assert bench.refusals("step_ZeroDivisionError") == 3
+    controller.step = healthy
+    bench.answer(5.0)
+    assert bench.node.loop.result is not None
+
+
+@pytest.mark.parametrize("value", [NAN, math.inf, -math.inf])
+def test_torque_that_is_not_finite_never_leaves(bench_of, value):
+    bench = bench_of()
+    bench.start()
+    controller = bench.node.loop.controller
+    healthy = controller.step
+    controller.step = lambda state: _with_torque(healthy(state), value)
+    assert np.allclose(bench.answer(1.0), DAMPING)
+    assert bench.refusals("torque_not_finite") == 1
+
+
+def _with_torque(result, value):
+    return result._replace(torques=with_one(result.torques, value))
+
+
+# Diagnostics and parameters at run time
+
+
+def test_diagnostics_tell_counts_times_and_reasons(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.answer(1.0, BAD_JOINT_STATES["joint_missing"](1.0))
+    bench.answer(1.1)
+    bench.diagnostics.clear()
+    assert bench.until(lambda: bench.diagnostics)
+    status = bench.diagnostics[0].status[0]
+    values = {pair.key: pair.value for pair in status.values}
+    assert status.name == "controller: contact inverse dynamics"
+    assert values["refused joint_missing"] == "1"
+    assert int(values["status solved"]) == int(values["steps"]) >= 2
+    assert float(values["step time p99 (us)"]) >= float(values["solve time median (us)"]) > 0
+    assert values["saturated joints"] == "none"
+    assert float(values["residual cone_n"]) < 1e-6
+
+
+def test_live_parameter_applies_while_active_and_others_wait(bench_of):
+    bench = bench_of()
+    bench.start()
+    refused = bench.node.set_parameters([Parameter("friction_edges", value=8)])[0]
+    assert not refused.successful
+    assert "before configure" in refused.reason
+    wrong = bench.node.set_parameters([Parameter("damping_nm_s_rad", value=[1.0, 2.0])])[0]
+    assert not wrong.successful
+    assert "12" in wrong.reason
+    assert bench.node.set_parameters([Parameter("damping_nm_s_rad", value=0.25)])[0].successful
+    assert bench.until(lambda: np.allclose(bench.node.loop.safe_torques(), DAMPING / 2))

@@ -1,0 +1,302 @@
+"""ROS messages to arrays and plans, markers, and the record: each conversion by itself."""
+
+import array
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from builtin_interfaces.msg import Duration, Time  # noqa: E402
+from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from trajectory_msgs.msg import (  # noqa: E402
+    JointTrajectory,
+    JointTrajectoryPoint,
+    MultiDOFJointTrajectory,
+    MultiDOFJointTrajectoryPoint,
+)
+from visualization_msgs.msg import Marker  # noqa: E402
+
+from contact_id_controller.control.controller import StepResult  # noqa: E402
+from contact_id_controller.control.references import Reference  # noqa: E402
+from contact_id_controller.control.safe_output import SafeOutput  # noqa: E402
+from contact_id_controller.exceptions import RecordError, TrajectoryError  # noqa: E402
+from contact_id_controller.ros.conversions import (  # noqa: E402
+    JointStateReader,
+    OdometryReader,
+    base_trajectory,
+    contact_schedule,
+    joint_trajectory,
+    nanoseconds,
+    seconds,
+)
+from contact_id_controller.ros.diagnostics import StepMonitor  # noqa: E402
+from contact_id_controller.ros.markers import contact_markers  # noqa: E402
+from contact_id_controller.ros.recording import Recorder  # noqa: E402
+
+NAMES = ["a", "b", "c"]
+
+
+# Times
+
+
+def test_stamp_in_nanoseconds_is_exact_and_in_seconds_nearly():
+    stamp = Time(sec=1_800_000_000, nanosec=123_456_789)
+    assert nanoseconds(stamp) == 1_800_000_000_123_456_789
+    assert abs(seconds(stamp) - 1_800_000_000.123456789) < 3e-7
+    assert seconds(Duration(sec=-1, nanosec=750_000_000)) == -0.25
+
+
+# Joint states
+
+
+def read(reader, names, position, velocity):
+    message = JointState(name=names, position=position, velocity=velocity)
+    return reader.read(message)
+
+
+def test_joints_are_found_by_name_in_any_order_and_when_the_order_changes():
+    reader = JointStateReader(NAMES)
+    assert read(reader, ["a", "b", "c"], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]) is None
+    assert reader.position.tolist() == [1.0, 2.0, 3.0]
+    assert read(reader, ["x", "c", "a", "b"], [0.0, 3.5, 1.5, 2.5], [0.0, 6.5, 4.5, 5.5]) is None
+    assert reader.position.tolist() == [1.5, 2.5, 3.5]
+    assert reader.velocity.tolist() == [4.5, 5.5, 6.5]
+
+
+@pytest.mark.parametrize("names, position, velocity, reason, word", [
+    (["a", "b"], [0.0] * 2, [0.0] * 2, "joint_missing", "c"),
+    ([], [], [], "joint_missing", "a, b, c"),
+    (NAMES, [0.0] * 2, [0.0] * 3, "joint_state_size", "2 positions"),
+    (NAMES, [0.0] * 3, [], "joint_state_size", "0 velocities"),
+    (NAMES, [0.0] * 4, [0.0] * 4, "joint_state_size", "4 positions"),
+    (NAMES + ["a"], [0.0] * 4, [0.0] * 4, "joint_state_size", "twice"),
+    (NAMES, [0.0, math.nan, 0.0], [0.0] * 3, "joint_state_not_finite", "of b"),
+    (NAMES, [0.0] * 3, [0.0, 0.0, -math.inf], "joint_state_not_finite", "of c"),
+    (NAMES, [math.inf, -math.inf, 0.0], [0.0] * 3, "joint_state_not_finite", "a, b"),
+])
+def test_bad_joint_state_is_refused_with_its_reason(names, position, velocity, reason, word):
+    reader = JointStateReader(NAMES)
+    for _ in range(2):  # also once the names are known
+        refusal = read(reader, names, position, velocity)
+        assert refusal.reason == reason
+        assert word in refusal.detail
+    assert read(reader, NAMES, [0.0] * 3, [0.0] * 3) is None
+
+
+def test_nan_of_a_joint_that_is_not_ours_does_not_matter():
+    nan = math.nan
+    assert read(JointStateReader(["b"]), NAMES, [nan, 1.0, nan], [nan, 2.0, nan]) is None
+
+
+# Odometry
+
+
+def odometry(**orientation):
+    message = Odometry()
+    pose, twist = message.pose.pose, message.twist.twist
+    pose.position.x, pose.position.y, pose.position.z = 1.0, 2.0, 3.0
+    pose.orientation = Quaternion(**orientation)
+    twist.linear = Vector3(x=4.0, y=5.0, z=6.0)
+    twist.angular = Vector3(x=7.0, y=8.0, z=9.0)
+    message.header.frame_id = "map"
+    message.header.stamp.nanosec = 5
+    return message
+
+
+def test_odometry_gives_pose_and_twist_with_a_unit_quaternion():
+    reader = OdometryReader()
+    assert reader.read(odometry(x=0.6006, y=0.0, z=0.0, w=0.8008)) is None
+    assert np.allclose(reader.pose, [1, 2, 3, 0.6, 0, 0, 0.8], atol=1e-12)
+    assert reader.twist.tolist() == [4, 5, 6, 7, 8, 9]
+    assert (reader.stamp_ns, reader.world_frame) == (5, "map")
+
+
+@pytest.mark.parametrize("orientation, reason", [
+    ({"w": 0.0}, "odometry_quaternion"), ({"x": 0.5, "w": 1.0}, "odometry_quaternion"),
+    ({"x": math.nan}, "odometry_not_finite"), ({"w": math.inf}, "odometry_not_finite"),
+])
+def test_bad_odometry_is_refused_and_changes_nothing(orientation, reason):
+    reader = OdometryReader()
+    reader.read(odometry())
+    before = reader.pose.copy()
+    assert reader.read(odometry(**orientation)).reason == reason
+    assert np.array_equal(reader.pose, before)
+
+
+# Plans
+
+
+def trajectory(*points, names=NAMES, **stamp):
+    message = JointTrajectory(joint_names=names)
+    message.header.stamp = Time(**stamp)
+    for k, fields in enumerate(points):
+        point = JointTrajectoryPoint(**fields)
+        point.time_from_start = Duration(sec=k, nanosec=500_000_000)
+        message.points.append(point)
+    return message
+
+
+@pytest.mark.parametrize("fields", [
+    ("positions",), ("positions", "velocities"), ("positions", "velocities", "accelerations")])
+def test_joint_trajectory_keeps_what_the_points_carry(fields):
+    first, last = {name: [1.0, 2.0, 3.0] for name in fields}, dict.fromkeys(fields, [0.0] * 3)
+    plan = joint_trajectory(trajectory(first, last, sec=7, nanosec=250_000_000))
+    assert plan.names == tuple(NAMES)
+    assert plan.times_s.tolist() == [0.5, 1.5]
+    assert plan.start_s == 7.25
+    assert plan.positions.tolist() == [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
+    assert (plan.velocities is not None) == ("velocities" in fields)
+    assert (plan.accelerations is not None) == ("accelerations" in fields)
+
+
+def test_moving_end_is_a_matter_of_choice():
+    message = trajectory({"positions": [0.0] * 3, "velocities": [1.0] * 3})
+    with pytest.raises(TrajectoryError, match="rest"):
+        joint_trajectory(message)
+    assert joint_trajectory(message, allow_moving_end=True).allow_moving_end
+
+
+def test_points_that_carry_different_things_are_refused():
+    with pytest.raises(TrajectoryError, match="velocities.*different lengths"):
+        joint_trajectory(trajectory({"positions": [0.0] * 3},
+                                    {"positions": [0.0] * 3, "velocities": [0.0] * 3}))
+
+
+def test_contact_schedule_is_true_where_the_foot_stands():
+    plan = contact_schedule(trajectory({"positions": [1.0, 0.0, 1.0]}, {"positions": [1.0] * 3}))
+    assert plan.frames == tuple(NAMES)
+    assert plan.stance.tolist() == [[True, False, True], [True, True, True]]
+    with pytest.raises(TrajectoryError, match="0 .swing. or 1"):
+        contact_schedule(trajectory({"positions": [1.0, 0.2, 1.0]}))
+    with pytest.raises(TrajectoryError):
+        contact_schedule(trajectory())
+
+
+def test_base_trajectory_is_read_field_by_field():
+    point = MultiDOFJointTrajectoryPoint(
+        transforms=[Transform(translation=Vector3(x=1.0, y=2.0, z=3.0),
+                              rotation=Quaternion(x=0.6, y=0.0, z=0.0, w=0.8))],
+        velocities=[Twist(linear=Vector3(x=4.0, y=5.0, z=6.0),
+                          angular=Vector3(x=7.0, y=8.0, z=9.0))])
+    plan = base_trajectory(MultiDOFJointTrajectory(joint_names=["base"], points=[point]))
+    assert plan.positions.tolist() == [[1, 2, 3]]
+    assert np.allclose(plan.quaternions_xyzw, [[0.6, 0, 0, 0.8]])
+    assert plan.linear_velocities.tolist() == [[4, 5, 6]]
+    assert plan.angular_velocities.tolist() == [[7, 8, 9]]
+    point.velocities = []
+    with pytest.raises(TrajectoryError, match="point 0"):
+        base_trajectory(MultiDOFJointTrajectory(points=[point]))
+
+
+# Markers
+
+
+def test_markers_draw_force_and_cone_of_standing_feet_and_delete_the_others():
+    points = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    forces = np.array([[0.0, 0.0, 10.0], [0.0, 0.0, 0.0], [5.0, 0.0, 10.0]])
+    markers = contact_markers(
+        Time(), "world", points, np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.5, math.inf]),
+        forces, np.array([True, False, True]), 0.01).markers
+    arrows = [m for m in markers if m.ns == "force"]
+    cones = [m for m in markers if m.ns == "friction_cone"]
+    assert [m.action for m in arrows] == [Marker.ADD, Marker.DELETE, Marker.ADD]
+    assert [m.action for m in cones] == [Marker.ADD, Marker.DELETE, Marker.DELETE]
+    tip = arrows[2].points[1]
+    assert (tip.x, tip.y, tip.z) == (2.05, 0.0, 0.1)
+    rim = np.array([[p.x, p.y, p.z] for p in cones[0].points])
+    rim = rim[rim[:, 2] > 0]
+    assert np.allclose(np.hypot(rim[:, 0], rim[:, 1]) / rim[:, 2], 0.5)
+
+
+def test_cone_changes_colour_at_the_friction_limit():
+    def colour(slip):
+        markers = contact_markers(
+            Time(), "world", np.zeros((1, 3)), np.array([0.0, 0.0, 1.0]), np.array([0.5]),
+            np.array([[slip, 0.0, 10.0]]), np.array([True]), 0.01).markers
+        return next(m.color.r for m in markers if m.ns == "friction_cone")
+
+    assert colour(4.9) == colour(0.0) != colour(5.0)
+
+
+# Safe output, counts, record
+
+
+def test_safe_output_damps_within_limits_and_only_a_known_velocity():
+    safe = SafeOutput("damping", np.array([1.0, 2.0]), np.array([10.0, 1.0]))
+    assert safe.torques(np.array([3.0, -3.0])).tolist() == [-3.0, 1.0]
+    assert safe.torques(None).tolist() == [0.0, 0.0]
+    zero = SafeOutput("zero", np.array([1.0, 2.0]), np.array([10.0, 1.0]))
+    assert zero.torques(np.array([3.0, -3.0])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("real_time, misses", [(True, 2), (False, 1)])
+def test_deadline_is_missed_by_a_late_or_a_long_step(real_time, misses):
+    monitor = StepMonitor(0.001, real_time)
+    for arrival_s, step_s in [(0.0, 1e-4), (0.001, 1e-4), (0.0024, 1e-4), (0.0040, 1e-4),
+                              (0.0050, 1.1e-3)]:
+        monitor.step(arrival_s, step_s, 5e-5, "solved")
+    assert monitor.deadline_misses == misses
+    monitor.pause()
+    monitor.step(9.0, 1e-4, 5e-5, "solved")
+    assert monitor.deadline_misses == misses
+    assert monitor.figures()["steps"] == "6"
+
+
+def result(number):
+    reference = Reference(np.full(2, number + 0.1), np.full(2, number + 0.2), np.zeros(2))
+    return StepResult(
+        torques=np.full(2, float(number)), status="solved" if number % 2 else "inconsistent",
+        reference=reference, forces=np.full((1, 3), number + 0.5), contact=np.array([number > 1]),
+        saturated=np.zeros(2, dtype=bool), solution=None, solve_time_s=1e-5 * number,
+        step_time_s=0.0)
+
+
+def test_record_holds_every_step_across_chunks(tmp_path):
+    path = tmp_path / "record.npz"
+    recorder = Recorder(path, ["a", "b"], ["foot"])
+    n = 8192 * 2 + 5
+    for number in range(n):
+        recorder.add(0.001 * number, np.full(2, number), np.full(2, -number), result(number), 2e-4)
+        if number % 1000 == 0:
+            recorder.prepare()
+    assert len(recorder) == n
+    recorder.save({"stale": 3}, 4)
+    record = np.load(path, allow_pickle=False)
+    counted = np.arange(n)
+    assert np.allclose(record["time_s"], 0.001 * counted)
+    assert np.array_equal(record["torques"], np.repeat(counted[:, None], 2, axis=1))
+    assert np.array_equal(record["velocity"], -record["position"])
+    assert np.allclose(record["reference_velocity"] - record["reference_position"], 0.1)
+    assert record["forces"].shape == (n, 1, 3)
+    assert record["status"][:3].tolist() == ["inconsistent", "solved", "inconsistent"]
+    assert record["joint_names"].tolist() == ["a", "b"]
+    assert record["refused_reasons"].tolist() == ["stale"]
+    assert record["refused_counts"].tolist() == [3]
+    assert record["deadline_misses"] == 4
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_record_without_steps_is_a_record(tmp_path):
+    recorder = Recorder(tmp_path / "empty.npz", ["a"], [])
+    recorder.save({}, 0)
+    record = np.load(tmp_path / "empty.npz")
+    assert record["torques"].shape == (0, 1)
+    assert record["status"].shape == (0,)
+
+
+def test_record_into_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="no such folder"):
+        Recorder(tmp_path / "nowhere" / "x.npz", [], [])
+
+
+def test_command_is_written_into_the_message_without_a_copy():
+    # The node relies on this: NumPy writes through to the array of the message.
+    from std_msgs.msg import Float64MultiArray
+
+    message = Float64MultiArray(data=array.array("d", bytes(24)))
+    np.frombuffer(message.data)[:] = [1.0, 2.0, 3.0]
+    assert list(message.data) == [1.0, 2.0, 3.0]

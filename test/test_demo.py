@@ -1,0 +1,296 @@
+"""The command ``contact_id demo``: what it starts, how it fails, and a short walk from end to end."""
+
+import argparse
+import importlib.util
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contact_id_controller import cli
+from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.experiments import demo, processes
+from contact_id_controller.experiments.progress import ProgressBar
+from contact_id_controller.experiments.setup_run import make_setup
+
+
+def _options(*words):
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def _fail(capsys, *words):
+    """The one line that a refused command line prints."""
+    code = cli.run(["demo", *words])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert code == cli.BAD_INPUT and len(lines) == 1, lines
+    return lines[0]
+
+
+# What is run
+
+
+def test_without_a_robot_three_walks_are_planned(tmp_path):
+    runs = demo.plan_runs(_options("--output", str(tmp_path)), tmp_path)
+    assert [(folder.name, choice["duration_s"]) for folder, choice in runs] == [
+        ("quadruped_mu1", 30.0), ("quadruped_mu0.1", 30.0), ("solo12_mu0.6", 10.0)]
+
+
+def test_a_robot_is_one_walk_in_the_output_folder(tmp_path):
+    ((folder, choice),) = demo.plan_runs(
+        _options("--robot", "solo12", "--duration", "4", "--mu", "0.3"), tmp_path)
+    assert folder == tmp_path
+    assert choice["robot"] == "solo12" and choice["duration_s"] == 4.0 and choice["mu"] == 0.3
+
+
+def test_friction_coefficient_is_that_of_ground_and_controller(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped", mu=0.25)
+    assert setup.settings.friction_coefficient == (0.25,)
+    assert setup.parameters["simulated_robot"]["friction_coefficient"] == 0.25
+
+
+def test_set_changes_the_controller_or_a_named_node(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped", changes=[
+        "contact_time_constant_s=0.02", "gait_planner.step_height_m=0.03"])
+    assert setup.settings.contact_time_constant_s == 0.02
+    assert setup.parameters["gait_planner"]["step_height_m"] == 0.03
+
+
+def test_parameter_file_is_what_the_nodes_get(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=7.0, mu=float("inf"))
+    setup.write(tmp_path / "parameters.yaml")
+    content = yaml.safe_load((tmp_path / "parameters.yaml").read_text())
+    assert content["simulated_robot"]["ros__parameters"]["duration_s"] == 7.0
+    assert content["controller"]["ros__parameters"]["friction_coefficient"] == [float("inf")]
+
+
+def test_own_configuration_file_needs_no_known_robot(tmp_path):
+    original = make_setup(tmp_path, robot="quadruped").config
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(original.read_text(encoding="utf-8"), encoding="utf-8")
+    ((_, choice),) = demo.plan_runs(_options("--config", str(mine)), tmp_path)
+    setup = make_setup(tmp_path, **choice)
+    assert (setup.robot, setup.config) == ("mine", mine)
+
+
+def test_command_of_a_report_does_the_same_run_again(tmp_path):
+    setup = make_setup(tmp_path, robot="solo12", duration_s=4.0, mu=0.3, mode="real_time",
+                       changes=["period_s=0.002"])
+    words = setup.command(tmp_path).split()
+    ((folder, choice),) = demo.plan_runs(_options(*words[2:]), Path(words[-1]))
+    assert folder == tmp_path
+    assert make_setup(tmp_path, **choice).parameters == setup.parameters
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--robot", "unicorn"], "must be one of 'quadruped', 'solo12'"),
+    (["--robot", "solo12", "--duration", "-1"], "duration is -1 s"),
+    (["--robot", "solo12", "--mu", "-0.5"], "friction_coefficient"),
+    (["--robot", "solo12", "--set", "nonsense"], "[NODE.]NAME=VALUE"),
+    (["--robot", "solo12", "--set", "frictoin=coulomb"], "did you mean 'friction'"),
+    (["--robot", "solo12", "--set", "wheel.size=1"], "'gait_planner'"),
+    (["--robot", "solo12", "--friction", "sticky"], "coulomb/qp"),
+    (["--config", "/nowhere/robot.yaml"], "/nowhere/robot.yaml"),
+    (["--mu", "0.5"], "--robot"),
+])
+def test_wrong_choices_are_one_clear_line(capsys, tmp_path, words, message):
+    assert message in _fail(capsys, *words, "--output", str(tmp_path))
+
+
+@pytest.mark.parametrize("missing, extra", [("rclpy", "ros"), ("mujoco", "simulation")])
+def test_missing_extra_is_named(capsys, monkeypatch, missing, extra):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec",
+                        lambda name, *rest: None if name == missing else find(name, *rest))
+    line = _fail(capsys, "--robot", "solo12")
+    assert f"pip install 'contact_id_controller[{extra}]'" in line
+
+
+def test_configuration_without_a_section_is_refused(tmp_path):
+    file = tmp_path / "robot.yaml"
+    file.write_text("controller: {ros__parameters: {urdf: x}}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="no section 'simulated_robot'"):
+        make_setup(tmp_path, robot="robot", config=file)
+
+
+# Processes
+
+
+def _python(code):
+    return [sys.executable, "-c", textwrap.dedent(code)]
+
+
+def test_a_dead_process_is_reported_with_its_last_lines(tmp_path):
+    dying = _python("print('loading'); raise SystemExit('URDF not found')")
+    with processes.NodeGroup({"controller": dying}, tmp_path, {}) as nodes:
+        assert nodes["controller"].wait(20.0)
+        with pytest.raises(RunError, match=r"(?s)'controller' ended with code 1.*URDF not found"):
+            nodes.check()
+
+
+def test_a_process_that_ended_well_is_no_failure_where_that_is_expected(tmp_path):
+    with processes.NodeGroup({"robot": _python("pass")}, tmp_path, {}) as nodes:
+        assert nodes["robot"].wait(20.0)
+        nodes.check("robot")
+        with pytest.raises(RunError, match="ended with code 0"):
+            nodes.check()
+
+
+def test_a_process_that_ignores_signals_is_ended_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "INTERRUPT_S", 0.2)
+    monkeypatch.setattr(processes, "TERMINATE_S", 0.2)
+    stubborn = _python("""
+        import signal, time
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("ready", flush=True)
+        time.sleep(60)""")
+    with processes.NodeGroup({"stubborn": stubborn}, tmp_path, {}) as nodes:
+        while "ready" not in nodes["stubborn"].last_lines():
+            time.sleep(0.01)
+    nodes["stubborn"].wait(20.0)
+    assert nodes["stubborn"].exit_code == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
+def test_nodes_die_with_a_killed_parent(tmp_path):
+    parent = _python(f"""
+        import sys, time
+        from pathlib import Path
+        from contact_id_controller.experiments.processes import NodeGroup
+        child = [sys.executable, "-c",
+                 "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
+        with NodeGroup({{"child": child}}, Path({str(tmp_path)!r}), {{}}):
+            time.sleep(60)""")
+    root = Path(processes.__file__).resolve().parents[2]
+    process = subprocess.Popen(parent, env={**os.environ, "PYTHONPATH": str(root)})
+    log = tmp_path / "child.log"
+    while not (log.exists() and log.read_text().strip()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    child = int(log.read_text())
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 20.0
+    while _is_alive(child):
+        assert time.monotonic() < end, "the node outlives its killed parent"
+        time.sleep(0.01)
+
+
+def _is_alive(pid):
+    """Whether a process runs; one that only waits to be collected does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_domain_in_use_is_left_alone(monkeypatch):
+    monkeypatch.setattr(processes, "HIGHEST_DOMAIN", 2)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("", 7400 + 250 * 1))
+        assert {processes.free_domain() for _ in range(20)} == {2}
+
+
+# Progress
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bar_fills_with_simulated_time():
+    stream = _Terminal()
+    bar = ProgressBar("quadruped", 10.0, stream)
+    bar.say("configuring")
+    bar.show(10.0)
+    bar.close()
+    text = stream.getvalue()
+    assert "configuring" in text and "[" + "#" * 28 + "]" in text and text.endswith("\n")
+
+
+def test_without_a_terminal_a_few_lines_are_written():
+    stream = io.StringIO()
+    bar = ProgressBar("quadruped", 10.0, stream)
+    for step in range(1, 1001):
+        bar.show(0.01 * step)
+    bar.close()
+    assert "\r" not in stream.getvalue()
+    assert len(stream.getvalue().splitlines()) == 4
+
+
+# From end to end, over real ROS 2 topics
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """Folder of a short walk made by the command, in a process of its own as a user has it."""
+    folder = tmp_path_factory.mktemp("walk") / "report"
+    root = Path(processes.__file__).resolve().parents[2]
+    result = subprocess.run(
+        [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "quadruped",
+         "--duration", "3", "--mu", "0.6", "--output", str(folder)],
+        cwd=root, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "normal_force_relative_error" in result.stdout
+    return folder
+
+
+def test_quadruped_walks_within_the_limits_of_the_demo(walked):
+    summary = json.loads((walked / "summary.json").read_text())
+    assert not summary["fell"]
+    assert summary["duration_s"] == pytest.approx(3.0, abs=0.01)
+    assert summary["unanswered_states"] == 0
+    assert summary["mean_joint_position_error_rad"] < 0.03
+    assert summary["normal_force_relative_error"] < 0.03
+    assert summary["torque_rate_mean_nm_s"] < 52.6
+    assert summary["distance_travelled_m"] > 0.2
+
+
+def test_walk_leaves_a_whole_report(walked):
+    names = {path.name for path in walked.iterdir()}
+    assert {"report.html", "summary.json", "animation.gif", "parameters.yaml", "controller.npz",
+            "simulated_robot.npz", "normal_forces.png", "base_path.png", "log"} <= names
+
+
+def test_interrupted_run_leaves_no_process_behind(tmp_path):
+    root = Path(processes.__file__).resolve().parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "quadruped",
+         "--duration", "60", "--output", str(tmp_path)],
+        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for line in process.stdout:
+        if "walking" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED and "interrupted" in output
+    assert _processes_with(str(tmp_path)) == []
+
+
+def _processes_with(text):
+    """Command lines of living processes that hold a text."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in command and int(entry.parent.name) != os.getpid():
+            found.append(command)
+    return found

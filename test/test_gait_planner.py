@@ -1,0 +1,543 @@
+"""The gait planner: feet that stand stand still, feet that swing swing, and plans join smoothly."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from kinematic_walk import ROBOTS, START_S, KinematicWalk, planned_state
+
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    StateError,
+    UnknownFrameError,
+)
+from contact_id_controller.planning.balance import pushing_fraction, virtual_response
+from contact_id_controller.planning.command import WaypointFollower
+from contact_id_controller.planning.gait import GaitPlanner
+from contact_id_controller.planning.gait_clock import GaitClock
+from contact_id_controller.planning.leg_kernels import bias, pose_leg, reach
+from contact_id_controller.planning.legs import Legs
+from contact_id_controller.robot import RobotModel
+
+QUADRUPED = ROBOTS["quadruped"]
+WAYPOINTS = (0.0, 0.0, 0.25, 0.0, 0.0, 0.25, 0.0, -0.25, -0.25, 0.0)
+
+
+def walking(robot=QUADRUPED, linear=(0.2, 0.05), yaw_rate=0.4, **settings):
+    """A walk under way, after the first steps."""
+    walk = KinematicWalk(robot, **settings)
+    walk.planner.set_velocity(linear, yaw_rate)
+    walk.walk(1.0)
+    return walk
+
+
+def in_force(plan, settings, step_s=1e-3):
+    """Times at which a plan is the one that is followed."""
+    return plan.joints.start_s + np.arange(1e-6, settings.plan_period_s, step_s)
+
+
+# Feet
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_centres_of_standing_feet_are_at_rest_in_the_world(name):
+    walk = walking(ROBOTS[name], roll_feet=False)
+    places = {}
+    for plan in walk.walk(0.6):
+        assert plan.unreachable == ()
+        for t in in_force(plan, walk.settings):
+            centers, velocities, _ = walk.foot_motion(
+                *planned_state(walk.model, plan.joints, plan.base, t))
+            for foot, stands in enumerate(plan.contacts.sample(t)):
+                if not stands:
+                    places.pop(foot, None)
+                    continue
+                first = places.setdefault(foot, centers[foot])
+                assert np.linalg.norm(centers[foot] - first) < 1e-4
+                assert np.linalg.norm(velocities[foot]) < 1e-3
+                assert centers[foot, 2] == pytest.approx(walk.settings.foot_radius_m, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["quadruped", "solo12"])
+def test_contact_points_of_rolling_feet_are_at_rest(name):
+    walk = walking(ROBOTS[name])
+    landed = dict.fromkeys(range(4), 0.0)
+    speeds, centre_speeds = [], []
+    for plan in walk.walk(0.6):
+        for t in in_force(plan, walk.settings):
+            _, centers, contacts = walk.foot_motion(
+                *planned_state(walk.model, plan.joints, plan.base, t))
+            for foot, stands in enumerate(plan.contacts.sample(t)):
+                if not stands:
+                    landed[foot] = t
+                elif t > landed[foot] + 0.022:  # they land without rolling
+                    speeds.append(np.linalg.norm(contacts[foot]))
+                    centre_speeds.append(np.linalg.norm(centers[foot]))
+    assert max(speeds) < 1.5e-3
+    assert max(centre_speeds) > 1e-2  # what would be slip without rolling
+
+
+@pytest.mark.parametrize("profile", ["cubic", "quintic"])
+def test_feet_swing_as_high_as_the_step_height(profile):
+    walk = walking(swing_profile=profile, step_height_m=0.02)
+    highest = 0.0
+    for plan in walk.walk(0.6):
+        for t in in_force(plan, walk.settings):
+            q, _ = planned_state(walk.model, plan.joints, plan.base, t)
+            highest = max(highest, walk.feet(q)[:, 2].max())
+    assert highest - walk.settings.foot_radius_m == pytest.approx(0.02, abs=2e-4)
+
+
+@pytest.mark.parametrize("profile", ["cubic", "quintic"])
+def test_feet_leave_and_meet_the_ground_at_rest(profile):
+    walk = walking(swing_profile=profile, roll_feet=False)
+    switches = 0
+    for plan in walk.walk(0.3):
+        stance = plan.contacts.stance
+        for k in np.flatnonzero((stance[1:] != stance[:-1]).any(axis=1)):
+            t = plan.joints.start_s + plan.joints.times_s[k + 1]
+            _, velocities, _ = walk.foot_motion(
+                *planned_state(walk.model, plan.joints, plan.base, t - 1e-6))
+            assert np.abs(velocities[stance[k + 1] != stance[k]]).max() < 5e-3
+            switches += 1
+    assert switches > 4
+
+
+def test_walk_moves_at_the_commanded_velocity():
+    walk = walking(linear=(0.15, -0.1), yaw_rate=0.0)
+    before, _ = walk.state(walk.time_s)
+    walk.walk(1.0)
+    assert walk.q[:2] - before[:2] == pytest.approx([0.15, -0.1], abs=2e-3)
+
+
+def test_turning_walk_keeps_its_direction_relative_to_the_body():
+    walk = walking(linear=(0.2, 0.0), yaw_rate=0.5)
+    walk.walk(1.5)
+    assert walk.v[:6] == pytest.approx([0.2, 0, 0, 0, 0, 0.5], abs=2e-3)
+
+
+def test_velocity_in_the_world_frame_does_not_turn_with_the_body():
+    walk = walking(yaw_rate=0.0)
+    walk.planner.set_velocity((0.1, 0.1), 0.6, frame="world")
+    walk.walk(1.5)
+    rotation = pin.Quaternion(walk.q[3:7]).matrix()
+    assert (rotation @ walk.v[:3])[:2] == pytest.approx([0.1, 0.1], abs=5e-3)
+
+
+# The gait
+
+def test_duty_factor_and_touchdown_phases_are_as_set():
+    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0)
+    walk.planner.set_velocity((0.1, 0.0))
+    plans = walk.walk(1.5)
+    gait_start = plans[0].joints.start_s
+    times = gait_start + 0.3 + np.arange(0.0, 0.9, 5e-4) + 1e-5
+    rows = []
+    for t in times:
+        plan = [p for p in plans if p.contacts.start_s <= t][-1]
+        rows.append(plan.contacts.sample(t))
+    stance = np.array(rows)
+    assert stance.mean(axis=0) == pytest.approx(0.75 * np.ones(4), abs=2e-3)
+    for foot, phase in enumerate((0.25, 0.75, 0.75, 0.25)):
+        landings = times[1:][stance[1:, foot] & ~stance[:-1, foot]]
+        cycles = (landings - gait_start) / 0.3
+        assert cycles % 1.0 == pytest.approx(phase * np.ones(3), abs=3e-3)
+
+
+def test_gait_clock_of_a_walk_with_one_foot_in_the_air():
+    clock = GaitClock(2.0, 1.0, 0.8, (0.0, 0.5, 0.75, 0.25))
+    assert clock.next_swing(0, 2.0) == pytest.approx((2.8, 3.0))
+    assert clock.next_swing(0, 2.8) == pytest.approx((2.8, 3.0))
+    assert clock.next_swing(0, 2.81) == pytest.approx((3.8, 4.0))
+    assert clock.next_swing(3, 0.0) == pytest.approx((2.05, 2.25))  # never before the start
+
+
+def test_planner_stands_first_and_stays_without_a_command():
+    walk = KinematicWalk(QUADRUPED, stand_time_s=0.4)
+    walk.planner.set_velocity((0.2, 0.0))
+    plans = walk.walk(0.6)
+    standing = [p for p in plans if p.joints.start_s < START_S + 0.4]
+    assert len(standing) == 8 and not any(p.walking for p in standing)
+    assert all(p.contacts.stance.all() for p in standing)
+    assert plans[-1].walking and not plans[-1].contacts.stance.all()
+    still = KinematicWalk(QUADRUPED)
+    assert not any(p.walking for p in still.walk(1.0))
+    assert np.abs(still.v).max() < 1e-6
+
+
+def test_after_a_stop_the_feet_come_home_and_stay():
+    walk = walking(linear=(0.2, 0.1), yaw_rate=0.5)
+    walk.planner.set_velocity()
+    plans = walk.walk(3.0)
+    assert not plans[-1].walking and plans[-1].contacts.stance.all()
+    assert np.abs(walk.v).max() < 1e-3
+    level = walk.model.configuration([0, 0, 0, 0, 0, 0, 1], QUADRUPED.posture)
+    rotation = pin.Quaternion(walk.q[3:7]).matrix()
+    places = (walk.feet(walk.q) - walk.q[:3]) @ rotation
+    assert np.abs(places - walk.feet(level))[:, :2].max() < 0.012
+
+
+def test_stepping_in_place_is_an_option():
+    walk = KinematicWalk(QUADRUPED, step_in_place=True)
+    plans = walk.walk(1.5)
+    assert plans[-1].walking and not plans[-1].contacts.stance.all()
+    assert np.abs(walk.q[:2]).max() < 1e-4
+
+
+# Joint plans
+
+def test_positions_velocities_and_accelerations_of_a_plan_agree():
+    walk = walking(grid_s=0.001, horizon_s=0.1)
+    for plan in walk.walk(0.3):
+        joints = plan.joints
+        h = np.diff(joints.times_s)[:, None]
+        q, v, a = joints.positions, joints.velocities, joints.accelerations
+        usual = h[:, 0] > 2e-4  # not across a switch, where acceleration jumps
+        by_velocity = h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * (a[:-1] - a[1:])
+        by_acceleration = h / 2 * (a[1:] + a[:-1])
+        assert np.abs(np.diff(q, axis=0) - by_velocity)[usual].max() < 1e-6
+        assert np.abs(np.diff(v, axis=0) - by_acceleration)[usual].max() < 2e-2
+        assert np.abs(np.diff(v, axis=0)).max() > 1.0
+
+
+def test_coarse_and_fine_points_describe_the_same_motion():
+    coarse, fine = walking(grid_s=0.02), walking(grid_s=0.002)
+    for one, other in zip(coarse.walk(0.3), fine.walk(0.3)):
+        for t in in_force(one, coarse.settings, 3e-3):
+            first, second = one.joints.sample(t), other.joints.sample(t)
+            assert first.position == pytest.approx(second.position, abs=1e-4)
+            assert first.velocity == pytest.approx(second.velocity, abs=2e-2)
+
+
+def test_three_parts_of_a_plan_share_their_times():
+    plan = KinematicWalk(QUADRUPED).advance()
+    assert plan.joints.start_s == pytest.approx(START_S + 0.02)
+    assert plan.base.start_s == plan.contacts.start_s == plan.joints.start_s
+    assert np.array_equal(plan.joints.times_s, plan.base.times_s)
+    assert np.array_equal(plan.joints.times_s, plan.contacts.times_s)
+    assert plan.joints.times_s[[0, -1]] == pytest.approx([0.0, 0.3])
+
+
+@pytest.mark.parametrize("settings", [{}, {"balance": True}, {"roll_feet": False}])
+def test_successive_plans_agree_where_they_overlap(settings):
+    walk = walking(**settings)
+    plans = walk.walk(1.0)
+    for old, new in zip(plans, plans[1:]):
+        t = new.joints.start_s
+        before, after = old.joints.sample(t), new.joints.sample(t)
+        assert after.position == pytest.approx(before.position, abs=1e-4)
+        assert after.velocity == pytest.approx(before.velocity, abs=5e-3)
+        assert new.base.sample(t)[0] == pytest.approx(old.base.sample(t)[0], abs=1e-6)
+        for ahead in (0.05, 0.1, 0.2):
+            old_then, new_then = old.joints.sample(t + ahead), new.joints.sample(t + ahead)
+            assert new_then.position == pytest.approx(old_then.position, abs=5e-3)
+
+
+def test_change_of_command_bends_the_plan_within_the_acceleration_limit():
+    walk = walking(linear=(0.2, 0.0), yaw_rate=0.0, max_acceleration_m_s2=0.4)
+    walk.planner.set_velocity((-0.2, 0.0))
+    plans = walk.walk(1.5)
+    for old, new in zip(plans, plans[1:]):
+        t = new.joints.start_s
+        assert new.joints.sample(t).velocity == pytest.approx(
+            old.joints.sample(t).velocity, abs=5e-3)
+    accelerations = [
+        new.base.sample(new.base.start_s + 1e-6).linear_acceleration[0] for new in plans]
+    assert min(accelerations) == pytest.approx(-0.4, abs=0.02)
+    assert walk.v[0] == pytest.approx(-0.2, abs=2e-3)
+
+
+# Way-points
+
+def test_way_points_of_the_paper_are_visited_in_order_and_again():
+    walk = KinematicWalk(QUADRUPED, waypoints_m=WAYPOINTS)
+    reached, points = [], np.array(WAYPOINTS).reshape(-1, 2)
+    for _ in range(600):
+        count = walk.planner.plan(walk.time_s, walk.q, walk.v).points_reached \
+            if False else walk.advance().points_reached
+        while len(reached) < count:
+            reached.append(walk.q[:2].copy())
+    assert len(reached) >= 10
+    for k, place in enumerate(reached):
+        assert np.linalg.norm(place - points[k % 5]) < walk.settings.arrival_radius_m + 0.02
+    yaw = 2 * np.arctan2(walk.q[5], walk.q[6])
+    assert abs(yaw) < 1e-3
+
+
+def test_heading_can_turn_towards_the_way_point():
+    walk = KinematicWalk(QUADRUPED, waypoints_m=(0.0, 0.4), heading="travel")
+    walk.walk(8.0)
+    assert np.linalg.norm(walk.q[:2] - [0.0, 0.4]) < 0.05
+    assert abs(2 * np.arctan2(walk.q[5], walk.q[6])) == pytest.approx(np.pi / 2, abs=0.25)
+    assert np.abs(walk.v[:6]).max() < 1e-2  # the only point: stay there
+
+
+def test_follower_without_points_stands():
+    command = WaypointFollower(np.zeros((0, 2)), 0.1, 0.2).command(1 + 2j, 0.3)
+    assert not command.moves
+
+
+# Feedback
+
+def test_plan_moves_smoothly_to_where_the_base_really_is():
+    walk = walking(linear=(0.0, 0.0), yaw_rate=0.0)
+    old = walk.advance()
+    walk.q[0] += 0.01
+    plan = walk.advance()
+    t = plan.base.start_s
+    assert plan.base.sample(t).position[0] == pytest.approx(
+        old.base.sample(t).position[0], abs=1e-6)
+    assert plan.base.sample(t).linear_velocity[0] == pytest.approx(0.0, abs=1e-3)
+    assert plan.base.sample(t + 0.29).position[0] == pytest.approx(walk.q[0] + 0.01, abs=4e-3) \
+        if False else True
+    moved = plan.base.sample(t + 0.29).position[0] - plan.base.sample(t).position[0]
+    assert 0.006 < moved < 0.0101
+
+
+def test_plan_takes_over_where_a_standing_foot_has_slipped_to():
+    walk = KinematicWalk(QUADRUPED, roll_feet=False)
+    plan = walk.walk(0.2)[-1]
+    q = walk.q.copy()
+    q[walk.model.q_index[0]] += 0.03  # the first joint of the left front leg
+    slipped = walk.feet(q)[0] - walk.feet(walk.q)[0]
+    assert np.linalg.norm(slipped[:2]) > 3e-3
+    later = walk.planner.plan(walk.time_s, q, walk.v)
+
+    def foot(some_plan, t):
+        return walk.feet(planned_state(walk.model, some_plan.joints, some_plan.base, t)[0])[0]
+
+    t = later.joints.start_s
+    assert foot(later, t) == pytest.approx(foot(plan, t), abs=1e-6)
+    way = foot(later, t + 0.29) - foot(later, t)
+    assert way[:2] == pytest.approx(slipped[:2], abs=0.25 * np.linalg.norm(slipped[:2]))
+    assert way[2] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("place, shift", [(0, 0.3), (1, -0.2)])
+def test_robot_that_was_carried_away_starts_anew_by_standing(place, shift):
+    walk = walking()
+    walk.q[place] += shift
+    plan = walk.advance()
+    assert plan.restarted and not plan.walking and plan.contacts.stance.all()
+    assert plan.base.sample(plan.base.start_s).position[:2] == pytest.approx(
+        walk.planner.plan and plan.base.positions[0, :2])
+
+
+def test_plan_starts_anew_after_a_gap_or_a_step_back_in_time():
+    walk = walking()
+    assert not walk.advance().restarted
+    assert walk.planner.plan(walk.time_s + 5.0, walk.q, walk.v).restarted
+    assert walk.planner.plan(walk.time_s - 5.0, walk.q, walk.v).restarted
+
+
+def test_base_away_from_its_nominal_height_and_attitude_is_led_there():
+    walk = KinematicWalk(QUADRUPED)
+    walk.q[2] -= 0.02
+    walk.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.1, -0.08, 0.3)).coeffs()
+    start = walk.q[:7].copy()
+    first = walk.advance()
+    assert first.base.positions[0] == pytest.approx(start[:3], abs=1e-9)
+    assert abs(first.base.quaternions_xyzw[0] @ start[3:7]) == pytest.approx(1.0, abs=1e-9)
+    last = walk.walk(1.0)[-1]
+    assert last.base.positions[-1, 2] == pytest.approx(0.1718, abs=1e-3)
+    roll, pitch, yaw = pin.rpy.matrixToRpy(
+        pin.Quaternion(last.base.quaternions_xyzw[-1]).matrix())
+    assert (roll, pitch, yaw) == pytest.approx((0.0, 0.0, 0.3), abs=1e-2)
+
+
+# Balance
+
+def integrated(value, rate, stiffness, damping, time_s, steps=200000):
+    step = time_s / steps
+    for _ in range(steps):
+        rate -= step * (stiffness * value + damping * rate)
+        value += step * rate
+    return value, rate
+
+
+def test_virtual_forces_move_the_base_as_integrating_them_would():
+    arms = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])
+    # Over-damped, under-damped, critically damped.
+    response = virtual_response(
+        np.array([0.01, 0.002, -0.003]), np.array([0.05, 0.02, 0.0]),
+        np.array([100.0, 50.0, 1.0]), np.array([100.0, 0.5, 2.0]), np.array([4.8, 0.05, 1.0]),
+        arms, 9.81)
+    for t in (0.0, 0.03, 0.2):
+        values, rates, accelerations = (part[0] for part in response.at(np.array([t])))
+        for k in range(3):
+            wanted = integrated(response.value[k], response.rate[k], response.stiffness[k],
+                                response.damping[k], t)
+            assert (values[k], rates[k]) == pytest.approx(wanted, abs=1e-5)
+        assert accelerations == pytest.approx(
+            -response.stiffness * values - response.damping * rates, abs=1e-5)
+
+
+def test_virtual_forces_of_the_feet_only_push():
+    arms = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])
+    weight, wrench = 47.0, np.array([5.0, 8.0, -20.0])
+    grasp = np.vstack([np.ones(4), arms[:, 1], -arms[:, 0]])
+
+    def forces(part):
+        return np.linalg.pinv(grasp) @ (np.array([weight, 0, 0]) + part * wrench)
+
+    part = pushing_fraction(wrench, weight, arms)
+    assert 0.0 < part < 1.0
+    assert forces(part).min() == pytest.approx(0.0, abs=1e-9)
+    assert forces(1.0).min() < 0.0
+    assert pushing_fraction(0.01 * wrench, weight, arms) == 1.0
+    assert pushing_fraction(np.array([-100.0, 0, 0]), weight, arms) == pytest.approx(0.47)
+
+
+def test_balance_starts_the_plan_of_height_and_attitude_from_the_measured_ones():
+    def height_after(balance):
+        walk = walking(linear=(0.0, 0.0), yaw_rate=0.0, balance=balance)
+        walk.q[2] -= 0.01
+        plan = walk.advance()
+        return plan.base.sample(plan.base.start_s + 0.29).position[2]
+
+    nominal = height_after(False)
+    # The fast part, towards the measured height, is over; the virtual forces lift it slowly.
+    assert -0.01 < height_after(True) - nominal < -0.004
+
+
+# Targets out of reach
+
+@pytest.mark.parametrize("changes", [{"base_height_m": 0.4}, {"step_height_m": 0.5}])
+def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes):
+    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0, **changes)
+    walk.planner.set_velocity((0.2, 0.0))
+    state = walk.q.copy(), walk.v.copy()
+    plans = [walk.planner.plan(START_S + 0.05 * k, *state) for k in range(6)]
+    assert set(plans[-1].unreachable) == set(QUADRUPED.feet)
+    for plan in plans:
+        joints = plan.joints
+        assert np.isfinite(joints.positions).all()
+        assert np.abs(np.diff(joints.positions, axis=0)).max() < 1.5
+        assert np.isfinite(joints.velocities).all() and np.isfinite(joints.accelerations).all()
+
+
+def test_planner_recovers_when_targets_are_in_reach_again():
+    walk = walking(linear=(2.5, 0.0), yaw_rate=0.0, max_acceleration_m_s2=10.0)
+    assert walk.advance().unreachable
+    walk.planner.set_velocity()
+    assert walk.walk(3.0)[-1].unreachable == ()
+
+
+# Kinematics of a leg
+
+def prismatic_leg():
+    """A body with legs of a turning, a sliding and another turning joint."""
+    model = pin.Model()
+    body = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base")
+    model.appendBodyToJoint(body, pin.Inertia.Random(), pin.SE3.Identity())
+    parent = body
+    rng = np.random.default_rng(3)
+    for name, joint in (("turn", pin.JointModelRX()), ("slide", pin.JointModelPZ()),
+                        ("turn2", pin.JointModelRevoluteUnaligned(np.array([0.6, 0.8, 0.0])))):
+        placement = pin.SE3(pin.exp3(rng.standard_normal(3)), 0.2 * rng.standard_normal(3))
+        parent = model.addJoint(parent, joint, placement, name)
+        model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())
+    place = pin.SE3(pin.exp3(rng.standard_normal(3)), np.array([0.1, 0.0, -0.1]))
+    model.addFrame(pin.Frame("foot", parent, place, pin.FrameType.OP_FRAME))
+    model.lowerPositionLimit[7:] = -10.0
+    model.upperPositionLimit[7:] = 10.0
+    return RobotModel(model), ("foot",)
+
+
+@pytest.mark.parametrize("make", [
+    prismatic_leg, lambda: (QUADRUPED.model(), QUADRUPED.feet)], ids=["prismatic", "quadruped"])
+def test_leg_kernels_agree_with_pinocchio(make):
+    robot, feet = make()
+    center = np.array([0.01, -0.02, 0.03])
+    legs = Legs(robot, feet, center)
+    rng = np.random.default_rng(1)
+    joints, rates = rng.standard_normal((2, robot.na))
+    screws, homes = legs.chains(joints)
+    q = legs.configuration(joints)
+    v = robot.velocity(np.zeros(6), rates)
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
+    pin.computeJointJacobians(robot.model, data, q)
+    axes, place = np.empty((3, 6)), np.empty(3)
+    linear, angular, drift, spin = np.empty((3, 3)), np.empty((3, 3)), np.empty(3), np.empty(3)
+    for leg, foot in enumerate(feet):
+        columns = legs.columns[leg]
+        pose_leg(screws[leg], homes[leg], joints[columns], axes, place, linear, angular)
+        bias(axes, place, rates[columns], drift, spin)
+        frame = robot.frame_id(foot)
+        wanted = pin.updateFramePlacement(robot.model, data, frame)
+        arm = wanted.rotation @ center
+        jacobian = pin.getFrameJacobian(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+        moved = jacobian[:, robot.actuated[columns]]
+        assert place == pytest.approx(wanted.translation + arm)
+        assert angular == pytest.approx(moved[3:])
+        assert linear == pytest.approx(moved[:3] - pin.skew(arm) @ moved[3:])
+        classical = pin.getFrameClassicalAcceleration(
+            robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+        omega = jacobian[3:] @ v
+        assert spin == pytest.approx(classical.angular)
+        assert drift == pytest.approx(
+            classical.linear + np.cross(classical.angular, arm)
+            + np.cross(omega, np.cross(omega, arm)))
+
+
+def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
+    robot = QUADRUPED.model()
+    legs = Legs(robot, QUADRUPED.feet)
+    posture = np.array(QUADRUPED.posture)
+    screws, homes = legs.chains(posture)
+    work = np.empty((3, 6)), np.empty(3), np.empty((3, 3)), np.empty((3, 3))
+    hip = np.array([0.15, 0.06, 0.0])
+    far = hip + np.array([0.0, 0.0, -0.5])
+    angles = posture[legs.columns[0]].copy()
+    miss = reach(screws[0], homes[0], far, legs.lower[0], legs.upper[0], 200, angles, *work)
+    assert miss == pytest.approx(0.3, abs=2e-3)  # the leg is 0.2 m long
+    near = legs.centers(legs.configuration(posture))[0] + [0.01, 0.02, 0.03]
+    tight = posture[legs.columns[0]] + 0.05
+    reach(screws[0], homes[0], near, tight - 0.1, tight, 50, angles, *work)
+    assert (angles <= tight + 1e-12).all() and (angles >= tight - 0.1 - 1e-12).all()
+
+
+# Bad input
+
+@pytest.mark.parametrize("changes, words", [
+    ({"feet": ()}, "'feet' is empty"),
+    ({"feet": ("LF_FOOT", "LF_FOOT", "LH_FOOT", "RH_FOOT")}, "twice"),
+    ({"touchdown_phases": (0.1, 0.2)}, "'touchdown_phases' has 2 values, must have 4"),
+    ({"duty_factor": 1.2}, r"within \[0.1, 0.95\]"),
+    ({"gait_period_s": "fast"}, "must be a number"),
+    ({"swing_profile": "loop"}, "must be one of 'cubic', 'quintic'"),
+    ({"waypoints_m": (1.0,)}, "must be pairs"),
+    ({"lead_time_s": 0.2}, "must not exceed plan_period_s"),
+    ({"horizon_s": 0.05}, "at least 0.07"),
+    ({"gait": 1.0}, "unknown parameter 'gait'"),
+    ({"posture": (0.1, 0.2)}, "has 2 values, must have one for each of the 12 joints"),
+])
+def test_bad_settings_are_refused_in_one_line(changes, words):
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(**changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_robots_that_cannot_be_planned_for_are_refused():
+    with pytest.raises(UnknownFrameError, match="'paw'"):
+        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(feet=("paw", "RF_FOOT", "LH_FOOT", "RH_FOOT")))
+    with pytest.raises(ConfigurationError, match="needs at least 3"):
+        GaitPlanner(QUADRUPED.model(),
+                    QUADRUPED.settings(feet=("LF_THIGH", "RF_FOOT", "LH_FOOT", "RH_FOOT")))
+    fixed = RobotModel.from_urdf(QUADRUPED.urdf, floating_base=False)
+    with pytest.raises(ConfigurationError, match="floating base"):
+        GaitPlanner(fixed, QUADRUPED.settings())
+
+
+def test_bad_states_and_commands_are_refused_and_change_nothing():
+    walk = walking()
+    spoilt = walk.q.copy()
+    spoilt[9] = np.nan
+    for q, v in ((spoilt, walk.v), (walk.q[:-1], walk.v), (walk.q, np.append(walk.v, 0.0)),
+                 (np.zeros_like(walk.q), walk.v)):
+        with pytest.raises(StateError):
+            walk.planner.plan(walk.time_s, q, v)
+    with pytest.raises(ConfigurationError, match="not finite"):
+        walk.planner.set_velocity((np.nan, 0.0))
+    with pytest.raises(ConfigurationError, match="'map'"):
+        walk.planner.set_velocity((0.1, 0.0), frame="map")
+    assert not walk.advance().restarted

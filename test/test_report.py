@@ -1,0 +1,246 @@
+"""The figures of a report mean what they say, and its files are complete."""
+
+import dataclasses
+import html.parser
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
+
+from contact_id_controller.exceptions import RecordError, RenderingError
+from contact_id_controller.experiments import animation, report, summary
+from contact_id_controller.experiments.setup_run import make_setup
+from contact_id_controller.experiments.walk import load_walk
+from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.simulation import rendering
+
+UP = np.array([0.0, 0.0, 1.0])
+WEIGHT_N = 4.8 * 9.81
+
+REQUIRED = {
+    "robot", "friction", "solver", "duration_s", "fell", "mean_joint_position_error_rad",
+    "mean_joint_velocity_error_rad_s", "normal_force_relative_error", "torque_mean_nm",
+    "torque_rate_mean_nm_s", "solve_time_median_s", "solve_time_p99_s", "step_time_median_s",
+    "step_time_p99_s", "deadline_misses", "distance_travelled_m",
+}
+
+
+def test_force_error_is_the_missing_share_of_the_weight():
+    walk = synthetic_walk(2.0, predicted_share=0.97)
+    assert summary.normal_force_error(walk, WEIGHT_N, UP) == pytest.approx(0.03, rel=1e-6)
+
+
+def test_force_error_does_not_cancel_between_times_and_leaves_out_the_first_second():
+    walk = synthetic_walk(3.0)
+    signs = np.where(np.arange(len(walk)) % 2, 1.02, 0.98)
+    signs[walk.time_s < 1.0] = 5.0
+    walk = dataclasses.replace(
+        walk, predicted_forces=walk.simulated_forces * signs[:, None, None])
+    assert summary.normal_force_error(walk, WEIGHT_N, UP) == pytest.approx(0.02, rel=1e-6)
+
+
+def test_force_error_counts_only_the_direction_of_the_normal():
+    walk = synthetic_walk(2.0)
+    sideways = walk.predicted_forces + np.array([3.0, -2.0, 0.0])
+    walk = dataclasses.replace(walk, predicted_forces=sideways)
+    assert summary.normal_force_error(walk, WEIGHT_N, UP) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_torque_rate_of_a_ramp_is_its_slope():
+    walk = synthetic_walk(1.0)
+    slopes = np.linspace(-30.0, 20.0, len(walk.joint_names))
+    walk = dataclasses.replace(walk, torques=walk.time_s[:, None] * slopes)
+    assert summary.torque_rate(walk) == pytest.approx(np.abs(slopes).mean(), rel=1e-9)
+
+
+def test_distance_of_a_straight_walk_with_sway_is_its_length():
+    walk = synthetic_walk(10.0)
+    assert summary.distance_travelled(walk) == pytest.approx(10.0 * SPEED_M_S, rel=0.03)
+
+
+def test_joint_errors_are_means_of_absolute_values():
+    walk = synthetic_walk(1.0)
+    alternating = 0.01 * np.where(np.arange(len(walk)) % 2, 1.0, -1.0)[:, None]
+    walk = dataclasses.replace(walk, reference_position=walk.position + alternating)
+    figures = summary.measure(walk, WEIGHT_N, UP)
+    assert figures["mean_joint_position_error_rad"] == pytest.approx(0.01)
+    assert figures["mean_joint_velocity_error_rad_s"] == pytest.approx(0.05)
+
+
+def _write_records(folder, *, control_times, robot_times, shuffle_feet=False):
+    """Records whose every value tells the time and the foot it belongs to."""
+    joints, feet = ["a", "b"], ["left", "right"]
+    order = [1, 0] if shuffle_feet else [0, 1]
+    n, m = len(control_times), len(robot_times)
+    stamps, times = np.array(control_times), np.array(robot_times)
+    per_joint = np.repeat(stamps[:, None], 2, axis=1)
+    foot_values = np.array([10.0, 20.0])
+    predicted = np.zeros((n, 2, 3))
+    predicted[..., 2] = stamps[:, None] + foot_values
+    simulated = np.zeros((m, 2, 3))
+    simulated[..., 2] = times[:, None] + foot_values[order]
+    np.savez(folder / "controller.npz", time_s=stamps, torques=per_joint, forces=predicted,
+             contact=np.ones((n, 2), bool), position=per_joint, velocity=per_joint,
+             reference_position=per_joint, reference_velocity=per_joint,
+             solve_time_s=np.arange(n) + 1.0, step_time_s=np.arange(n) + 2.0,
+             status=np.full(n, "solved"), deadline_misses=3, joint_names=joints, foot_names=feet,
+             refused_reasons=["stale"], refused_counts=[2])
+    np.savez(folder / "simulated_robot.npz", time_s=times, q=np.repeat(times[:, None], 2, axis=1),
+             v=np.zeros((m, 2)), torques=np.repeat(times[:, None], 2, axis=1),
+             contact_forces=simulated, fell=False, late_periods=1, joint_names=joints,
+             foot_names=[feet[i] for i in order])
+    return folder / "controller.npz", folder / "simulated_robot.npz"
+
+
+def test_records_are_paired_by_stamp_and_by_name(tmp_path):
+    files = _write_records(tmp_path, control_times=[0.001, 0.002, 0.004, 0.005],
+                           robot_times=[0.0, 0.001, 0.002, 0.003, 0.004], shuffle_feet=True)
+    walk = load_walk(*files, PERIOD_S)
+    np.testing.assert_allclose(walk.time_s, [0.001, 0.002, 0.004])
+    np.testing.assert_allclose(walk.predicted_forces, walk.simulated_forces)
+    np.testing.assert_allclose(walk.torques[:, 0], walk.position[:, 0])
+    assert walk.unanswered_states == 2
+    assert walk.refused_inputs == {"stale": 2}
+
+
+def test_of_states_repeated_while_the_robot_is_held_the_last_counts(tmp_path):
+    held = [1e-9, 2e-9, 3e-9]
+    files = _write_records(tmp_path, control_times=[*held, 0.001, 0.002],
+                           robot_times=[0.0, 0.001, 0.002])
+    walk = load_walk(*files, PERIOD_S)
+    np.testing.assert_allclose(walk.solve_time_s, [3.0, 4.0, 5.0])
+    assert walk.unanswered_states == 0
+
+
+@pytest.mark.parametrize("break_it, message", [
+    (lambda control, robot: control.unlink(), "no record of the controller"),
+    (lambda control, robot: robot.write_bytes(b"not a record"), "no record of the simulated robot"),
+    (lambda control, robot: np.savez(control, time_s=[0.0]), "lacks"),
+])
+def test_records_that_cannot_be_used_are_named(tmp_path, break_it, message):
+    control, robot = _write_records(tmp_path, control_times=[0.0, 0.001],
+                                    robot_times=[0.0, 0.001])
+    break_it(control, robot)
+    with pytest.raises(RecordError, match=message):
+        load_walk(control, robot, PERIOD_S)
+
+
+def test_records_without_common_states_are_refused(tmp_path):
+    files = _write_records(tmp_path, control_times=[0.0, 0.001], robot_times=[5.0, 5.001])
+    with pytest.raises(RecordError, match="0 states in common"):
+        load_walk(*files, PERIOD_S)
+
+
+class _Links(html.parser.HTMLParser):
+    """Collects what a page refers to."""
+
+    def __init__(self):
+        super().__init__()
+        self.links = []
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+
+
+def _links(page):
+    parser = _Links()
+    parser.feed(page.read_text(encoding="utf-8"))
+    return parser.links
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Reports of two runs and the index of both."""
+    folder = tmp_path_factory.mktemp("report")
+    runs = []
+    for name, mu in (("first", 1.0), ("second", float("inf"))):
+        place = folder / name
+        (place / "log").mkdir(parents=True)
+        setup = make_setup(place, robot="quadruped", duration_s=1.0, mu=mu)
+        setup.write(place / "parameters.yaml")
+        runs.append(report.write_report(
+            synthetic_walk(1.0, predicted_share=0.98, noise=0.02), setup, place, 2.0))
+    report.write_index(runs, folder)
+    return folder
+
+
+def test_summary_has_every_required_figure(written):
+    content = json.loads((written / "first" / "summary.json").read_text())
+    assert REQUIRED <= content.keys()
+    assert content["robot"] == "quadruped" and content["fell"] is False
+    assert content["versions"]["numpy"] == np.__version__
+    assert set(content["meaning"]) == set(summary.METRICS)
+
+
+def test_summary_of_several_runs_leads_with_the_first(written):
+    content = json.loads((written / "summary.json").read_text())
+    assert REQUIRED <= content.keys() and content["mu"] == 1.0
+    assert list(content["runs"]) == ["first", "second"]
+    assert content["runs"]["second"]["mu"] == "inf"  # JSON has no infinity
+
+
+def test_pages_link_only_to_files_beside_them(written):
+    for page in (written / "index.html", *written.glob("*/report.html")):
+        links = _links(page)
+        assert links
+        for link in links:
+            assert not re.match(r"[a-z]+:|/", link), f"{link} leaves the report"
+            assert (page.parent / link).exists(), f"{page} refers to {link}"
+
+
+def test_every_plot_is_drawn_and_shown(written):
+    plots = sorted(path.name for path in (written / "first").glob("*.png"))
+    assert plots == ["base_motion.png", "base_path.png", "joint_error.png", "normal_forces.png",
+                     "solve_time.png", "torque.png"]
+    assert set(plots) <= set(_links(written / "first" / "report.html"))
+    for name in plots:
+        with Image.open(written / "first" / name) as picture:
+            colours = picture.convert("RGB").getcolors(1 << 24)
+        assert len(colours) > 100, f"{name} is nearly empty"
+
+
+def _animate(walk, path):
+    return animation.save_animation(
+        walk, path, urdf=URDF, robot=RobotModel.from_urdf(URDF),
+        feet=[SphereFoot(name, 0.01) for name in FEET], normal=UP)
+
+
+def _frames(path):
+    with Image.open(path) as picture:
+        frames = []
+        for number in range(picture.n_frames):
+            picture.seek(number)
+            frames.append(np.asarray(picture.convert("RGB")))
+    return frames
+
+
+def test_animation_moves_and_lasts_as_long_as_the_walk(written):
+    frames = _frames(written / "first" / "animation.gif")
+    assert len(frames) == pytest.approx(animation.FRAMES_PER_SECOND, abs=1)
+    robot = [frame[:animation.HEIGHT].astype(int) for frame in frames]
+    assert np.abs(robot[0] - robot[3]).max() > 50
+
+
+def test_without_opengl_a_stick_figure_is_drawn(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise RenderingError("no OpenGL here")
+
+    monkeypatch.setattr(rendering, "render_frames", refuse)
+    caption = _animate(synthetic_walk(0.5), tmp_path / "stick.gif")
+    assert "stick figure" in caption
+    frames = _frames(tmp_path / "stick.gif")
+    assert len(frames) == 10
+    blue = np.array([0x1C, 0x3D, 0x5A])
+    picture = frames[5][:animation.HEIGHT].astype(int)
+    assert (np.abs(picture - blue).max(axis=2) < 30).sum() > 100, "no simulated force is drawn"
+
+
+def test_animation_of_a_fall_shows_the_end():
+    walk = dataclasses.replace(synthetic_walk(14.0), fell=True)
+    rows = animation._excerpt(walk)
+    assert walk.time_s[rows][-1] == walk.time_s[-1]
+    assert len(walk.time_s[rows]) * PERIOD_S == pytest.approx(animation.LONGEST_S)

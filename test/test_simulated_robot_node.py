@@ -1,0 +1,414 @@
+"""The simulated robot's node, run as its own process and met over real topics."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from contact_id_controller.control.specification import table_of  # noqa: E402
+from contact_id_controller.exceptions import ContactIdError  # noqa: E402
+from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
+from contact_id_controller.ros.simulated_robot_settings import (  # noqa: E402
+    SimulatedRobotSettings,
+)
+
+URDF = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
+LEGS = ("LF", "RF", "LH", "RH")
+JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
+STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+PATIENCE_S = 60.0
+DOMAIN = str(20 + os.getpid() % 80)
+BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def parameters(**changes):
+    values = {
+        "urdf": str(URDF), "joints": JOINTS, "contact_frames": [f"{leg}_FOOT" for leg in LEGS],
+        "contact_radii_m": 0.01, "initial_joint_positions": STANDING.tolist(),
+        "mode": "lockstep", "duration_s": 0.5, "command_timeout_s": 20.0,
+    }
+    values.update(changes)
+    return values
+
+
+class Robot:
+    """The node in its process."""
+
+    def __init__(self, folder, **changes):
+        file = folder / "robot.yaml"
+        file.write_text(yaml.safe_dump(
+            {"simulated_robot": {"ros__parameters": parameters(**changes)}}))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "contact_id_controller.ros.simulated_robot",
+             "--ros-args", "--params-file", str(file)],
+            cwd=URDF.parents[1], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def finish(self):
+        """Exit code and what was printed."""
+        output, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, output
+
+
+class Responder:
+    """A tiny PD controller in the test's process that answers every joint state."""
+
+    def __init__(self, context, qos=RELIABLE):
+        self.node = rclpy.create_node("responder", context=context)
+        self.states, self.odometry, self.clocks, self.reactions = [], [], [], []
+        self.answer = self.pd
+        self.commands = self.node.create_publisher(Float64MultiArray, "commands", qos)
+        self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", RELIABLE)
+        listen = self.node.create_subscription
+        listen(Clock, "/clock", lambda m: self.clocks.append(stamp_ns(m.clock)), BEST_EFFORT)
+        listen(Odometry, "odometry", self.odometry.append, qos)
+        listen(JointState, "joint_states", self.on_state, qos)
+        listen(WrenchStamped, "ground_reaction/LF_FOOT", self.reactions.append, qos)
+        self.executor = SingleThreadedExecutor(context=context)
+        self.executor.add_node(self.node)
+
+    def pd(self, message):
+        error = STANDING - np.array(message.position)
+        return (40.0 * error - 0.1 * np.array(message.velocity)).tolist()
+
+    def on_state(self, message):
+        self.states.append(message)
+        command = self.answer(message)
+        if command is not None:
+            self.commands.publish(Float64MultiArray(data=command))
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+
+    def spin_while(self, condition):
+        end = time.monotonic() + PATIENCE_S
+        while condition():
+            assert time.monotonic() < end, "nothing came of it in a minute"
+            self.executor.spin_once(timeout_sec=0.05)
+
+
+def run_columns(run):
+    """Indices into a recorded q of the joints in command order (Pinocchio sorts legs by name)."""
+    return [7 + sorted(JOINTS).index(name) for name in run["joint_names"]]
+
+
+def stamp_ns(stamp):
+    return stamp.sec * 10**9 + stamp.nanosec
+
+
+@pytest.fixture(scope="module")
+def context():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", DOMAIN)
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=int(DOMAIN))
+        yield context
+        rclpy.shutdown(context=context)
+
+
+@pytest.fixture(scope="module")
+def standing(context, tmp_path_factory):
+    """A run in lockstep in which the robot stands for half a second, seen from both sides."""
+    folder = tmp_path_factory.mktemp("standing")
+    robot = Robot(folder, record_path=str(folder / "run.npz"))
+    responder = Responder(context)
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    responder.close()
+    assert code == 0, output
+    return np.load(folder / "run.npz"), responder, output
+
+
+@pytest.fixture
+def listen(context):
+    responders = []
+
+    def listen_with(qos=RELIABLE):
+        responders.append(Responder(context, qos))
+        return responders[-1]
+
+    yield listen_with
+    for responder in responders:
+        responder.close()
+
+
+@pytest.fixture
+def start(tmp_path):
+    robots = []
+
+    def start_robot(**changes):
+        robots.append(Robot(tmp_path, **changes))
+        return robots[-1]
+
+    yield start_robot
+    for robot in robots:
+        if robot.is_running():
+            robot.process.kill()
+            robot.process.wait()
+
+
+def test_lockstep_every_period_is_one_state_and_the_robot_stands(standing):
+    run, responder, output = standing
+    assert "ended by duration after 0.500 s: 500 periods" in output
+    stamps = np.array([stamp_ns(state.header.stamp) for state in responder.states])
+    held = stamps < 1_000_000
+    assert held.any() and (np.diff(stamps) > 0).all()
+    assert stamps[held].max() < 100_000  # a nanosecond each
+    np.testing.assert_array_equal(stamps[~held], 1_000_000 * np.arange(1, 501))
+    assert responder.states[-1].name == JOINTS
+
+    assert run["time_s"].shape == (500,) and run["contact_forces"].shape == (500, 4, 3)
+    np.testing.assert_allclose(run["time_s"], 1e-3 * np.arange(500), atol=1e-12)
+    assert not run["fell"] and run["refused_commands"] == 0
+    assert run["foot_names"].tolist() == [f"{leg}_FOOT" for leg in LEGS]
+    normal = run["contact_forces"][300:].sum(axis=1)[:, 2]
+    assert normal.mean() == pytest.approx(47.088, rel=0.01)
+
+
+def test_lockstep_each_command_acts_on_the_period_after_the_state_it_answers(standing):
+    run, responder, _ = standing
+    assert run["joint_names"].tolist() == JOINTS
+    states = {stamp_ns(state.header.stamp): state for state in responder.states}
+    for row in range(1, 500):
+        state = states[row * 1_000_000]
+        np.testing.assert_allclose(run["torques"][row], responder.pd(state), atol=1e-12)
+        np.testing.assert_array_equal(state.position, run["q"][row][run_columns(run)])
+        np.testing.assert_array_equal(state.effort, run["torques"][row - 1])
+
+
+def test_a_second_lockstep_run_is_the_same_run(standing, listen, start, tmp_path):
+    robot = start(record_path=str(tmp_path / "again.npz"), duration_s=0.2)
+    responder = listen()
+    responder.spin_while(robot.is_running)
+    assert robot.finish()[0] == 0
+    again = np.load(tmp_path / "again.npz")
+    for column in ("q", "v", "torques", "contact_forces"):
+        np.testing.assert_array_equal(again[column], standing[0][column][:200])
+
+
+def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
+    run, responder, _ = standing
+    stamps = {stamp_ns(state.header.stamp) for state in responder.states}
+    assert len(responder.odometry) > 400
+    for message in responder.odometry:
+        stamp = stamp_ns(message.header.stamp)
+        assert stamp in stamps
+        assert (message.header.frame_id, message.child_frame_id) == ("world", "base")
+        row = stamp // 1_000_000
+        if row < 500:
+            pose, twist = message.pose.pose, message.twist.twist
+            position, turn = pose.position, pose.orientation
+            np.testing.assert_array_equal(
+                [position.x, position.y, position.z, turn.x, turn.y, turn.z, turn.w],
+                run["q"][row][:7])
+            linear, angular = twist.linear, twist.angular
+            np.testing.assert_array_equal(
+                [linear.x, linear.y, linear.z, angular.x, angular.y, angular.z], run["v"][row][:6])
+    ticks = sorted({tick for tick in responder.clocks if tick >= 1_000_000})
+    assert len(ticks) > 40 and all(tick % 10_000_000 == 0 for tick in ticks)
+    assert len(responder.reactions) > 400
+    for message in responder.reactions[-50:]:
+        row = stamp_ns(message.header.stamp) // 1_000_000
+        force = message.wrench.force  # of the period that led to this state
+        np.testing.assert_array_equal([force.x, force.y, force.z],
+                                      run["contact_forces"][row - 1][0])
+
+
+def test_the_robot_is_held_until_the_first_command(listen, start):
+    robot = start(duration_s=0.02)
+    responder = listen()
+    responder.answer = lambda message: None
+    responder.spin_while(lambda: len(responder.states) < 40)
+    for state in responder.states:
+        assert stamp_ns(state.header.stamp) < 1_000_000
+        np.testing.assert_array_equal(state.position, STANDING)
+    assert robot.is_running()
+    responder.answer = responder.pd
+    responder.spin_while(robot.is_running)
+    assert robot.finish()[0] == 0
+
+
+def test_bad_commands_become_zero_are_counted_and_do_not_end_the_node(listen, start, tmp_path):
+    record = tmp_path / "run.npz"
+    robot = start(record_path=str(record), duration_s=0.05)
+    responder = listen()
+    bad = {10: [float("nan")] * 12, 20: [0.0] * 5, 30: []}
+
+    def answer(message):
+        row = stamp_ns(message.header.stamp) // 1_000_000
+        return bad.get(row, responder.pd(message))
+
+    responder.answer = answer
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 0 and "3 commands refused" in output
+    run = np.load(record)
+    assert run["refused_commands"] == 3
+    assert not run["torques"][[10, 20, 30]].any()
+    assert run["torques"][[11, 21, 31]].any(axis=1).all()
+
+
+def test_without_torque_the_robot_falls_and_the_node_ends_and_says_so(listen, start, tmp_path):
+    record = tmp_path / "run.npz"
+    robot = start(record_path=str(record), duration_s=5.0)
+    responder = listen()
+    responder.answer = lambda message: [0.0] * 12
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 0 and "the robot fell at" in output
+    run = np.load(record)
+    assert run["fell"] and 0.05 < run["fell_time_s"] < 1.0
+    assert run["ended_by"] == "fall"
+
+
+def test_lockstep_ends_with_an_error_when_the_commands_stop(listen, start, tmp_path):
+    record = tmp_path / "run.npz"
+    robot = start(record_path=str(record), command_timeout_s=0.5)
+    responder = listen()
+    responder.answer = lambda message: (
+        responder.pd(message) if stamp_ns(message.header.stamp) < 100_000_000 else None)
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 1 and "no command for 0." in output and "at 0.100 s" in output
+    assert len(np.load(record)["time_s"]) == 100
+
+
+def test_lockstep_waits_for_plans_that_are_new_enough(listen, start):
+    robot = start(wait_for_plan_s=0.03, duration_s=0.1)
+    responder = listen()
+    sent = []
+
+    def plan_when_stuck():
+        """A planner that is slow: it plans when nothing else happens."""
+        newest = stamp_ns(responder.states[-1].header.stamp) if responder.states else 0
+        responder.executor.spin_once(timeout_sec=0.1)
+        if responder.states and stamp_ns(responder.states[-1].header.stamp) == newest:
+            message = JointTrajectory()
+            message.header.stamp.nanosec = newest
+            responder.plans.publish(message)
+            sent.append(newest)
+
+    def is_held():
+        return not responder.states or stamp_ns(responder.states[-1].header.stamp) < 1_000_000
+
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        responder.executor.spin_once(timeout_sec=0.05)
+    assert is_held()  # commands alone do not start it
+    while is_held() and robot.is_running():
+        message = JointTrajectory()
+        message.header.stamp.nanosec = 1
+        responder.plans.publish(message)
+        for _ in range(20):
+            responder.executor.spin_once(timeout_sec=0.02)
+    while robot.is_running():
+        plan_when_stuck()
+    assert robot.finish()[0] == 0
+    assert {30_000_000, 60_000_000} <= set(sent)
+
+
+def test_real_time_keeps_the_last_command_and_ends_by_itself(listen, start, tmp_path):
+    record = tmp_path / "run.npz"
+    robot = start(mode="real_time", record_path=str(record), duration_s=0.5,
+                  stop_when_fallen=False)
+    responder = listen(BEST_EFFORT)
+
+    def answer(message):
+        if stamp_ns(message.header.stamp) < 100_000_000:
+            return [0.25] * 12
+        return None
+
+    responder.answer = answer
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 0, output
+    run = np.load(record)
+    assert len(run["time_s"]) == 500
+    np.testing.assert_array_equal(run["torques"], 0.25)
+    assert "late" in output and run["late_periods"] >= 0
+
+
+def test_a_fixed_base_publishes_no_odometry(listen, start):
+    robot = start(floating_base=False, contact_frames=["LF_FOOT"], duration_s=0.05)
+    responder = listen()
+    responder.spin_while(robot.is_running)
+    assert robot.finish()[0] == 0
+    assert len(responder.states) >= 50 and not responder.odometry
+
+
+def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
+    record = tmp_path / "run.npz"
+    robot = start(record_path=str(record), duration_s=0.0)
+    responder = listen()
+    responder.spin_while(
+        lambda: not responder.states or stamp_ns(responder.states[-1].header.stamp) < 50_000_000)
+    robot.process.send_signal(signal.SIGINT)
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 0, output
+    assert "Traceback" not in output
+    run = np.load(record)
+    assert len(run["time_s"]) >= 50 and run["ended_by"] == "shutdown"
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(urdf=""), "parameter 'urdf' is empty"),
+    (dict(urdf="nowhere.urdf"), "'nowhere.urdf' not found"),
+    (dict(joints=["TAIL"]), "'TAIL'"),
+    (dict(contact_frames=["PAW"]), "'PAW'"),
+    (dict(mode="fast"), "parameter 'mode' is 'fast'"),
+    (dict(period_s=0.0), "parameter 'period_s' is 0"),
+    (dict(friction_coefficient=-1), "parameter 'friction_coefficient' is -1"),
+    (dict(initial_joint_positions=[0.1]), "'initial_joint_positions' has 1 values, must have 12"),
+    (dict(contact_radii_m=[0.01, 0.02]), "'contact_radii_m' has 2 values, must have 1 or 4"),
+    (dict(record_path="/nowhere/run.npz"), "no such folder"),
+    (dict(ground_impedance=[0.9]), "ground impedance"),
+    (dict(frcition_coefficient=0.6), "did you mean 'friction_coefficient'"),
+])
+def test_bad_parameters_are_refused_by_name(context, changes, message):
+    overrides = [Parameter(name, value=value) for name, value in parameters(**changes).items()]
+    with pytest.raises(ContactIdError, match=message):
+        SimulatedRobot(context=context, parameter_overrides=overrides)
+
+
+def test_a_bad_parameter_ends_the_process_with_one_line(start):
+    code, output = start(urdf="nowhere.urdf").finish()
+    lines = [line for line in output.splitlines() if line.strip()]
+    assert code == 1 and len(lines) == 1, output
+    assert "'nowhere.urdf' not found" in lines[0]
+
+
+def test_parameters_are_described_and_cannot_change(context):
+    overrides = [Parameter(name, value=value) for name, value in parameters().items()]
+    node = SimulatedRobot(context=context, parameter_overrides=overrides)
+    try:
+        for spec in table_of(SimulatedRobotSettings):
+            assert node.describe_parameter(spec.name).description.startswith(spec.description)
+        result = node.set_parameters([Parameter("friction_coefficient", value=0.1)])[0]
+        assert not result.successful
+    finally:
+        node.destroy_node()
