@@ -12,6 +12,8 @@ from contact_id_controller.exceptions import ContactIdError
 COMMANDS = {
     "demo": ("contact_id_controller.experiments.demo",
              "let a simulated robot walk through real ROS 2 topics and write a report"),
+    "benchmark": ("contact_id_controller.experiments.benchmark",
+                  "measure the speed of every contact model, or its robustness"),
 }
 """Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``, and its help."""
 

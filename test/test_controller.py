@@ -190,3 +190,19 @@ def test_feet_on_tilted_ground():
     np.testing.assert_allclose(feet.points, centers - RADIUS * normal, atol=1e-12)
     contacts = feet.select(np.array([True, False, True, False]))
     assert contacts.identities == ("LF_FOOT", "LH_FOOT") and len(contacts) == 2
+
+
+@pytest.mark.parametrize("delay", [1, 2])
+def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
+    controller, state = make(friction="none", solver="sensed", sensed_delay=delay), stand(simulated)
+    controller.reset(state)
+    reference = make()
+    reference.reset(state)
+    predicted = reference.step(state)
+    for _ in range(delay):
+        before = controller.step(state)
+        controller.measure(predicted.forces)
+    after = controller.step(state)
+    np.testing.assert_allclose(after.forces, predicted.forces, atol=1e-12)
+    np.testing.assert_allclose(after.torques, predicted.torques, atol=1e-9)
+    assert np.abs(before.torques - after.torques).max() > 0.1

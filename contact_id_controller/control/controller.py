@@ -22,6 +22,7 @@ from .settings import ControllerSettings
 from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
+SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
 
 
 class StepResult(NamedTuple):
@@ -53,6 +54,7 @@ class Controller:
     def __init__(self, robot: RobotModel, settings: ControllerSettings):
         self.robot, self.settings = robot, settings
         self.pid = (settings.friction, settings.solver) == PID
+        self.sensed = (settings.friction, settings.solver) == SENSED
         if not self.pid:
             check(settings.friction, settings.solver)
         if not robot.floating_base and settings.floating_base:
@@ -84,6 +86,8 @@ class Controller:
         self._base_plan: PlanSlot = PlanSlot()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._integral = np.zeros(na)
+        # Row 0 is the newest measurement; the last one is what the solver sees.
+        self._measured = np.zeros((settings.sensed_delay, count, 3))
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
         self._hold = np.zeros(na)
@@ -94,6 +98,7 @@ class Controller:
         for slot in (self._joint_plan, self._base_plan, self._schedule):
             slot.clear()
         self._integral[:] = 0.0
+        self._measured[:] = 0.0
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
@@ -122,6 +127,14 @@ class Controller:
         """Follow a plan of which feet stand, from its start on."""
         self._schedule.replace(schedule.in_order([foot.frame for foot in self.feet.feet]))
 
+    def measure(self, forces: np.ndarray) -> None:
+        """Take the ground's forces on the feet over the last period, (n_feet, 3) N, world frame.
+
+        Only the reference controller ``none/sensed`` uses them.
+        """
+        self._measured[1:] = self._measured[:-1]
+        self._measured[0] = forces
+
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period."""
         begun = time.perf_counter()
@@ -133,7 +146,7 @@ class Controller:
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
         near = self.feet.gaps <= settings.contact_gap_m
-        contact = planned & near
+        contact = np.ones_like(near) if self.sensed else planned & near
         touching = planned & (self.feet.gaps <= 0.0)
         position_error = reference.position - q[robot.q_index]
         velocity_error = reference.velocity - v[robot.actuated]
@@ -158,6 +171,8 @@ class Controller:
                 settings.period_s, velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
                 penetration_gain=settings.penetration_gain)
+            if self.sensed:
+                self._options["forces"] = self._measured[-1]
             solution = solve(problem, settings.friction, settings.solver,
                              warm_start=self._previous, **self._options)
             solve_time = time.perf_counter() - started

@@ -12,7 +12,9 @@ def checked_times(times_s) -> np.ndarray:
     if times.ndim != 1 or times.size == 0:
         raise TrajectoryError(f"trajectory has no points (times of shape {times.shape})")
     if not np.isfinite(times).all() or times[0] < 0.0:
-        raise TrajectoryError(f"times of the points must be finite and not negative: {times[0]:g} s")
+        raise TrajectoryError(
+            f"times of the points must be finite and not negative, the first is {times[0]:g} s"
+        )
     late = np.flatnonzero(np.diff(times) <= 0.0)
     if late.size:
         k = int(late[0])

@@ -102,6 +102,10 @@ class ControllerSettings:
         "Part of a penetration that is removed in one period; 0: none, 1: all, as in the paper.",
         minimum=0.0, maximum=1.0,
     )
+    sensed_delay: int = parameter(
+        1, "Solver sensed: age of the measured contact forces that are used, in periods.",
+        minimum=1, maximum=2,
+    )
     contact_gap_m: float = parameter(
         0.002, "A contact planned to stand is active when it is closer to the ground than this.",
         unit="m", minimum=0.0, maximum=1.0,

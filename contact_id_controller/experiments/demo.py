@@ -44,12 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         dest="changes", help="change a parameter of the controller, or with "
                         "NODE.NAME=VALUE of any node; may be repeated")
+    parser.add_argument("--sweep", metavar="NAME=V1,V2,...",
+                        help="one walk for each value of a parameter, and a page that compares "
+                        "them; with --robot or --config")
     parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR",
                         help="where the report goes (default: report)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the runs, write their reports, and return 0, or 1 when a robot fell."""
+    """Do the runs and write their reports.
+
+    Returns 0, or 1 when a robot fell; in a sweep a fall is a result like any other.
+    """
     check_extras()
     output = arguments.output
     setups = [(folder, make_setup(folder, **choice))
@@ -59,12 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.experiments.report import PAGE, INDEX, write_index
 
     reports = [play(setup, folder) for folder, setup in setups]
-    page = output / (PAGE if arguments.robot or arguments.config else INDEX)
+    page = output / (PAGE if reports[0].folder == output else INDEX)
     if page.name == INDEX:
         write_index(reports, output)
     print_table([(report.title, report.summary) for report in reports])
     print(f"\nReport: {page}")
-    return FELL if any(report.summary["fell"] for report in reports) else DONE
+    fell = any(report.summary["fell"] for report in reports)
+    return FELL if fell and not arguments.sweep else DONE
 
 
 def play(setup: RunSetup, folder: Path):
@@ -88,13 +95,25 @@ def plan_runs(arguments: argparse.Namespace, output: Path) -> list[tuple[Path, d
              "config": arguments.config, "changes": arguments.changes}
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.robot or arguments.config:
-        robot = arguments.robot or arguments.config.stem
-        return [(output, {"robot": robot, **given})]
+        choice = {"robot": arguments.robot or arguments.config.stem, **given}
+        return _sweep(arguments.sweep, choice, output) if arguments.sweep else [(output, choice)]
+    if arguments.sweep:
+        raise ConfigurationError("--sweep needs --robot or --config")
     runs = [{**choice, **given} for choice in SHOWCASE]
     names = [f"{choice['robot']}_mu{choice['mu']:g}" for choice in runs]
     if len(set(names)) < len(names):
         raise ConfigurationError("--mu makes two of the three walks the same; name one --robot")
     return [(output / name, choice) for name, choice in zip(names, runs)]
+
+
+def _sweep(text: str, choice: dict, output: Path) -> list[tuple[Path, dict]]:
+    """The runs of ``--sweep NAME=V1,V2,...``, each in a folder of its own."""
+    name, _, values = (part.strip() for part in text.partition("="))
+    changes = [f"{name}={value.strip()}" for value in values.split(",") if value.strip()]
+    if not changes:
+        raise ConfigurationError(f"--sweep {text!r} is not of the form NAME=V1,V2,...")
+    return [(output / change.replace("=", "_").replace("/", "_"),
+             {**choice, "changes": [*choice["changes"], change]}) for change in changes]
 
 
 def check_extras() -> None:
@@ -115,9 +134,11 @@ def print_table(runs: list[tuple[str, dict]]) -> None:
     """Print the figures of one or more runs side by side."""
     from contact_id_controller.experiments.report import format_value
 
-    first = max(map(len, METRICS)) + 2
-    widths = [max(16, len(title) + 2) for title, _ in runs]
-    print("\n" + " " * first + "".join(title.rjust(w) for (title, _), w in zip(runs, widths)))
+    first, width = max(map(len, METRICS)) + 2, 16
+    print()
+    for number, (title, _) in enumerate(runs, start=1):
+        print(f"({number}) {title}")
+    print("\n" + " " * first + "".join(f"({n + 1})".rjust(width) for n in range(len(runs))))
     for name, metric in METRICS.items():
         values = (format_value(summary[name], metric.unit) for _, summary in runs)
-        print(name.ljust(first) + "".join(v.rjust(w) for v, w in zip(values, widths)))
+        print(name.ljust(first) + "".join(value.rjust(width) for value in values))

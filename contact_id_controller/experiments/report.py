@@ -32,6 +32,7 @@ img { max-width: 100%; } figure { margin: 1.2rem 0 2rem; } figcaption { color: #
 code { background: #f1f3f5; padding: .1rem .3rem; border-radius: 3px; overflow-wrap: anywhere; }
 td code { white-space: nowrap; }
 .good { color: #2b8a3e; } .bad { color: #c92a2a; } .small { color: #868e96; font-size: .9em; }
+.wide { overflow-x: auto; }
 .runs { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
 """
 
@@ -155,7 +156,7 @@ def _index_body(runs: Sequence[RunReport], folder: Path) -> str:
 <p>Three processes, a controller, a gait planner and a simulated robot, talk over ROS 2 topics.
 Each walk has a page of its own.</p>
 <div class=runs>{pictures}</div>
-<table><tr><th>figure</th>{heads}</tr>{rows}</table>
+<div class=wide><table><tr><th>figure</th>{heads}</tr>{rows}</table></div>
 <p class=small>{escape(_origin(runs[0].summary))}</p>"""
 
 

@@ -53,7 +53,7 @@ class RunSetup:
     @property
     def title(self) -> str:
         """Name of the run for people."""
-        return f"{self.robot}, mu {self.friction_coefficient:g}"
+        return ", ".join([self.robot, f"mu {self.friction_coefficient:g}", *self.changes])
 
     @property
     def normal(self) -> np.ndarray:

@@ -39,9 +39,13 @@ METRICS = {
         "period"),
     "solve_time_median_s": Metric("s", "contact problem and its solver, median"),
     "solve_time_p99_s": Metric("s", "the same, 99th percentile"),
-    "step_time_median_s": Metric("s", "whole controller step, state to torques, median"),
+    "step_time_median_s": Metric(
+        "s", "controller's work in a period, from the state's arrival to the command's departure, "
+        "median"),
     "step_time_p99_s": Metric("s", "the same, 99th percentile"),
-    "deadline_misses": Metric("", "periods in which the controller gave its command too late"),
+    "deadline_misses": Metric(
+        "", "steps that took longer than a period, or in real time began more than 1.5 periods "
+        "after the one before"),
     "unanswered_states": Metric("", "states for which the controller gave no command at all"),
     "simulation_late_periods": Metric(
         "", "periods by which the simulation itself fell behind the wall clock (real time only)"),

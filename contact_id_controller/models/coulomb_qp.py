@@ -19,8 +19,6 @@ from ..problem import Problem
 from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
-from .kinetic_energy import minimise_kinetic_energy
-from .quadprog_backend import solve_with_quadprog
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, classify, finish,
     matrices, outcome, polygon_friction, shift_offset, stage_one,
@@ -67,9 +65,14 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
 
 def solve_cones(problem, mu, edges, objective, distribution, consistency, backend) -> Solution:
     """Both stages for friction coefficients mu (n,); inf means no slip."""
+    # quadprog is loaded only where it is asked for: the kernels need nothing of it.
     if objective == "kinetic_energy":
+        from .kinetic_energy import minimise_kinetic_energy
+
         return minimise_kinetic_energy(problem, mu, edges, distribution)
     if backend == "quadprog":
+        from .quadprog_backend import solve_with_quadprog
+
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     z, delta, torques, velocity = buffers(problem)
     code, steps, contradiction = _solve(

@@ -1,9 +1,10 @@
-"""Inverse dynamics that ignores contact: the reference against which contact models are measured."""
+"""Inverse dynamics without a contact model: the references against which contact models are measured."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..exceptions import ContactSetError
 from ..problem import Problem
 from ..solution import SOLVED, Solution
 from .stages import finish
@@ -11,8 +12,30 @@ from .stages import finish
 
 def solve_no_contact(problem: Problem, *, warm_start: Solution | None = None) -> Solution:
     """Torques for the desired acceleration as if nothing were touched; all forces zero."""
-    robot = problem.robot
+    return _answer(problem, np.zeros(3 * len(problem)))
+
+
+def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces=None) -> Solution:
+    """Torques for the desired acceleration under measured contact forces (n, 3) N, world frame.
+
+    The forces are taken as they are, however old: nothing is predicted (first paper, section 7.3,
+    the controllers ID(t_i-1) and ID(t_i-2)). None: no force was measured yet.
+
+    Raises:
+        ContactSetError: forces of another shape or not finite.
+    """
     z = np.zeros(3 * len(problem))
+    if forces is not None:
+        forces = np.asarray(forces, dtype=float)
+        if forces.shape != (len(problem), 3) or not np.isfinite(forces).all():
+            raise ContactSetError(
+                f"measured forces must be {len(problem)} x 3 finite numbers, got {forces.tolist()}")
+        z[:] = problem.period * np.einsum("idk,ik->id", problem.frames, forces).ravel()
+    return _answer(problem, z)
+
+
+def _answer(problem: Problem, z: np.ndarray) -> Solution:
+    robot = problem.robot
     torques, velocity, still = np.empty(robot.na), np.empty(robot.nv), np.zeros(robot.na)
     finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
            problem.desired_velocity, problem.T, problem.Y, z, still, problem.period,

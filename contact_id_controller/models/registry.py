@@ -9,7 +9,7 @@ from ..problem import Problem
 from ..solution import Solution
 from .coulomb_lcp import solve_coulomb_lcp
 from .coulomb_qp import solve_coulomb_qp
-from .no_contact import solve_no_contact
+from .no_contact import solve_no_contact, solve_sensed
 from .no_slip_lcp import solve_no_slip_lcp
 from .no_slip_qp import solve_no_slip_qp, solve_no_slip_qp_one_stage
 from .one_stage import solve_coulomb_qp_one_stage
@@ -24,6 +24,7 @@ MODELS = {
     ("no_slip", "lcp"): solve_no_slip_lcp,
     ("viscous", "lcp"): solve_viscous_lcp,
     ("none", "none"): solve_no_contact,
+    ("none", "sensed"): solve_sensed,
 }
 
 _OPTIONS = {function: frozenset(inspect.signature(function).parameters) - {"problem", "warm_start"}

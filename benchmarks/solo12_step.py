@@ -1,0 +1,13 @@
+"""The whole step at 4 contacts on Solo12 beside pinocchio.computeAllTerms, in one run.
+
+    python benchmarks/solo12_step.py
+
+Prints the medians and their ratio for every contact model. The aim for ``coulomb/qp`` is a ratio of
+at most 15, and of at most 6 with the compiled kernels; measured ones stand in docs/benchmarks.md.
+For more contacts, other solvers and JSON: ``contact_id benchmark``.
+"""
+
+from contact_id_controller.experiments.benchmark import measure, table
+
+if __name__ == "__main__":
+    print(table(measure([4])))
