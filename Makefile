@@ -38,7 +38,7 @@ $(STAMP): setup.py setup.cfg Makefile
 	  echo "make: '$(PYTHON)' has no venv; on Debian and Ubuntu: apt install python3-venv" >&2; \
 	  exit 1; }
 	@echo "Installing into $(VENV): some minutes the first time, about 2 GB on disk"
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 # An old pip cannot work out which versions fit together.
 	@$(PIP) install -qq --upgrade pip
 	@$(PIP) install -qq --editable '.[ros,simulation,test]'

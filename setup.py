@@ -59,7 +59,6 @@ setup(
         "pyyaml>=6.0",
         "numba>=0.59",
         "pin>=3.4",
-        "quadprog>=0.1.12",
     ],
     extras_require={
         "ros": ROS_FROM_PYPI,
@@ -69,8 +68,12 @@ setup(
             "pillow>=10.1",
             "example-robot-data>=4.2",
         ],
+        # GPL-2.0-or-later, see README, section Licence.
+        "quadprog": ["quadprog>=0.1.12"],
         "test": [
+            "quadprog>=0.1.12",
             "pytest>=8.0",
+            "setuptools>=70.1",  # the first that builds wheels by itself
             "hypothesis>=6.100",
             "quantecon>=0.8",
             "clarabel>=0.9",

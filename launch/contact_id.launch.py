@@ -16,6 +16,9 @@ from launch_ros.actions import LifecycleNode, Node
 PACKAGE = "contact_id_controller"
 YES_OR_NO = ("true", "false")
 
+WAIT_FOR_PLAN_S = 0.1
+"""How far past its newest plan the simulated robot goes in lockstep."""
+
 ARGUMENTS = {
     "robot": dict(default_value="quadruped",
                   description="name of a file in the package's config/, without .yaml"),
@@ -25,6 +28,9 @@ ARGUMENTS = {
     "solver": dict(default_value="", description="solver; empty: as in the file"),
     "simulate": dict(default_value="true", choices=YES_OR_NO,
                      description="start the simulated robot, whose time all nodes then use"),
+    "mode": dict(default_value="real_time", choices=("real_time", "lockstep"),
+                 description="lockstep: the simulated robot waits for each command, on a slow "
+                 "machine and for repeatable walks"),
     "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
     "autostart": dict(default_value="true", choices=YES_OR_NO,
                       description="the controller configures and activates itself"),
@@ -51,6 +57,9 @@ def make_nodes(context):
     config = value["config"] or str(share / "config" / f"{value['robot']}.yaml")
     simulated_time = {"use_sim_time": yes["simulate"]}
     chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
+    if yes["simulate"]:
+        chosen["mode"] = value["mode"]
+    pace = {"mode": value["mode"], "wait_for_plan_s": WAIT_FOR_PLAN_S if yes["planner"] else 0.0}
     common = {
         "package": PACKAGE,
         "output": "screen",
@@ -64,5 +73,5 @@ def make_nodes(context):
                           parameters=[config, simulated_time], **common))
     if yes["simulate"]:
         nodes.append(Node(executable="simulated_robot", name="simulated_robot",
-                          parameters=[config], **common))
+                          parameters=[config, pace], **common))
     return nodes

@@ -66,6 +66,7 @@ def gliding_solo(robot, speed=0.3, mu=0.6):
 
 def random_state(robot, rng):
     """A random configuration and velocity."""
+    pin.seed(int(rng.integers(2 ** 31)))
     q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
     return q, rng.normal(size=robot.nv)
 

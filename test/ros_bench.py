@@ -145,11 +145,20 @@ class Bench:
     def answer(self, time_s, joints=None, base=None, patience_s=PATIENCE_S):
         """Send a state; the command that answers it, or None. `base` False: no odometry."""
         count = len(self.commands)
+        self.send(time_s, joints, base)
+        self.until(lambda: len(self.commands) > count, patience_s)
+        return self.commands[-1] if len(self.commands) > count else None
+
+    def send(self, time_s, joints=None, base=None):
+        """Publish odometry and joint state of one time."""
         if base is not False:
             self._odometry.publish(base or odometry(time_s))
         self._joints.publish(joints or joint_state(time_s))
-        self.until(lambda: len(self.commands) > count, patience_s)
-        return self.commands[-1] if len(self.commands) > count else None
+
+    @property
+    def states_topic(self):
+        """Full name of the topic of joint states."""
+        return self._joints.topic_name
 
     def plan(self, topic, message, reason=None):
         """Send a plan and wait until it is taken, or refused as `reason`."""

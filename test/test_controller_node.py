@@ -5,6 +5,7 @@ Whatever comes in, the node lives on, and what goes out is its torque or the saf
 
 import math
 import os
+import time
 
 import numpy as np
 import pytest
@@ -311,6 +312,20 @@ def test_fixed_base_needs_no_odometry(bench_of):
         if bench.answer(10.0 + number, base=False, patience_s=0.2) is not None:
             break
     assert bench.node.loop.result is not None
+
+
+def test_state_that_waited_is_replaced_by_the_one_of_the_newest_odometry(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.send(2.0)
+    time.sleep(0.3)  # both messages are in the queues now; nobody spins
+    states = next(s for s in bench.node.direct_subscriptions if s.topic_name == bench.states_topic)
+    states.callback(joint_state(1.9))
+    assert bench.node.loop.result is not None
+    assert bench.refusals("odometry_old") == 0
+    count = bench.node.loop.monitor.steps
+    bench.until(lambda: False, patience_s=0.2)
+    assert bench.node.loop.monitor.steps == count  # it is not answered twice
 
 
 # Plans

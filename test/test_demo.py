@@ -92,6 +92,17 @@ def test_command_of_a_report_does_the_same_run_again(tmp_path):
     assert make_setup(tmp_path, **choice).parameters == setup.parameters
 
 
+def test_sweep_is_one_walk_for_each_value(tmp_path):
+    runs = demo.plan_runs(
+        _options("--robot", "solo12", "--set", "solver=qp", "--sweep",
+                 "contact_time_constant_s=0.02, 0.05"), tmp_path)
+    setups = [make_setup(folder, **choice) for folder, choice in runs]
+    assert [setup.settings.contact_time_constant_s for setup in setups] == [0.02, 0.05]
+    assert [folder.name for folder, _ in runs] == [
+        "contact_time_constant_s_0.02", "contact_time_constant_s_0.05"]
+    assert all("solver=qp" in setup.changes for setup in setups)
+
+
 # Bad input
 
 
@@ -105,6 +116,8 @@ def test_command_of_a_report_does_the_same_run_again(tmp_path):
     (["--robot", "solo12", "--friction", "sticky"], "coulomb/qp"),
     (["--config", "/nowhere/robot.yaml"], "/nowhere/robot.yaml"),
     (["--mu", "0.5"], "--robot"),
+    (["--sweep", "period_s=1,2"], "--sweep needs --robot"),
+    (["--robot", "solo12", "--sweep", "period_s"], "NAME=V1,V2"),
 ])
 def test_wrong_choices_are_one_clear_line(capsys, tmp_path, words, message):
     assert message in _fail(capsys, *words, "--output", str(tmp_path))
@@ -274,12 +287,14 @@ def test_interrupted_run_leaves_no_process_behind(tmp_path):
         [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "quadruped",
          "--duration", "60", "--output", str(tmp_path)],
         cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    for line in process.stdout:
-        if "walking" in line:
-            break
+    output = ""
+    while "walking" not in output:
+        line = process.stdout.readline()
+        output += line
+        assert line, output
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == cli.INTERRUPTED and "interrupted" in output
+    output += process.communicate(timeout=60)[0]
+    assert process.returncode == cli.INTERRUPTED and "interrupted" in output, output
     assert _processes_with(str(tmp_path)) == []
 
 

@@ -71,7 +71,7 @@ def test_contact_points_of_rolling_feet_are_at_rest(name):
                 elif t > landed[foot] + 0.022:  # they land without rolling
                     speeds.append(np.linalg.norm(contacts[foot]))
                     centre_speeds.append(np.linalg.norm(centers[foot]))
-    assert max(speeds) < 1.5e-3
+    assert max(speeds) < 1e-3
     assert max(centre_speeds) > 1e-2  # what would be slip without rolling
 
 
@@ -199,12 +199,18 @@ def test_positions_velocities_and_accelerations_of_a_plan_agree():
 
 
 def test_coarse_and_fine_points_describe_the_same_motion():
-    coarse, fine = walking(grid_s=0.02), walking(grid_s=0.002)
-    for one, other in zip(coarse.walk(0.3), fine.walk(0.3)):
-        for t in in_force(one, coarse.settings, 3e-3):
-            first, second = one.joints.sample(t), other.joints.sample(t)
-            assert first.position == pytest.approx(second.position, abs=1e-4)
-            assert first.velocity == pytest.approx(second.velocity, abs=2e-2)
+    plans = []
+    for grid_s in (0.02, 0.001):
+        walk = KinematicWalk(QUADRUPED, stand_time_s=0.0, grid_s=grid_s, horizon_s=0.5)
+        walk.planner.set_velocity((0.2, 0.1), 0.5)
+        plans.append(walk.advance())
+    coarse, fine = plans
+    assert not coarse.contacts.stance.all()
+    assert len(fine.joints.times_s) > 10 * len(coarse.joints.times_s)
+    for t in coarse.joints.start_s + np.arange(1e-6, 0.5, 1e-3):
+        first, second = coarse.joints.sample(t), fine.joints.sample(t)
+        assert first.position == pytest.approx(second.position, abs=5e-4)
+        assert first.velocity == pytest.approx(second.velocity, abs=5e-2)
 
 
 def test_three_parts_of_a_plan_share_their_times():
@@ -234,7 +240,7 @@ def test_successive_plans_agree_where_they_overlap(settings):
 def test_change_of_command_bends_the_plan_within_the_acceleration_limit():
     walk = walking(linear=(0.2, 0.0), yaw_rate=0.0, max_acceleration_m_s2=0.4)
     walk.planner.set_velocity((-0.2, 0.0))
-    plans = walk.walk(1.5)
+    plans = walk.walk(2.0)
     for old, new in zip(plans, plans[1:]):
         t = new.joints.start_s
         assert new.joints.sample(t).velocity == pytest.approx(
@@ -250,12 +256,11 @@ def test_change_of_command_bends_the_plan_within_the_acceleration_limit():
 def test_way_points_of_the_paper_are_visited_in_order_and_again():
     walk = KinematicWalk(QUADRUPED, waypoints_m=WAYPOINTS)
     reached, points = [], np.array(WAYPOINTS).reshape(-1, 2)
-    for _ in range(600):
-        count = walk.planner.plan(walk.time_s, walk.q, walk.v).points_reached \
-            if False else walk.advance().points_reached
+    for _ in range(500):
+        count = walk.advance().points_reached
         while len(reached) < count:
             reached.append(walk.q[:2].copy())
-    assert len(reached) >= 10
+    assert len(reached) >= 8
     for k, place in enumerate(reached):
         assert np.linalg.norm(place - points[k % 5]) < walk.settings.arrival_radius_m + 0.02
     yaw = 2 * np.arctan2(walk.q[5], walk.q[6])
@@ -266,7 +271,7 @@ def test_heading_can_turn_towards_the_way_point():
     walk = KinematicWalk(QUADRUPED, waypoints_m=(0.0, 0.4), heading="travel")
     walk.walk(8.0)
     assert np.linalg.norm(walk.q[:2] - [0.0, 0.4]) < 0.05
-    assert abs(2 * np.arctan2(walk.q[5], walk.q[6])) == pytest.approx(np.pi / 2, abs=0.25)
+    assert 2 * np.arctan2(walk.q[5], walk.q[6]) == pytest.approx(np.pi / 2, abs=0.1)
     assert np.abs(walk.v[:6]).max() < 1e-2  # the only point: stay there
 
 
@@ -286,8 +291,6 @@ def test_plan_moves_smoothly_to_where_the_base_really_is():
     assert plan.base.sample(t).position[0] == pytest.approx(
         old.base.sample(t).position[0], abs=1e-6)
     assert plan.base.sample(t).linear_velocity[0] == pytest.approx(0.0, abs=1e-3)
-    assert plan.base.sample(t + 0.29).position[0] == pytest.approx(walk.q[0] + 0.01, abs=4e-3) \
-        if False else True
     moved = plan.base.sample(t + 0.29).position[0] - plan.base.sample(t).position[0]
     assert 0.006 < moved < 0.0101
 
@@ -315,10 +318,10 @@ def test_plan_takes_over_where_a_standing_foot_has_slipped_to():
 def test_robot_that_was_carried_away_starts_anew_by_standing(place, shift):
     walk = walking()
     walk.q[place] += shift
+    carried = walk.q.copy()
     plan = walk.advance()
     assert plan.restarted and not plan.walking and plan.contacts.stance.all()
-    assert plan.base.sample(plan.base.start_s).position[:2] == pytest.approx(
-        walk.planner.plan and plan.base.positions[0, :2])
+    assert plan.base.positions[0, :2] == pytest.approx(carried[:2], abs=1e-9)
 
 
 def test_plan_starts_anew_after_a_gap_or_a_step_back_in_time():
@@ -410,7 +413,8 @@ def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes):
     for plan in plans:
         joints = plan.joints
         assert np.isfinite(joints.positions).all()
-        assert np.abs(np.diff(joints.positions, axis=0)).max() < 1.5
+        changes = np.abs(np.diff(joints.positions, axis=0)) / np.diff(joints.times_s)[:, None]
+        assert changes.max() < 15.0 + 1e-6
         assert np.isfinite(joints.velocities).all() and np.isfinite(joints.accelerations).all()
 
 
@@ -456,7 +460,7 @@ def test_leg_kernels_agree_with_pinocchio(make):
     data = robot.model.createData()
     pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
     pin.computeJointJacobians(robot.model, data, q)
-    axes, place = np.empty((3, 6)), np.empty(3)
+    axes, place = np.empty((2, 3, 3)), np.empty(3)
     linear, angular, drift, spin = np.empty((3, 3)), np.empty((3, 3)), np.empty(3), np.empty(3)
     for leg, foot in enumerate(feet):
         columns = legs.columns[leg]
@@ -484,7 +488,7 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
     legs = Legs(robot, QUADRUPED.feet)
     posture = np.array(QUADRUPED.posture)
     screws, homes = legs.chains(posture)
-    work = np.empty((3, 6)), np.empty(3), np.empty((3, 3)), np.empty((3, 3))
+    work = np.empty((2, 3, 3)), np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     hip = np.array([0.15, 0.06, 0.0])
     far = hip + np.array([0.0, 0.0, -0.5])
     angles = posture[legs.columns[0]].copy()
@@ -519,10 +523,9 @@ def test_bad_settings_are_refused_in_one_line(changes, words):
 
 def test_robots_that_cannot_be_planned_for_are_refused():
     with pytest.raises(UnknownFrameError, match="'paw'"):
-        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(feet=("paw", "RF_FOOT", "LH_FOOT", "RH_FOOT")))
+        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(feet=("paw", *QUADRUPED.feet[1:])))
     with pytest.raises(ConfigurationError, match="needs at least 3"):
-        GaitPlanner(QUADRUPED.model(),
-                    QUADRUPED.settings(feet=("LF_THIGH", "RF_FOOT", "LH_FOOT", "RH_FOOT")))
+        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(feet=("LF_THIGH", *QUADRUPED.feet[1:])))
     fixed = RobotModel.from_urdf(QUADRUPED.urdf, floating_base=False)
     with pytest.raises(ConfigurationError, match="floating base"):
         GaitPlanner(fixed, QUADRUPED.settings())

@@ -86,7 +86,18 @@ def test_on_a_real_robot_nothing_is_simulated(launch_file):
 
 
 def test_friction_and_solver_of_the_file_hold_unless_chosen(launch_file):
-    assert _start(launch_file)["controller"]["parameters"][-1] == {"autostart": True}
-    chosen = _start(launch_file, friction="none", solver="none", autostart="false")
+    assert _start(launch_file, simulate="false")["controller"]["parameters"][-1] == {
+        "autostart": True}
+    chosen = _start(launch_file, simulate="false", friction="none", solver="none",
+                    autostart="false")
     assert chosen["controller"]["parameters"][-1] == {
         "autostart": False, "friction": "none", "solver": "none"}
+
+
+def test_lockstep_is_chosen_for_controller_and_simulated_robot_together(launch_file):
+    nodes = _start(launch_file, mode="lockstep")
+    assert nodes["controller"]["parameters"][-1]["mode"] == "lockstep"
+    assert nodes["simulated_robot"]["parameters"][-1] == {
+        "mode": "lockstep", "wait_for_plan_s": 0.1}
+    assert _start(launch_file, mode="lockstep", planner="false")[
+        "simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0

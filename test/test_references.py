@@ -221,7 +221,8 @@ def test_quaternion_that_is_not_of_unit_length_is_refused():
 
 def test_contact_schedule_holds_each_row_until_the_next():
     schedule = ContactSchedule(["a", "b"], [0.0, 0.1, 0.2], [[1, 1], [0, 1], [1, 0]], start_s=1.0)
-    for t, wanted in ((0.0, [1, 1]), (1.0999, [1, 1]), (1.1001, [0, 1]), (1.3, [1, 0]), (9, [1, 0])):
+    rows = ((0.0, [1, 1]), (1.0999, [1, 1]), (1.1001, [0, 1]), (1.3, [1, 0]), (9.0, [1, 0]))
+    for t, wanted in rows:
         assert schedule.sample(t).tolist() == [bool(w) for w in wanted]
     assert schedule.sample(1.0).dtype == bool
 

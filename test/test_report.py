@@ -239,6 +239,14 @@ def test_without_opengl_a_stick_figure_is_drawn(tmp_path, monkeypatch):
     assert (np.abs(picture - blue).max(axis=2) < 30).sum() > 100, "no simulated force is drawn"
 
 
+def test_run_that_fell_at_once_has_a_report_too(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=30.0)
+    walk = dataclasses.replace(synthetic_walk(0.03), fell=True)
+    written = report.write_report(walk, setup, tmp_path, 0.1)
+    assert written.summary["fell"] and "fell" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "animation.gif").stat().st_size > 0
+
+
 def test_animation_of_a_fall_shows_the_end():
     walk = dataclasses.replace(synthetic_walk(14.0), fell=True)
     rows = animation._excerpt(walk)

@@ -216,7 +216,7 @@ class ContactSchedule:
         self._times = self.times_s.tolist()
 
     def in_order(self, frames: Sequence[str]) -> ContactSchedule:
-        """The same schedule with its columns in another order; frames it lacks are planned to stand.
+        """The same schedule with its columns in another order; frames it lacks shall stand.
 
         Raises:
             TrajectoryError: a frame of the schedule that is not among `frames`.

@@ -40,7 +40,8 @@ def _cache_directory() -> str | None:
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             with tempfile.TemporaryFile(dir=directory):
-                return directory
+                if os.stat(directory).st_uid == os.getuid():  # what is read there is executed
+                    return directory
         except OSError:
             continue
     return None

@@ -1,4 +1,4 @@
-"""What the Python doors share: validation at the edge, and the result built from a kernel's arrays."""
+"""What the Python doors share: validation at the edge, and the result from a kernel's arrays."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def checked_basis(warm_start, n):
     return basis
 
 
-def allowed_pivots(max_pivots, n):
-    """The caller's limit, or 1000 + 50 n."""
+def checked_pivots(max_pivots, default):
+    """The caller's limit, or the default for None."""
     if max_pivots is None:
-        return 1000 + 50 * n
+        return default
     if max_pivots < 0:
         raise LcpError(f"max_pivots must not be negative, got {max_pivots}")
     return int(max_pivots)
@@ -62,5 +62,5 @@ def allowed_pivots(max_pivots, n):
 
 def result(status, z, w, basis, report):
     """The named tuple behind every door."""
-    return LcpResult(z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis, float(report[RESIDUAL]),
-                     float(report[REGULARIZATION]))
+    return LcpResult(z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis,
+                     float(report[RESIDUAL]), float(report[REGULARIZATION]))

@@ -5,11 +5,11 @@ lambda.  With u = sum Y f (r,) loaded contacts decouple:
 
     w_N = y_N u + d z_0 + g_N,    w_e = y_e u + lambda + g_e,    w_l = mu f_N - sum f_e + g_l
 
-so lambda and one edge force of each sliding contact are eliminated on the spot, and a dense core of
-about r unknowns is left: forces on one side, rows w = 0 on the other, z_0 as the last unknown.
-The unknown of the normal is (1 + mu) f_N, so that a sliding contact's column has the size of a
-row of Y whatever its mu.  A contact without load needs no pairs: its friction force is zero, its lambda whatever its velocity
-asks for.  Loaded contacts are numbered by slots.
+so lambda and one edge force of each sliding contact are eliminated on the spot, and a dense core
+of about r unknowns is left: forces on one side, rows w = 0 on the other, z_0 as the last unknown.
+The unknown of the normal is (1 + mu) f_N, so that a sliding contact's column has the size of a row
+of Y whatever its mu.  A contact without load needs no pairs: its friction force is zero, its lambda
+whatever its velocity asks for.  Loaded contacts are numbered by slots.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import numpy as np
 from ._compile import bare_kernel as kernel
 from ._factor import lu_factor, lu_solve
 
-EXTRA = 4  # slots beyond the rank r: z_0, the pair being exchanged, and spares
+EXTRA = 4  # capacity of the core beyond the rank r: z_0, the pair being exchanged, and spares
 
-VALUE, CHANGE, SPREAD = 0, 1, 2  # rows of Work.level
 OFFSET, CONSTANT = 0, 1  # of Work.terms
 ROWS, COLUMNS, CORE = 0, 1, 2  # of Work.blocks
 FRICTION, SHARE = 0, 1  # of Work.weights
@@ -33,14 +32,14 @@ ORDER, UNKNOWN_SLOT, UNKNOWN, ROW_SLOT, ROW = 0, 1, 2, 3, 4  # of Work.index
 
 
 class Work(NamedTuple):
-    """Views into the caller's workspace, for n contacts, p = k + 2 pairs, cores up to m = r + EXTRA."""
+    """Views into the caller's workspace; n contacts, p = k + 2 pairs, cores up to m = r + EXTRA."""
 
     normals: np.ndarray  # (r, n) scaled normal rows of the factor, transposed
     cover: np.ndarray  # (n,) covering vector of the normal rows; the other rows need none
     level: np.ndarray  # (3, n + n p) w_N of contacts without slot, then the slots' basic variables:
-    #                    value, change per unit of the entering variable, tie-breaking perturbation
+    #                    value, change per unit of the entering variable, spread (``_ratio_test``)
     axes: np.ndarray  # (n, 3, r) scaled factor rows of the slots: normal, tangents
-    terms: np.ndarray  # (2, n, p) constants of the slots' rows: of the problem, of the present solve
+    terms: np.ndarray  # (2, n, p) constants of the slots' rows: the problem's, the present solve's
     blocks: np.ndarray  # (3, m, m) what multiplies u in a row, what an unknown adds to u, the core
     weights: np.ndarray  # (2, n) mu / (1 + mu) and 1 / (1 + mu) of the slots
     vectors: np.ndarray  # (4, m) right-hand side, solution, u, change of u
@@ -54,7 +53,8 @@ class Work(NamedTuple):
 def friction_workspace(n, r, k):
     """Buffers for n contacts, rank r, k edges: one of float64, one of int64."""
     m, p = r + EXTRA, k + 2
-    return (np.empty((4 * r + 6 + 5 * p) * n + m * (3 * m + 4)), np.empty(n * (p + 3) + 5 * m, dtype=np.int64))
+    reals = (4 * r + 6 + 5 * p) * n + m * (3 * m + 4)
+    return np.empty(reals), np.empty(n * (p + 3) + 5 * m, dtype=np.int64)
 
 
 @kernel
@@ -69,22 +69,25 @@ def split(real, integer, n, r, k):
     f = e + 3 * m * m
     g = f + 2 * n
     h = n * p
+    i = h + 3 * n
     return Work(real[:a].reshape(r, n), real[a:b], real[b:c].reshape(3, n * (1 + p)),
-                real[c:d].reshape(n, 3, r), real[d:e].reshape(2, n, p), real[e:f].reshape(3, m, m),
-                real[f:g].reshape(2, n), real[g:g + 4 * m].reshape(4, m), integer[:h].reshape(n, p),
-                integer[h:h + 3 * n].reshape(3, n), integer[h + 3 * n:h + 3 * n + 5 * m].reshape(5, m))
+                real[c:d].reshape(n, 3, r), real[d:e].reshape(2, n, p),
+                real[e:f].reshape(3, m, m), real[f:g].reshape(2, n),
+                real[g:g + 4 * m].reshape(4, m), integer[:h].reshape(n, p),
+                integer[h:i].reshape(3, n), integer[i:i + 5 * m].reshape(5, m))
 
 
 @kernel
 def factor_core(work, edges, slots, open_slot, open_pair, covered):
     """Build and factor the core of ``slots`` loaded contacts; its size, or -1 when singular.
 
-    (open_slot, open_pair) has both variables non-basic (slot -1: none); z_0 is then basic, ``covered``.
+    (open_slot, open_pair) has both variables non-basic, and z_0 is then basic (``covered``);
+    slot -1: there is no such pair.
     """
     axes, basic, index, blocks = work.axes, work.basic, work.index, work.blocks
     mu, share, slot = work.weights[FRICTION], work.weights[SHARE], work.slot
     capacity, last, r = blocks.shape[1], basic.shape[1] - 1, axes.shape[2]
-    a, b = slots - slots, slots - slots
+    a, b = np.int64(0), np.int64(0)
     for s in range(slots):
         _choose_eliminated(basic, slot, s, open_slot, open_pair)
         held, slipping = slot[HELD, s], slot[SLIPPING, s]
@@ -100,7 +103,8 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
                 index[UNKNOWN_SLOT, a], index[UNKNOWN, a] = s, j
                 a += 1
             if row and (j != slipping if j < last else held < 0):
-                _combine(axes, edges, s, j, 1.0, slipping, -1.0 if 0 < j < last else 0.0, blocks[ROWS, b])
+                weight = -1.0 if 0 < j < last else 0.0
+                _combine(axes, edges, s, j, 1.0, slipping, weight, blocks[ROWS, b])
                 index[ROW_SLOT, b], index[ROW, b] = s, j
                 b += 1
     if covered:
@@ -109,21 +113,22 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
         for x in range(r):
             blocks[COLUMNS, a, x] = 0.0
         index[UNKNOWN_SLOT, a] = -1
-        a += 1
-    if a != b:
+    size = a + 1 if covered else a
+    if size != b:
         return -1
-    for b in range(a):
+    for b in range(size):
         s, j = index[ROW_SLOT, b], index[ROW, b]
         for c in range(a):
             value = 0.0
-            for x in range(r):
-                value += blocks[ROWS, b, x] * blocks[COLUMNS, c, x]
-            if j == last and index[UNKNOWN_SLOT, c] == s:  # w_l of a contact without edge forces
+            if j < last:
+                for x in range(r):
+                    value += blocks[ROWS, b, x] * blocks[COLUMNS, c, x]
+            elif index[UNKNOWN_SLOT, c] == s:  # w_l of a contact without edge forces
                 value = mu[s]
-            if j == 0 and index[UNKNOWN_SLOT, c] < 0:
-                value = work.cover[slot[CONTACT, s]]
             blocks[CORE, b, c] = value
-    return a if lu_factor(blocks[CORE], a, index[ORDER]) else -1
+        if covered:
+            blocks[CORE, b, a] = work.cover[slot[CONTACT, s]] if j == 0 else 0.0
+    return size if lu_factor(blocks[CORE], size, index[ORDER]) else -1
 
 
 @kernel
@@ -143,7 +148,7 @@ def _choose_eliminated(basic, slot, s, open_slot, open_pair):
 
 @kernel
 def _combine(axes, edges, s, j, share, other, weight, out):
-    """out[:r] = factor row of pair j of slot s (a normal times ``share``) + ``weight`` that of edge ``other``."""
+    """out[:r] = row of pair j of slot s (a normal times ``share``) + weight times an edge's."""
     last = edges.shape[0] + 1
     normal = share if j == 0 else 0.0
     along = across = 0.0
@@ -157,22 +162,22 @@ def _combine(axes, edges, s, j, share, other, weight, out):
 
 
 @kernel
-def solve_core(work, edges, slots, m, source, level):
-    """Basic values for the constants work.terms[CONSTANT] and a source of u, into work.level[level].
+def solve_core(work, edges, slots, m, source, target):
+    """Basic variables for the row constants work.terms[CONSTANT], into work.level[target].
 
     Every row w = 0 is met; pairs whose w is basic receive w.  ``source`` (r,) becomes
     u = source + sum Y f.  Returns z_0.
     """
-    axes, basic, index, blocks = work.axes, work.basic, work.index, work.blocks
-    mu, slot = work.weights[FRICTION], work.slot
+    axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
     constant, right, solution = work.terms[CONSTANT], work.vectors[RIGHT], work.vectors[SOLUTION]
-    out = work.level[level]
-    r, last, n = axes.shape[2], basic.shape[1] - 1, work.cover.shape[0]
+    out = work.level[target]
+    r, last, n = axes.shape[2], work.basic.shape[1] - 1, work.cover.shape[0]
     for s in range(slots):
         held, extra = slot[HELD, s], constant[s, last]
         if held > 0 and extra != 0.0:
+            along, across = extra * edges[held - 1, 0], extra * edges[held - 1, 1]
             for x in range(r):
-                source[x] += extra * (edges[held - 1, 0] * axes[s, 1, x] + edges[held - 1, 1] * axes[s, 2, x])
+                source[x] += along * axes[s, 1, x] + across * axes[s, 2, x]
     for b in range(m):
         s, j = index[ROW_SLOT, b], index[ROW, b]
         value = constant[s, j]
@@ -191,26 +196,39 @@ def solve_core(work, edges, slots, m, source, level):
         else:
             out[n + index[UNKNOWN_SLOT, a] * (last + 1) + index[UNKNOWN, a]] = solution[a]
     for s in range(slots):
-        first = n + s * (last + 1)
-        held, slipping = slot[HELD, s], slot[SLIPPING, s]
-        normal, along, across = constant[s, 0] + work.cover[slot[CONTACT, s]] * z0, 0.0, 0.0
-        for x in range(r):
-            normal += axes[s, 0, x] * source[x]
-            along += axes[s, 1, x] * source[x]
-            across += axes[s, 2, x] * source[x]
-        if basic[s, 0] == 0:
-            out[first] = normal
-        balance = constant[s, last] + (mu[s] * out[first] if basic[s, 0] == 1 else 0.0)
-        slip = 0.0
-        if slipping > 0:
-            slip = -(edges[slipping - 1, 0] * along + edges[slipping - 1, 1] * across + constant[s, slipping])
-        for e in range(1, last):
-            if basic[s, e] == 0:
-                out[first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip + constant[s, e])
-            elif e != held:
-                balance -= out[first + e]
-        if held > 0:
-            out[first + held] = balance
-            balance = 0.0
-        out[first + last] = slip if basic[s, last] == 1 else balance
+        _local_values(work, edges, s, source, z0, out)
     return z0
+
+
+@kernel
+def _local_values(work, edges, s, u, z0, out):
+    """Fill slot s's entries of ``out`` that the core did not give, from u and z_0."""
+    axes, basic, constant = work.axes, work.basic, work.terms[CONSTANT]
+    last = basic.shape[1] - 1
+    first = work.cover.shape[0] + s * (last + 1)
+    held, slipping = work.slot[HELD, s], work.slot[SLIPPING, s]
+    normal = constant[s, 0] + work.cover[work.slot[CONTACT, s]] * z0
+    along = across = 0.0
+    for x in range(u.shape[0]):
+        normal += axes[s, 0, x] * u[x]
+        along += axes[s, 1, x] * u[x]
+        across += axes[s, 2, x] * u[x]
+    balance = constant[s, last]  # becomes w_l
+    if basic[s, 0] == 1:
+        balance += work.weights[FRICTION, s] * out[first]
+    else:
+        out[first] = normal
+    slip = 0.0
+    if slipping > 0:
+        slip = -(edges[slipping - 1, 0] * along + edges[slipping - 1, 1] * across
+                 + constant[s, slipping])
+    for e in range(1, last):
+        if basic[s, e] == 0:
+            out[first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip
+                              + constant[s, e])
+        elif e != held:
+            balance -= out[first + e]
+    if held > 0:
+        out[first + held] = balance
+        balance = 0.0
+    out[first + last] = slip if basic[s, last] == 1 else balance

@@ -1,58 +1,56 @@
-"""The path of Lemke's method on the factored friction problem, from no load at all to a solution."""
+"""The path of Lemke's method on the factored friction problem, from no load to a solution.
+
+Contacts without load take part by their normal velocity only.  When that blocks, the contact gets
+a slot and starts sliding against its velocity; when its normal force vanishes it gives the slot
+back.  A path is hence as long as the number of contacts that carry load, not the number of
+contacts.  Giving slots back can in rare, degenerate cases close a loop: then the next attempt
+keeps them, which is Lemke's method proper.
+"""
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from ._compile import bare_kernel as kernel
-from ._friction_core import (CHANGE, CONSTANT, CONTACT, FRICTION, MOTION, MOTION_CHANGE, OFFSET, SHARE, SPREAD,
-                             VALUE, factor_core, solve_core)
-from ._tableau import PIVOT_TOLERANCE, TIE_TOLERANCE
+from ._friction_core import (CONSTANT, CONTACT, FRICTION, MOTION, MOTION_CHANGE, OFFSET, SHARE,
+                             factor_core, solve_core)
+from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, first_blocking,
+                          raise_cover, tie_tolerance)
 from .status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
-
-GOLDEN = 0.618033988749895  # spreads perturbations and later covering vectors over [1, 2)
-LOOSEST_TIE = 1e-8  # the tie tolerance grows tenfold with each restart, up to this
-COVERING, NOTHING = -1, -2  # what blocks, when it is not an entry of the levels
 
 
 @kernel
-def follow_path(Y, c, mu, edges, scale_Y, scale_c, restart, slots, max_pivots, work, report):
-    """Drive z_0 to zero; returns the status and the number of loaded contacts, whose values are final.
+def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report):
+    """Drive z_0 to zero; returns the status and the number of loaded contacts, values final.
 
     With ``slots`` > 0 nothing is driven: the values at the warm basis in the slots are computed.
-    Contacts without load take part by their normal velocity only.  When that blocks, the contact
-    gets a slot and starts sliding against its velocity.
+    The first attempt updates values and gives slots back, later ones evaluate them from the data
+    at each pivot, and every second one keeps the slots.
     """
     n, r = work.cover.shape[0], work.axes.shape[2]
     width, level, basic = work.basic.shape[1], work.level, work.basic
     u, du = work.vectors[MOTION, :r], work.vectors[MOTION_CHANGE, :r]
-    z0, z0_spread, blocking = 0.0, 0.0, slots - slots + COVERING
-    if slots == 0:
-        z0, z0_spread, blocking = _raise_cover(c, scale_c, restart, work)
-        for x in range(r):
-            u[x] = 0.0
-    s, j = blocking, blocking
-    tie = min(TIE_TOLERANCE * 10.0 ** max(restart, 0), LOOSEST_TIE)
+    careful, keep, tie = attempt > 0, attempt % 2 == 1, tie_tolerance(attempt)
     limit = report[PIVOTS] + max_pivots
-    careful = restart > 0
-    while report[PIVOTS] < limit:
-        entering_z = True
-        if blocking == COVERING:
-            s, j = blocking, blocking
-        elif blocking < n:
-            s, j = slots, slots - slots
+    blocking, z0, z0_spread = np.int64(COVERING), 0.0, 0.0
+    if slots == 0:
+        blocking, z0, z0_spread = _unload(c, scale_c, attempt, u, work)
+    while True:
+        covered = blocking != COVERING
+        s, j, entering_z = blocking, blocking, True
+        if covered and blocking < n:
+            s, j = slots, np.int64(0)
             slots += 1
             place_contact(Y, c, mu, edges, scale_Y, scale_c, s, blocking, work)
             _start_sliding(work, edges, s, u)
-        else:
+        elif covered:
             s, j = (blocking - n) // width, (blocking - n) % width
             entering_z = basic[s, j] == 0
             basic[s, j] = 0
-        unloading = j == 0 and not entering_z and not careful
+        unloading = j == 0 and not entering_z and not keep
         if unloading:
             for e in range(1, width):
                 basic[s, e] = 0
-        covered = blocking != COVERING
         m = factor_core(work, edges, slots, s, j, covered)
         if m < 0:
             return INACCURATE, slots
@@ -74,32 +72,91 @@ def follow_path(Y, c, mu, edges, scale_Y, scale_c, restart, slots, max_pivots, w
             for b in range(n, n + slots * width):
                 level[VALUE, b] += level[CHANGE, b]
             return SOLVED, slots
-        first = n + s * width
-        for b in range(first if unloading else first + j, first + (width if unloading else j + 1)):
+        entered, end = n + s * width + j, n + slots * width
+        for b in range(entered - j if unloading else entered,
+                       entered + (width if unloading else 1)):
             level[CHANGE, b] = 0.0
-        blocking, theta, tilt = _first_blocking(work, slots, tie, z0, z0_spread, z0_change)
+        blocking, theta, tilt = first_blocking(level, end, tie, z0, z0_spread, z0_change)
         if blocking == NOTHING:
             return RAY, slots
+        if report[PIVOTS] >= limit:
+            return PIVOT_LIMIT, slots
         report[PIVOTS] += 1.0
-        for b in range(n + slots * width):
+        normal = _prefer_normal(level, basic, n, blocking, theta, tie)
+        if normal != blocking:
+            blocking, tilt = normal, level[SPREAD, normal] / -level[CHANGE, normal]
+        for b in range(end):
             level[VALUE, b] += theta * level[CHANGE, b]
             level[SPREAD, b] += tilt * level[CHANGE, b]
         for x in range(r):
             u[x] += theta * du[x]
         z0 += theta * z0_change
         z0_spread += tilt * z0_change
-        entered = first + j
         if unloading:
             entered = work.slot[CONTACT, s]
             slots -= 1
-            if s < slots:
-                _copy_slot(work, slots, s)
-                if blocking >= n + slots * width:
-                    blocking -= (slots - s) * width
+            _copy_slot(work, slots, s)
+            if blocking >= n + slots * width:
+                blocking -= (slots - s) * width
         else:
             basic[s, j] = 1 if entering_z else 0
         level[VALUE, entered], level[SPREAD, entered] = theta, tilt
-    return PIVOT_LIMIT, slots
+
+
+@kernel
+def _unload(c, scale_c, attempt, u, work):
+    """Nothing loaded, z_0 just large enough: the contact that fixes it, its value, its spread."""
+    for x in range(u.shape[0]):
+        u[x] = 0.0
+    for i in range(work.cover.shape[0]):
+        work.cover[i] = 1.0 + attempt * GOLDEN * i % 1.0
+        work.level[VALUE, i] = c[3 * i] * scale_c
+        work.level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
+    contact, z0, z0_spread = raise_cover(work.level, work.cover, work.cover.shape[0])
+    return contact if contact != NOTHING else contact - NOTHING + COVERING, z0, z0_spread
+
+
+@kernel
+def place_contact(Y, c, mu, edges, scale_Y, scale_c, s, i, work):
+    """Give contact i slot s: its scaled rows, constants and friction."""
+    offset, last = work.terms[OFFSET], work.basic.shape[1] - 1
+    work.slot[CONTACT, s] = i
+    work.weights[FRICTION, s] = mu[i] / (1.0 + mu[i])
+    work.weights[SHARE, s] = 1.0 / (1.0 + mu[i])
+    for a in range(3):
+        for x in range(work.axes.shape[2]):
+            work.axes[s, a, x] = Y[3 * i + a, x] * scale_Y
+    offset[s, 0] = c[3 * i] * scale_c
+    for e in range(1, last):
+        offset[s, e] = scale_c * (edges[e - 1, 0] * c[3 * i + 1] + edges[e - 1, 1] * c[3 * i + 2])
+    offset[s, last] = 0.0
+
+
+@kernel
+def _start_sliding(work, edges, s, u):
+    """Slot s, still without load, slides along the edge most against its velocity at u."""
+    axes, level, basic = work.axes, work.level, work.basic
+    last = basic.shape[1] - 1
+    first = work.cover.shape[0] + s * (last + 1)
+    along = across = 0.0
+    for x in range(u.shape[0]):
+        along += axes[s, 1, x] * u[x]
+        across += axes[s, 2, x] * u[x]
+    against = 1
+    for e in range(1, last):
+        level[VALUE, first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across
+                                   + work.terms[OFFSET, s, e])
+        level[SPREAD, first + e] = 1.0 + GOLDEN * (first + e) % 1.0
+        if level[VALUE, first + e] < level[VALUE, first + against]:
+            against = e
+    slip = -level[VALUE, first + against]
+    for e in range(last):
+        basic[s, e] = 0
+        level[VALUE, first + e] += slip
+    level[VALUE, first] = level[VALUE, first + against] = 0.0
+    level[SPREAD, first] = level[SPREAD, first + against] = 0.0
+    level[VALUE, first + last], level[SPREAD, first + last] = slip, 1.0 + GOLDEN * first % 1.0
+    basic[s, against] = basic[s, last] = 1
 
 
 @kernel
@@ -115,7 +172,7 @@ def _problem_terms(work, slots, u):
 @kernel
 def _entering_terms(work, edges, slots, s, j, entering_z, du):
     """Row constants and source of u for one unit of the variable entering at (s, j)."""
-    constant, last = work.terms[CONSTANT], work.basic.shape[1] - 1
+    axes, constant, last = work.axes, work.terms[CONSTANT], work.basic.shape[1] - 1
     for t in range(slots):
         for e in range(last + 1):
             constant[t, e] = 0.0
@@ -129,13 +186,13 @@ def _entering_terms(work, edges, slots, s, j, entering_z, du):
     else:
         constant[s, last] = work.weights[FRICTION, s] if j == 0 else -1.0
         for x in range(du.shape[0]):
-            du[x] = (work.weights[SHARE, s] * work.axes[s, 0, x] if j == 0 else
-                     edges[j - 1, 0] * work.axes[s, 1, x] + edges[j - 1, 1] * work.axes[s, 2, x])
+            du[x] = (work.weights[SHARE, s] * axes[s, 0, x] if j == 0 else
+                     edges[j - 1, 0] * axes[s, 1, x] + edges[j - 1, 1] * axes[s, 2, x])
 
 
 @kernel
 def _residual_terms(work, edges, slots, u):
-    """What the present values leave over in the rows of the slots: solved again, they refine the values."""
+    """What the present values leave over in the slots' rows: solving for it refines them."""
     axes, basic, constant, value = work.axes, work.basic, work.terms[CONSTANT], work.level[VALUE]
     n, r, last = work.cover.shape[0], u.shape[0], basic.shape[1] - 1
     for x in range(r):
@@ -171,71 +228,8 @@ def _residual_terms(work, edges, slots, u):
 
 
 @kernel
-def _raise_cover(c, scale_c, restart, work):
-    """Nothing loaded, z_0 just large enough: its value, its perturbation, and the contact that fixes it."""
-    level, cover = work.level, work.cover
-    n = cover.shape[0]
-    chosen = n - n + COVERING
-    best = lean = 0.0
-    for i in range(n):
-        cover[i] = 1.0 + restart * GOLDEN * i % 1.0
-        level[VALUE, i] = c[3 * i] * scale_c
-        level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
-        if level[VALUE, i] < 0.0:
-            ratio, tilt = -level[VALUE, i] / cover[i], -level[SPREAD, i] / cover[i]
-            if ratio > best + TIE_TOLERANCE or chosen < 0 or (ratio >= best - TIE_TOLERANCE and tilt > lean):
-                chosen, best, lean = i, ratio, tilt
-    for i in range(n):
-        level[VALUE, i] += best * cover[i]
-        level[SPREAD, i] += lean * cover[i]
-    return best, lean, chosen
-
-
-@kernel
-def place_contact(Y, c, mu, edges, scale_Y, scale_c, s, i, work):
-    """Give contact i slot s: its scaled rows, constants and friction."""
-    offset, last = work.terms[OFFSET], work.basic.shape[1] - 1
-    work.slot[CONTACT, s] = i
-    work.weights[FRICTION, s], work.weights[SHARE, s] = mu[i] / (1.0 + mu[i]), 1.0 / (1.0 + mu[i])
-    for a in range(3):
-        for x in range(work.axes.shape[2]):
-            work.axes[s, a, x] = Y[3 * i + a, x] * scale_Y
-    offset[s, 0] = c[3 * i] * scale_c
-    for e in range(1, last):
-        offset[s, e] = (edges[e - 1, 0] * c[3 * i + 1] + edges[e - 1, 1] * c[3 * i + 2]) * scale_c
-    offset[s, last] = 0.0
-
-
-@kernel
-def _start_sliding(work, edges, s, u):
-    """Slot s, still without load, slides along the edge most against its velocity at u."""
-    axes, level, basic = work.axes, work.level, work.basic
-    last = basic.shape[1] - 1
-    first = work.cover.shape[0] + s * (last + 1)
-    along = across = 0.0
-    for x in range(u.shape[0]):
-        along += axes[s, 1, x] * u[x]
-        across += axes[s, 2, x] * u[x]
-    against = 1
-    for e in range(1, last):
-        level[VALUE, first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across
-                                   + work.terms[OFFSET, s, e])
-        level[SPREAD, first + e] = 1.0 + GOLDEN * (first + e) % 1.0
-        if level[VALUE, first + e] < level[VALUE, first + against]:
-            against = e
-    slip = -level[VALUE, first + against]
-    for e in range(last):
-        basic[s, e] = 0
-        level[VALUE, first + e] += slip
-    level[VALUE, first] = level[VALUE, first + against] = 0.0
-    level[SPREAD, first] = level[SPREAD, first + against] = 0.0
-    level[VALUE, first + last], level[SPREAD, first + last] = slip, 1.0 + GOLDEN * first % 1.0
-    basic[s, against] = basic[s, last] = 1
-
-
-@kernel
 def _free_normals(c, scale_c, work, slots, z0, motion, target):
-    """Values or changes of w_N without slot; no change for the slots' contacts."""
+    """Values or changes of w_N without slot; no change for the contacts that have one."""
     out, n = work.level[target], work.cover.shape[0]
     for i in range(n):
         out[i] = work.cover[i] * z0
@@ -250,55 +244,32 @@ def _free_normals(c, scale_c, work, slots, z0, motion, target):
 
 
 @kernel
-def _first_blocking(work, slots, tie, z0, z0_spread, z0_change):
-    """Which basic variable reaches zero first, and the steps of values and perturbations that take it there.
-
-    Ties in the values go to z_0, then to the smallest perturbed ratio; a friction variable gives
-    way to the normal force of its contact when that vanishes too.
-    """
-    level, n, width = work.level, work.cover.shape[0], work.basic.shape[1]
-    end = n + slots * width
-    best, largest = math.inf, 1.0
-    for b in range(end):
-        largest = max(largest, abs(level[CHANGE, b]))
-    smallest = -PIVOT_TOLERANCE * largest
-    for b in range(end):
-        change = level[CHANGE, b]
-        if change < smallest and max(level[VALUE, b], 0.0) < best * -change:
-            best = max(level[VALUE, b], 0.0) / -change
-    limit = best + tie * (1.0 + best)
-    chosen = end - end + NOTHING
-    if z0_change < smallest and z0 <= limit * -z0_change:
-        return chosen - NOTHING + COVERING, z0 / -z0_change, z0_spread / -z0_change
-    tilt = math.inf
-    for b in range(end):
-        change = level[CHANGE, b]
-        if (change < smallest and max(level[VALUE, b], 0.0) <= limit * -change
-                and level[SPREAD, b] < tilt * -change):
-            chosen, tilt = b, level[SPREAD, b] / -change
-    if chosen >= n:
-        normal = chosen - (chosen - n) % width
-        if (work.basic[(chosen - n) // width, 0] == 1 and level[CHANGE, normal] < smallest
-                and max(level[VALUE, normal], 0.0) <= limit * -level[CHANGE, normal]):
-            chosen = normal
-    if chosen < 0:
-        return chosen, 0.0, 0.0
-    change = level[CHANGE, chosen]
-    return chosen, max(level[VALUE, chosen], 0.0) / -change, level[SPREAD, chosen] / -change
+def _prefer_normal(level, basic, n, blocking, theta, tie):
+    """A blocking friction variable gives way to its contact's normal force if that vanishes too."""
+    if blocking < n:
+        return blocking
+    width = basic.shape[1]
+    normal = blocking - (blocking - n) % width
+    if basic[(blocking - n) // width, 0] == 1 and level[CHANGE, normal] < 0.0:
+        if level[VALUE, normal] <= (theta + tie * (1.0 + theta)) * -level[CHANGE, normal]:
+            return normal
+    return blocking
 
 
 @kernel
 def _copy_slot(work, source, target):
     """Move a loaded contact from one slot to another."""
-    width, n = work.basic.shape[1], work.cover.shape[0]
+    width, n, level = work.basic.shape[1], work.cover.shape[0], work.level
+    if source == target:
+        return
     work.slot[CONTACT, target] = work.slot[CONTACT, source]
-    work.weights[FRICTION, target] = work.weights[FRICTION, source]
-    work.weights[SHARE, target] = work.weights[SHARE, source]
+    for a in range(2):
+        work.weights[a, target] = work.weights[a, source]
     for j in range(width):
         work.basic[target, j] = work.basic[source, j]
         work.terms[OFFSET, target, j] = work.terms[OFFSET, source, j]
-        work.level[VALUE, n + target * width + j] = work.level[VALUE, n + source * width + j]
-        work.level[SPREAD, n + target * width + j] = work.level[SPREAD, n + source * width + j]
+        level[VALUE, n + target * width + j] = level[VALUE, n + source * width + j]
+        level[SPREAD, n + target * width + j] = level[SPREAD, n + source * width + j]
     for a in range(3):
         for x in range(work.axes.shape[2]):
             work.axes[target, a, x] = work.axes[source, a, x]

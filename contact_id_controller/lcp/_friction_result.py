@@ -1,19 +1,22 @@
-"""Before and after the path: scaling, warm basis, and the certified result in the caller's units."""
+"""Before and after the path: scaling, warm basis, certified result in the caller's units."""
 
 from __future__ import annotations
 
 import math
 
-from ._certify import NORM_SHARE
+import numpy as np
+
 from ._compile import bare_kernel as kernel
-from ._friction_core import CONTACT, MOTION, MOTION_CHANGE, VALUE
+from ._friction_core import CONTACT, MOTION, MOTION_CHANGE
 from ._friction_path import place_contact
+from ._ratio_test import VALUE
+from ._scaled import NORM_SHARE
 from .status import RESIDUAL, SOLVED_RESIDUAL
 
 
 @kernel
 def prepare(Y, c, work):
-    """Scales that bring the largest entry of Y and c to 1; the scaled normal rows, transposed."""
+    """Scales that bring the largest entry of Y and c to 1; fills the scaled normal rows."""
     r, n = work.normals.shape
     largest_Y = largest_c = 0.0
     for a in range(3 * n):
@@ -29,13 +32,10 @@ def prepare(Y, c, work):
 
 
 @kernel
-def load_basis(Y, c, mu, edges, scale_Y, scale_c, restart, basis, work):
-    """Put the contacts that carry load in a warm basis into slots; their number, 0 if it cannot serve."""
-    n = mu.shape[0]
-    slots = n - n
-    if restart >= 0:
-        return slots
-    for i in range(n):
+def load_basis(Y, c, mu, edges, scale_Y, scale_c, basis, work):
+    """Put the contacts that carry load in a warm basis into slots; their number."""
+    slots = np.int64(0)
+    for i in range(mu.shape[0]):
         if not basis[i, 0]:
             continue
         place_contact(Y, c, mu, edges, scale_Y, scale_c, slots, i, work)
@@ -55,11 +55,14 @@ def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses
         u[x] = size[x] = 0.0
     clear(basis, z, w, impulses)
     for s in range(slots):
-        i = work.slot[CONTACT, s]
+        if work.basic[s, 0] == 0:
+            continue
+        i, first = work.slot[CONTACT, s], n + s * (last + 1)
         for j in range(last + 1):
             basis[i, j] = work.basic[s, j] == 1
             if basis[i, j]:
-                z[i, j] = max(work.level[VALUE, n + s * (last + 1) + j], 0.0) * (to_force if j < last else to_speed)
+                unit = to_force if j < last else to_speed
+                z[i, j] = max(work.level[VALUE, first + j], 0.0) * unit
         z[i, 0] /= 1.0 + mu[i]
         impulses[i, 0] = z[i, 0]
         for e in range(1, last):
@@ -83,7 +86,7 @@ def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses
 
 @kernel
 def _contact_error(i, Y, c, mu, edges, u, u_size, floor, basis, z, w):
-    """Fill contact i's w (and lambda when it has no load); its largest error relative to |q| + |M| z."""
+    """Fill contact i's w (and lambda without load); its largest error relative to |q| + |M| z."""
     last = z.shape[1] - 1
     normal, s, t = c[3 * i], c[3 * i + 1], c[3 * i + 2]
     normal_size, slide_size = abs(normal) + floor, abs(s) + abs(t) + floor

@@ -7,88 +7,85 @@ O(m^2 + n m) for m basic z instead of the O(n^2) of a tableau, and rounding erro
 
 from __future__ import annotations
 
-from ._compile import bare_kernel as kernel
-from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, first_blocking, raise_cover,
-                          tie_tolerance)
-from .status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
+import numpy as np
 
-ROW_SCALE, COLUMN_SCALE, RIGHT, COVER, X, Y, LEVEL = 0, 1, 2, 3, 4, 5, 6  # rows of ``vectors`` (9, n + 1)
+from ._compile import bare_kernel as kernel
+from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, first_blocking,
+                          raise_cover, tie_tolerance)
+from ._scaled import COVER, LEVEL, RIGHT, ROW_SCALE, SPARE, X, Y, add_columns
+from .status import PIVOT_LIMIT, PIVOTS, RAY, SOLVED
+
 ROWS, COLUMNS, ROW_AT, COLUMN_AT = 0, 1, 2, 3  # rows of ``integers`` (4, n + 1)
-BALANCED = 1024.0  # row scales within this factor leave the covering vector of ones alone
-RESIDUAL_GOAL = 1e-14  # rows w = 0 of the equilibrated problem are met to this, relative to its values
-REFINEMENTS = 3  # steps of refinement for that
+BALANCED = 1024.0  # row scales within this factor: plain ones cover first, otherwise third
+RESIDUAL_GOAL = 1e-14  # rows w = 0 are met to this, relative to 1 + the largest basic z
+PASSES = 3  # at most, to reach it
+REFRESH = 8.0  # pivots between evaluations from the data in the first attempt; later: each one
 
 
 @kernel
-def follow_path(M, q, cover, attempt, eps, max_pivots, matrices, vectors, integers, report):
-    """Lemke's method on (M + eps I, q), equilibrated; (status, number of basic z).
+def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report):
+    """Lemke's method on the scaled problem; (status, number of basic z).
 
-    On success matrices[1] is the inverse of the basic block; integers[COLUMNS] lists the variables
-    of its rows, integers[ROWS] the rows of its columns; COLUMN_AT and ROW_AT invert these lists.
+    On success vectors[X] holds the basic z in the order of integers[COLUMNS].
     """
-    n = q.shape[0]
-    Mt, H, level, cover_scaled = matrices[0], matrices[1], vectors[LEVEL:], vectors[COVER]
-    x, y = vectors[X], vectors[Y]
-    rows, columns, row_at, column_at = integers[ROWS], integers[COLUMNS], integers[ROW_AT], integers[COLUMN_AT]
-    _fill(M, q, cover, attempt, eps, Mt, vectors, integers)
+    n = vectors.shape[1] - 1
+    Mt, H, level, x, y = matrices[0], matrices[1], vectors[LEVEL:], vectors[X], vectors[Y]
+    rows, columns = integers[ROWS], integers[COLUMNS]
+    row_at, column_at = integers[ROW_AT], integers[COLUMN_AT]
+    _start(cover, attempt, Mt, vectors, integers)
     tie = tie_tolerance(attempt)
-    leaving, _, tilt = raise_cover(level, cover_scaled, n)
-    level[CHANGE, :n] = cover_scaled[:n]
-    level[SPREAD, n] = tilt
-    entering, row = n, n - n - 1  # z_0 enters; ``row``: position of an entering w, -1 for a z
-    m = n - n
+    leaving, theta, tilt = raise_cover(level, vectors[COVER], n)
+    entering, row, m = n, np.int64(-1), np.int64(0)  # z_0; ``row``: position of an entering w
+    level[VALUE, n], level[SPREAD, n] = theta, tilt
     for _ in range(max_pivots):
         report[PIVOTS] += 1.0
         column = column_at[leaving]
         if column < 0:
             _row_times(Mt, H, m, columns, leaving, y)
-        pivot = level[CHANGE, leaving]
-        m = _update_inverse(H, m, row, column, x, y, pivot)
+        m = _update_inverse(H, m, row, column, x, y, level[CHANGE, leaving])
         _update_lists(rows, columns, row_at, column_at, m, row, column, entering, leaving)
-        if leaving == n:
+        last = leaving == n
+        if last or attempt > 0 or report[PIVOTS] % REFRESH == 0.0:
+            _values(Mt, H, m, rows, columns, vectors, 0.0 if last else RESIDUAL_GOAL)
+        if last:
             return SOLVED, m
-        for i in range(n + 1):
-            level[SPREAD, i] += tilt * level[CHANGE, i]
-        level[SPREAD, entering] = tilt
-        _values(Mt, H, m, rows, columns, vectors, level)
         entering = leaving
-        row = row_at[entering] if column >= 0 else n - n - 1
-        _direction(Mt, H, m, rows, columns, row, entering, vectors, level)
+        row = row_at[entering] if column >= 0 else np.int64(-1)
+        _direction(Mt, H, m, rows, columns, row, entering, vectors)
         leaving, theta, tilt = first_blocking(level, n, tie, level[VALUE, n], level[SPREAD, n],
                                               level[CHANGE, n])
         if leaving == NOTHING:
             return RAY, m
         if leaving == COVERING:
             leaving = n
-        level[VALUE, entering] = theta
+        for i in range(n + 1):
+            level[VALUE, i] += theta * level[CHANGE, i]
+            level[SPREAD, i] += tilt * level[CHANGE, i]
+        level[VALUE, entering], level[SPREAD, entering] = theta, tilt
     return PIVOT_LIMIT, m
 
 
 @kernel
-def _fill(M, q, cover, attempt, eps, Mt, vectors, integers):
-    """The equilibrated problem (M transposed, row n the cover) and the basis of all w."""
-    n = q.shape[0]
-    row_scale, column_scale, right, d = vectors[ROW_SCALE], vectors[COLUMN_SCALE], vectors[RIGHT], vectors[COVER]
-    level = vectors[LEVEL:]
-    largest, small, large = 0.0, row_scale[0], row_scale[0]
+def _start(cover, attempt, Mt, vectors, integers):
+    """All w basic; the covering vector as the last row of Mt."""
+    n = vectors.shape[1] - 1
+    row_scale, d, level = vectors[ROW_SCALE], vectors[COVER], vectors[LEVEL:]
+    small = large = row_scale[0]
     for i in range(n):
-        largest = max(largest, abs(q[i]) * row_scale[i])
         small, large = min(small, row_scale[i]), max(large, row_scale[i])
+    given = attempt == 0 and cover.shape[0] == n
+    ones = not given and attempt == (0 if large <= BALANCED * small else 2)
     for i in range(n):
-        for j in range(n):
-            Mt[j, i] = row_scale[i] * M[i, j] * column_scale[j]
-        Mt[i, i] += eps
         d[i] = 1.0 + GOLDEN * i * max(attempt - 1, 0) % 1.0
-        if attempt == 0 and cover.shape[0] == n:
+        if given:
             d[i] = row_scale[i] * cover[i]
-        elif attempt == 0 and large <= BALANCED * small:
+        elif ones:
             d[i] = row_scale[i] / large
         Mt[n, i] = d[i]
-        right[i] = q[i] * row_scale[i] / largest
-        level[VALUE, i] = right[i]
+        level[VALUE, i] = vectors[RIGHT, i]
+        level[CHANGE, i] = d[i]
         level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
     for i in range(n + 1):
-        level[CHANGE, i] = 0.0
         integers[ROW_AT, i] = integers[COLUMN_AT, i] = -1
 
 
@@ -165,24 +162,65 @@ def _update_lists(rows, columns, row_at, column_at, m, row, column, entering, le
 
 
 @kernel
-def _add_columns(Mt, m, columns, x, out):
-    """out += [M d] on the basic columns times x (m,)."""
-    n = Mt.shape[0] - 1
+def _apply_inverse(H, m, right, x):
+    """x (m,) = -H right."""
     for a in range(m):
-        factor, j = x[a], columns[a]
-        if factor != 0.0:
-            for i in range(n):
-                out[i] += factor * Mt[j, i]
+        p = q = r = s = 0.0
+        for b in range(0, m - 3, 4):  # four sums at a time: the processor overlaps them
+            p += H[a, b] * right[b]
+            q += H[a, b + 1] * right[b + 1]
+            r += H[a, b + 2] * right[b + 2]
+            s += H[a, b + 3] * right[b + 3]
+        for b in range(m - m % 4, m):
+            p += H[a, b] * right[b]
+        x[a] = -((p + q) + (r + s))
 
 
 @kernel
-def _values(Mt, H, m, rows, columns, vectors, level):
-    """Values of all basic variables from the data, refined until the rows w = 0 hold."""
-    right, x, y, value = vectors[RIGHT], vectors[X], vectors[Y], level[VALUE]
-    n = Mt.shape[0] - 1
+def _values(Mt, H, m, rows, columns, vectors, goal):
+    """Values of all basic variables from the data, refined until rows w = 0 hold to ``goal``."""
+    n = vectors.shape[1] - 1
+    right, x, residual, total = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
+    value = vectors[LEVEL + VALUE]
     for i in range(n):
         value[i] = right[i]
-    for b in range(m):
-        y[b] = right[rows[b]]
-        level[VALUE, columns[b]] = 0.0
-    ...
+    for a in range(m):
+        total[a] = 0.0
+    for _ in range(PASSES):
+        worst, largest = 0.0, 1.0
+        for b in range(m):
+            residual[b] = value[rows[b]]
+            worst, largest = max(worst, abs(residual[b])), max(largest, abs(total[b]))
+        if not worst > goal * largest:
+            break
+        _apply_inverse(H, m, residual, x)
+        for a in range(m):
+            total[a] += x[a]
+        add_columns(Mt, m, columns, x, n, value)
+    for a in range(m):
+        value[rows[a]] = 0.0
+    for a in range(m):
+        x[a] = value[columns[a]] = total[a]
+
+
+@kernel
+def _direction(Mt, H, m, rows, columns, row, entering, vectors):
+    """Change of all basic variables per unit of the entering z, or of the w at ``row``."""
+    n = vectors.shape[1] - 1
+    x, right, change = vectors[X], vectors[Y], vectors[LEVEL + CHANGE]
+    if row >= 0:
+        for a in range(m):
+            x[a] = H[a, row]
+        for i in range(n):
+            change[i] = 0.0
+    else:
+        for b in range(m):
+            right[b] = Mt[entering, rows[b]]
+        _apply_inverse(H, m, right, x)
+        for i in range(n):
+            change[i] = Mt[entering, i]
+    add_columns(Mt, m, columns, x, n, change)
+    for a in range(m):
+        change[rows[a]] = 0.0
+    for a in range(m):
+        change[columns[a]] = x[a]

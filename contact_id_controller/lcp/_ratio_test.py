@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ._compile import bare_kernel as kernel
 
 VALUE, CHANGE, SPREAD = 0, 1, 2  # rows of ``level``
@@ -22,13 +24,13 @@ GOLDEN = 0.618033988749895  # multiples of it, modulo 1, spread perturbations an
 
 @kernel
 def tie_tolerance(attempt):
-    """Tolerance of an attempt: rounding errors grow beyond the first one's on degenerate problems."""
+    """Tolerance of an attempt; a failed one often had more rounding than its tolerance."""
     return min(TIE_TOLERANCE * 10.0 ** max(attempt, 0), LOOSEST_TIE)
 
 
 @kernel
 def first_blocking(level, end, tie, z0, z0_spread, z0_change):
-    """Which basic variable reaches zero first, and the steps of values and spreads that take it there.
+    """Which basic variable reaches zero first, and the steps of values and spreads to there.
 
     ``level`` (3, >= end): value, change per unit step, spread; entries without change never block.
     Ties in the values go to z_0, then to the smallest ratio of the spreads.  Returns an index below
@@ -43,9 +45,9 @@ def first_blocking(level, end, tie, z0, z0_spread, z0_change):
         if change < smallest and max(level[VALUE, b], 0.0) < best * -change:
             best = max(level[VALUE, b], 0.0) / -change
     limit = best + tie * (1.0 + best)
-    chosen = end - end + NOTHING
+    chosen = np.int64(NOTHING)
     if z0_change < smallest and z0 <= limit * -z0_change:
-        return chosen - NOTHING + COVERING, max(z0, 0.0) / -z0_change, z0_spread / -z0_change
+        return np.int64(COVERING), max(z0, 0.0) / -z0_change, z0_spread / -z0_change
     tilt = math.inf
     for b in range(end):
         change = level[CHANGE, b]
@@ -60,7 +62,7 @@ def first_blocking(level, end, tie, z0, z0_spread, z0_change):
 @kernel
 def raise_cover(level, cover, n):
     """Let z_0 enter: the row that fixes it, its value and its spread; ``level`` follows."""
-    chosen = n - n + NOTHING
+    chosen = np.int64(NOTHING)
     best = lean = 0.0
     for i in range(n):
         if level[VALUE, i] < 0.0:

@@ -6,17 +6,15 @@ import math
 
 import numpy as np
 
-from ._certify import certify, give_up
 from ._compile import bare_kernel as kernel
-from ._door import allowed_pivots, checked_basis, checked_problem, checked_vector, result
-from ._equilibrate import equilibrate
-from ._factor import lu_factor, lu_solve
-from ._lemke_path import follow_path
-from .status import (INACCURATE, PIVOTS, REGULARIZATION, REGULARIZED_RESIDUAL, REPORT_SIZE, RESIDUAL,
-                     SOLVED, SOLVED_REGULARIZED, SOLVED_RESIDUAL)
+from ._door import checked_basis, checked_pivots, checked_problem, checked_vector, result
+from ._lemke_path import COLUMNS, ROWS, follow_path
+from ._scaled import COVER, VECTORS, X, certify, equilibrate, give_up, list_basis, solve_basis
+from .status import (INACCURATE, PIVOTS, REGULARIZATION, REGULARIZED_RESIDUAL, REPORT_SIZE,
+                     RESIDUAL, SOLVED, SOLVED_REGULARIZED, SOLVED_RESIDUAL)
 
-ATTEMPTS = 4  # covering vectors tried on M itself
-LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # Tikhonov terms then tried in turn, relative to the equilibrated M
+ATTEMPTS = 5  # covering vectors tried on M itself
+LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # Tikhonov terms then tried, relative to the equilibrated M
 
 
 def lemke(M, q, cover=None, warm_start=None, max_pivots=None):
@@ -41,7 +39,8 @@ def lemke(M, q, cover=None, warm_start=None, max_pivots=None):
         max_pivots: pivots allowed for each attempt; by default 1000 + 50 n.
 
     Returns:
-        LcpResult; status ``solved``, ``solved_regularized``, ``ray``, ``pivot_limit``, ``inaccurate``.
+        LcpResult; status ``solved``, ``solved_regularized``, ``ray``, ``pivot_limit`` or
+        ``inaccurate``.
 
     Raises:
         LcpError: wrong shapes, values that are not finite, a cover that is not positive.
@@ -54,14 +53,15 @@ def lemke(M, q, cover=None, warm_start=None, max_pivots=None):
     cover = checked_vector("cover", cover, n, positive=True)
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
-    status = lemke_kernel(M, q, cover, allowed_pivots(max_pivots, n), *lemke_workspace(n),
-                          basis, z, w, report)
+    status = lemke_kernel(M, q, cover, checked_pivots(max_pivots, 1000 + 50 * n),
+                          *lemke_workspace(n), basis, z, w, report)
     return result(status, z, w, basis, report)
 
 
 def lemke_workspace(n):
     """The arrays ``lemke_kernel`` works in: matrices, vectors, integers; contents do not matter."""
-    return np.empty((2, n + 1, n + 1)), np.empty((10, n + 1)), np.empty((4, n + 1), dtype=np.int64)
+    return (np.empty((2, n + 1, n + 1)), np.empty((VECTORS, n + 1)),
+            np.empty((4, n + 1), dtype=np.int64))
 
 
 @kernel
@@ -75,8 +75,7 @@ def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z,
         z, w: (n,) results.  report: (REPORT_SIZE,) pivots, residual, regularization.
     """
     n = q.shape[0]
-    for a in range(REPORT_SIZE):
-        report[a] = 0.0
+    report[PIVOTS] = report[RESIDUAL] = report[REGULARIZATION] = 0.0
     warm, trivial = False, True
     for i in range(n):
         trivial = trivial and q[i] >= 0.0
@@ -84,22 +83,40 @@ def lemke_kernel(M, q, cover, max_pivots, matrices, vectors, integers, basis, z,
     if trivial:
         give_up(q, basis, z, w)
         return SOLVED
-    equilibrate(M, vectors[0], vectors[1])
-    first = INACCURATE
+    Mt, A, columns, order = matrices[0], matrices[1], integers[COLUMNS], integers[ROWS]
+    scale = equilibrate(M, q, Mt, vectors)
+    first, eps = INACCURATE, 0.0
+    m = list_basis(basis, columns)
     for attempt in range(-1 if warm else 0, ATTEMPTS + len(LADDER)):
-        eps = 0.0 if attempt < ATTEMPTS else LADDER[attempt - ATTEMPTS]
-        status = SOLVED
+        if attempt >= ATTEMPTS:
+            eps = _raise_diagonal(Mt, n, eps, LADDER[attempt - ATTEMPTS])
         if attempt >= 0:
-            status = follow_path(M, q, cover, attempt, eps, max_pivots, matrices, vectors, integers,
-                                 basis, report)
-        if attempt == 0:
-            first = status
-        if status == SOLVED and _solve_basis(M, q, 0.0, matrices[0], vectors, integers, basis, z, w, report):
-            return SOLVED
-        if (status == SOLVED and eps > 0.0
-                and _solve_basis(M, q, eps, matrices[0], vectors, integers, basis, z, w, report)):
-            report[REGULARIZATION] = eps
-            return SOLVED_REGULARIZED
+            status, m = follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report)
+            first = status if attempt == 0 else first
+            if status != SOLVED:
+                continue
+        for a in range(m):
+            vectors[COVER, a] = vectors[X, a]
+        for trial in range(2 if eps > 0.0 else 1):
+            regularized = trial == 1
+            if regularized:
+                for a in range(m):
+                    vectors[X, a] = vectors[COVER, a]
+            elif attempt < 0 or eps > 0.0:  # the warm basis, or the regularized problem's
+                if not solve_basis(Mt, A, eps, m, columns, order, vectors):
+                    continue
+            report[RESIDUAL] = certify(Mt, eps, m, columns, scale, vectors, basis, z, w)
+            if report[RESIDUAL] <= (REGULARIZED_RESIDUAL if regularized else SOLVED_RESIDUAL):
+                report[REGULARIZATION] = eps if regularized else 0.0
+                return SOLVED_REGULARIZED if regularized else SOLVED
     give_up(q, basis, z, w)
     report[RESIDUAL] = math.inf
     return first if first != SOLVED else INACCURATE
+
+
+@kernel
+def _raise_diagonal(Mt, n, eps, target):
+    """Replace the Tikhonov term on the diagonal; returns the new one."""
+    for i in range(n):
+        Mt[i, i] += target - eps
+    return target

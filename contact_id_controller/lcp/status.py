@@ -32,7 +32,8 @@ class LcpResult(NamedTuple):
         pivots: number of pivots taken, over all attempts.
         basis: (n,) bool, the basic z; pass it as ``warm_start`` of a similar problem.
         residual: largest componentwise backward error of w = M z + q, that is
-            |w - (M z + q)|_i / (|q| + |M| z)_i: free of units, unchanged by scaling rows or columns.
+            |w - (M z + q)|_i / (|q| + |M| z)_i, with a floor for pure rounding: free of units,
+            unchanged by scaling rows or columns.
         regularization: eps relative to the equilibrated matrix; 0 unless ``solved_regularized``.
     """
 

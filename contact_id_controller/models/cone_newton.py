@@ -16,11 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..problem import backward_substitute, cholesky, forward_substitute
+from ..problem import backward_substitute, cholesky, fill, forward_substitute
 from .cones import INSIDE, STICKING, ZERO, edge, project_contact
 
 EQUALITY_TOLERANCE = 1e-8   # accepted defect of rows with D = 0, relative to the largest target
-DESCENT_TOLERANCE = 1e-6    # the same for the other rows
+DESCENT_TOLERANCE = 1e-6    # the same for the other rows, without shift
+SHIFT_TOLERANCE = 1e-14     # and with one, whose forces are small differences of large numbers
 DAMPING = 1e-14             # smallest Levenberg term relative to the Hessian's trace
 ARMIJO = 1e-4
 MAX_STEPS = 60
@@ -50,7 +51,8 @@ def _project(W, x, shift, mode, angle, span, mu, edges, z, pieces, basis, force,
 def _hessian(W, weight, pieces, basis, column, H):
     """H = D + sum over the pieces of (W basis)(W basis)^T, lower triangle; returns its trace."""
     dim = W.shape[1]
-    H[:] = 0.0
+    for a in range(dim):
+        fill(H[a], 0.0)
     for i in range(pieces.shape[0]):
         for r in range(pieces[i]):
             for k in range(dim):
@@ -166,6 +168,8 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
         done = True
         for k in range(dim):
             limit = EQUALITY_TOLERANCE if weight[k] == 0.0 else DESCENT_TOLERANCE
+            if shift.shape[0]:
+                limit = SHIFT_TOLERANCE
             if not abs(gradient[k]) <= limit * norm:
                 done = False
         if done:

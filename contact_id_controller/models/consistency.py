@@ -14,11 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..problem import backward_substitute, cholesky, forward_substitute
+from ..problem import assign, backward_substitute, cholesky, fill, forward_substitute
 
 TOUCHING_SPEED = 0.05    # m/s; a contact touches when its gap allows no more closing speed than this
 LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
 CHANGE_WEIGHT = 1e-9     # weight of delta against the contradiction, relative to traces
+REFINEMENTS = 6
+ROUNDING = 1e-13         # refining ends when the contradiction is below this share of the motion
 NOISE = 1e-6             # contradictions below this share of the motion are taken for rounding
 BASE_WEIGHT = 1e-13      # keeps the base motion determined when the contacts leave it free
 
@@ -39,16 +41,17 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
         held[i] = gap_speed[i] <= TOUCHING_SPEED
         if held[i]:
             count += 1
-    delta[:] = 0.0
-    moved[:] = c
+    fill(delta, 0.0)
+    assign(moved, c)
     row = np.empty(dim)
     H = np.empty((dim, dim))
     x = np.empty(dim)
-    fit = np.empty(nu)
+    total = np.empty(dim)
     largest = 0.0
     while count > 0:
-        H[:] = 0.0
-        x[:] = 0.0
+        for a in range(dim):
+            fill(H[a], 0.0)
+        fill(x, 0.0)
         for i in range(n):
             if not held[i]:
                 continue
@@ -79,25 +82,36 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
         if not cholesky(H, dim, 0.0):
             return 0.0
         # The base's own best fit first: what it leaves over is the contradiction, free of the
-        # rounding errors of the (large) motion that every contact shares.
+        # rounding errors of the (large) motion that every contact shares. Refining then takes the
+        # weights' bias away, which is large where the contacts nearly lock the joints.
         forward_substitute(H, nu, x)
         backward_substitute(H, nu, x)
-        for k in range(nu):
-            fit[k] = x[k]
-        x[:] = 0.0
-        for i in range(n):
-            if not held[i]:
-                continue
-            for r in range(3 * i, 3 * i + 3):
-                rest = c[r]
-                for k in range(nu):
-                    rest += Y[r, k] * fit[k]
-                for k in range(nu):
-                    x[k] -= Y[r, k] * rest
-                for k in range(na):
-                    x[nu + k] += dt * T[r, k] * rest
-        forward_substitute(H, dim, x)
-        backward_substitute(H, dim, x)
+        for k in range(dim):
+            total[k] = x[k] if k < nu else 0.0
+        for refinement in range(REFINEMENTS):
+            fill(x, 0.0)
+            left, scale = 0.0, 0.0
+            for i in range(n):
+                if not held[i]:
+                    continue
+                for r in range(3 * i, 3 * i + 3):
+                    rest = c[r]
+                    scale = max(scale, abs(rest))
+                    for k in range(nu):
+                        rest += Y[r, k] * total[k]
+                    for k in range(na):
+                        rest -= dt * T[r, k] * total[nu + k]
+                    left = max(left, abs(rest))
+                    for k in range(nu):
+                        x[k] -= Y[r, k] * rest
+                    for k in range(na):
+                        x[nu + k] += dt * T[r, k] * rest
+            if left <= ROUNDING * scale:
+                break
+            forward_substitute(H, dim, x)
+            backward_substitute(H, dim, x)
+            for k in range(dim):
+                total[k] += x[k]
         largest = 0.0
         leaving, most = -1, LIFT_ACCELERATION * dt
         for i in range(n):
@@ -106,13 +120,13 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
             for d in range(3):
                 change = 0.0
                 for k in range(na):
-                    change += dt * T[3 * i + d, k] * x[nu + k]
+                    change += dt * T[3 * i + d, k] * total[nu + k]
                 largest = max(largest, abs(change))
                 if d == 0 and change > most:
                     leaving, most = i, change
         if not lift or leaving < 0:
             for k in range(na):
-                delta[k] = x[nu + k]
+                delta[k] = total[nu + k]
             left, scale = 0.0, 0.0
             for r in range(3 * n):
                 for k in range(na):
@@ -120,7 +134,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
                 if held[r // 3]:
                     rest = moved[r]
                     for k in range(nu):
-                        rest += Y[r, k] * (fit[k] + x[k])
+                        rest += Y[r, k] * total[k]
                     left, scale = max(left, abs(rest)), max(scale, abs(c[r]))
             if left <= NOISE * scale:
                 # What rounding and the weights leave over would look like slip: take it away.
@@ -128,7 +142,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
                     if held[r // 3]:
                         moved[r] = 0.0
                         for k in range(nu):
-                            moved[r] -= Y[r, k] * (fit[k] + x[k])
+                            moved[r] -= Y[r, k] * total[k]
             return largest
         held[leaving] = False
         count -= 1

@@ -18,7 +18,7 @@ from ..lcp._compile import kernel
 from ..lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from ..lcp.status import REPORT_SIZE
 from ..lcp.status import SOLVED as LCP_SOLVED
-from ..problem import Problem
+from ..problem import Problem, assign
 from ..solution import Solution
 from .cones import APART, SLIDING, STICKING
 from .consistency import project_plan
@@ -95,7 +95,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     u = np.zeros(nu)
     status, steps = 0, 0
     if n:
-        moved, free = c.copy(), c.copy()
+        moved, free = np.empty(3 * n), np.empty(3 * n)
+        assign(moved, c)
         directions = np.empty((edges, 2))
         for j in range(edges):
             directions[j, 0] = np.cos(2.0 * np.pi * j / edges)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED
-from ..problem import Problem
+from ..problem import Problem, assign
 from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
@@ -89,7 +89,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     u = np.zeros(nu)
     status, steps = SOLVED, 0
     if n:
-        moved = c.copy()
+        moved = np.empty(3 * n)
+        assign(moved, c)
         for attempt in range(2):
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.

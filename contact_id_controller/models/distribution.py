@@ -18,7 +18,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED, nearest_point
-from ..problem import backward_substitute, cholesky, forward_substitute
+from ..problem import assign, backward_substitute, cholesky, fill, forward_substitute
 from .cone_newton import cone_newton
 from .cones import APART, SLIDING, STICKING, edge
 
@@ -39,7 +39,8 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
         mu (n,), edges: friction coefficients and number of pyramid edges.
         torque_weight: 1 for least torque, 0 for least force.
     """
-    best = z.copy()
+    best = np.empty(z.shape[0])
+    assign(best, z)
     if mode.shape[0] <= DENSE_CONTACTS:
         steps = _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges,
                                   torque_weight, z)
@@ -47,7 +48,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
         steps = _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges,
                                    torque_weight, z)
     if steps < 0:
-        z[:] = best
+        assign(z, best)
     return steps
 
 
@@ -106,7 +107,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
     facet_contact = np.empty((n * max(edges, 2), 2), np.int64)
     m, rows = _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact)
     if m == 0:
-        z[:] = 0.0
+        fill(z, 0.0)
         return 0
     TB = np.empty((m, na))
     A = np.zeros((nu + rows, m))
@@ -155,7 +156,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
     if status != SOLVED:
         return -1
     backward_substitute(L, m, w)
-    z[:] = 0.0
+    fill(z, 0.0)
     for a in range(m):
         i = 3 * contact[a]
         for d in range(3):

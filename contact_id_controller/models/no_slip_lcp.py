@@ -18,7 +18,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED
-from ..problem import Problem
+from ..problem import Problem, assign
 from ..solution import Solution
 from .cones import APART, STICKING
 from .consistency import TOUCHING_SPEED, project_plan
@@ -71,7 +71,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     u = np.zeros(nu)
     status, steps = SOLVED, 0
     if n:
-        moved = c.copy()
+        moved = np.empty(3 * n)
+        assign(moved, c)
         grip = np.empty(n)
         for attempt in range(2):
             if project:
@@ -110,7 +111,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for k in range(nu):
                     parting += Y[3 * i, k] * u[k]
                 mode[i] = STICKING if parting <= tolerance else APART
-            bound = np.minimum(mu, grip)
+            bound = np.empty(n)
+            for i in range(n):
+                bound[i] = min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
             count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, weight, z)
             if count < 0:

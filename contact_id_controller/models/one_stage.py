@@ -14,7 +14,7 @@ import numpy as np
 
 from ..exceptions import UnknownModelError
 from ..lcp._compile import kernel
-from ..problem import Problem
+from ..problem import Problem, assign, fill
 from ..solution import Solution
 from .cone_newton import cone_newton
 from .cones import STICKING
@@ -69,7 +69,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     contradiction = 0.0
     steps = 0
     if n:
-        shift = c.copy()
+        shift = np.empty(3 * n)
+        assign(shift, c)
         if project:
             contradiction = project_plan(Y, T, c, gap_speed, dt, True, delta, shift)
         size = 0.0
@@ -82,15 +83,17 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         for r in range(3 * n):
             shift[r] /= eps
         # In x = u / eps: 1/2 eps |x|^2 + 1/2 |P_K(-Y x - shift / eps)|^2.
-        weight = np.full(nu, eps)
+        weight = np.empty(nu)
+        fill(weight, eps)
         for k in range(nu):
             x[k] /= eps
         nothing = np.zeros(n)
-        mode = np.full(n, STICKING)
+        mode = np.empty(n, np.int64)
+        fill(mode, STICKING)
         steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
         if steps < 0:
             # A warm start far away can cost the method its patience: once more from rest.
-            x[:] = 0.0
+            fill(x, 0.0)
             steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
         for k in range(nu):
             x[k] *= eps

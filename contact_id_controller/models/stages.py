@@ -7,7 +7,7 @@ import numpy as np
 from ..exceptions import UnknownModelError, choices
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED, nearest_point
-from ..problem import Problem, backward_substitute
+from ..problem import Problem, assign, backward_substitute, fill
 from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
 from ..solution import SOLVED as SOLVED_NAME
 from .cones import APART, SLIDING, STICKING
@@ -146,12 +146,12 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
         at = 3 * i
         normal = c[at] + gap_speed[i]
         if np.isinf(mu[i]) or mu[i] == 0.0:
-            A[row] = Y[at]
+            assign(A[row], Y[at])
             b[row] = normal
             row += 1
             if mu[i] > 0.0:
                 for d in range(1, 3):
-                    A[upper] = Y[at + d]
+                    assign(A[upper], Y[at + d])
                     b[upper] = c[at + d]
                     upper += 1
         else:
@@ -170,10 +170,10 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                 preferred[row + j] = loaded[i]
             row += count
     multipliers = np.empty(rows)
-    u[:] = 0.0
+    fill(u, 0.0)
     status, steps = nearest_point(A, b, equalities, preferred, u, multipliers, np.empty(nu + 1, np.int64),
                                   np.empty((nu, nu)), np.empty((nu, nu)), np.empty((4, nu + 1)))
-    z[:] = 0.0
+    fill(z, 0.0)
     if status != SOLVED:
         return status, steps
     upper, row = 0, equalities

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED, nearest_point
-from ..problem import Problem, backward_substitute, cholesky, forward_substitute
+from ..problem import Problem, assign, backward_substitute, cholesky, forward_substitute
 from ..solution import Solution
 from .cones import APART, STICKING
 from .consistency import TOUCHING_SPEED
@@ -78,7 +78,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         forward_substitute(H, nu, w)
         A, b = np.empty((n, nu)), np.empty(n)
         for i in range(n):
-            A[i] = Y[3 * i]
+            assign(A[i], Y[3 * i])
             forward_substitute(H, nu, A[i])
             b[i] = c[3 * i] + gap_speed[i]
         weights = np.empty(n)
@@ -87,7 +87,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         u = w
         backward_substitute(H, nu, u)
         if status == SOLVED:
-            shifted, rest = offset.copy(), u.copy()
+            shifted, rest = np.empty(na), np.empty(nu)
+            assign(shifted, offset)
+            assign(rest, u)
             scale = 0.0
             for i in range(n):
                 loaded[i] = weights[i] > 0.0

@@ -12,6 +12,9 @@ from the measured deviation x, for height, roll and pitch. It is stable however 
 renewed, and joint positions, velocities and accelerations of the plan agree with it. The factor
 s <= 1 keeps every foot pushing: the virtual forces, spread over all feet with the least norm, may
 take away no more than the foot's share of the weight.
+
+The plan gives in to a deviation and leads back. That suits inverse dynamics, which carries the
+weight; under joint feedback alone, which needs an error to carry it, the robot would sink.
 """
 
 from __future__ import annotations

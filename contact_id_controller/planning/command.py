@@ -51,19 +51,18 @@ class WaypointFollower:
         self.heading_gain = heading_gain
         self.max_yaw_rate_rad_s = max_yaw_rate_rad_s
         self.reached = 0
-        self._first_heading: float | None = None
+        self._heading: float | None = None
 
     def command(self, position: complex, yaw: float) -> VelocityCommand:
         """Velocity at a base position x + iy (m) and yaw (rad); moves on at each point reached."""
-        if self._first_heading is None:
-            self._first_heading = yaw
+        if self._heading is None:
+            self._heading = yaw
         way = self._way(position)
-        wanted = self._first_heading
         speed = self.speed_m_s
         if self.heading == "travel" and way:
-            wanted = math.atan2(way.imag, way.real)
-            speed *= max(math.cos(wanted - yaw), 0.0)
-        error = math.remainder(wanted - yaw, 2.0 * math.pi)
+            self._heading = math.atan2(way.imag, way.real)
+            speed *= max(math.cos(self._heading - yaw), 0.0)
+        error = math.remainder(self._heading - yaw, 2.0 * math.pi)
         if not way:
             return VelocityCommand(0.0, self._turn(error) if abs(error) > _FACING_RAD else 0.0)
         return VelocityCommand(speed * way / abs(way), self._turn(error))

@@ -130,7 +130,9 @@ class FootPath:
             swing, start=swing.start + position, start_velocity=swing.start_velocity + velocity
         )
 
-    def at(self, times_s: np.ndarray, pick_s: np.ndarray | None = None) -> tuple[Motion, np.ndarray]:
+    def at(
+        self, times_s: np.ndarray, pick_s: np.ndarray | None = None
+    ) -> tuple[Motion, np.ndarray]:
         """Motion and whether the foot stands (p,) bool.
 
         `pick_s` (p,): times by which the segment is chosen, where they differ from `times_s`.
@@ -151,7 +153,7 @@ class FootPath:
 
 
 def _factors(degree: int) -> np.ndarray:
-    """What k = 0, 1, 2 derivatives make of the powers 0 ... degree: n (n - 1) ..., (3, degree + 1)."""
+    """What k = 0, 1, 2 derivatives make of each power n: n (n - 1) ..., (3, degree + 1)."""
     n = np.arange(degree + 1)
     return np.stack([np.ones(degree + 1), n, n * (n - 1)])
 

@@ -42,8 +42,11 @@ class Footsteps:
 
     def begin(self, start_s: float, centers: np.ndarray) -> None:
         """Stand with all feet where they are, (L, 3) m, and forget the gait."""
-        self.clock = None
-        self.paths = [FootPath([self._settle(start_s, c, c, np.zeros(3), -np.inf)]) for c in centers]
+        self.clock = self._idle_since_s = None
+        self.paths = [
+            FootPath([self._settle(start_s, center, center, np.zeros(3), -np.inf)])
+            for center in centers
+        ]
 
     def standing(self, t_s: float) -> np.ndarray:
         """Which feet are planned to stand at a time, (L,) bool."""
@@ -64,16 +67,17 @@ class Footsteps:
                 self._idle_since_s = start_s
             patience_s = LAST_CYCLES * settings.gait_period_s
             late = start_s - self._idle_since_s > patience_s
-            if self.standing(start_s + self._switch_s).all() and (late or self._at_home(start_s, base)):
+            all_stand = self.standing(start_s + self._switch_s).all()
+            if all_stand and (late or self._at_home(start_s, base)):
                 self.clock = None
 
     def extend(self, now_s: float, start_s: float, end_s: float, base: BaseMotion,
-               measured: np.ndarray, planned: np.ndarray, shift: complex) -> None:
+               error: np.ndarray, planned: np.ndarray, shift: complex) -> None:
         """Make the paths of a plan from `start_s` to `end_s` out of those of the last one.
 
         Args:
             now_s: time of the state.  base: planned motion of the base.
-            measured: (L, 3) centres of the feet at `now_s`.
+            error: (L, 3) measured minus planned centres of the feet at `now_s`.
             planned: (L, 3) the last plan's centres at `start_s`; the new paths begin there.
             shift: of all footholds, x + iy in m.
         """
@@ -88,8 +92,9 @@ class Footsteps:
                 segments = [active, Stance.after(active)]
             else:
                 rate = active.at(np.array([start_s]))[1][0]
+                # An error of a foot that was in the air then says nothing about its foothold.
                 stood = path.active(now_s) is active
-                place = measured[foot] if stood else planned[foot]
+                place = planned[foot] + (error[foot] if stood else 0.0)
                 segments = [self._settle(start_s, planned[foot], place, rate, active.landed_s)]
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))

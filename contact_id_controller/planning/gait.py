@@ -14,7 +14,7 @@ from contact_id_controller.control.references import (
     ContactSchedule,
     JointTrajectory,
 )
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.planning.balance import NO_RESPONSE, Tilt, virtual_response
 from contact_id_controller.planning.base_motion import BaseMotion, BaseSamples, Fading, Track
 from contact_id_controller.planning.command import VelocityCommand, WaypointFollower
@@ -27,6 +27,7 @@ from contact_id_controller.planning.joint_motion import (
 )
 from contact_id_controller.planning.knots import SWITCH_S, knots
 from contact_id_controller.planning.legs import Legs
+from contact_id_controller.planning.measurement import Measured, measure
 from contact_id_controller.planning.settings import GaitSettings
 from contact_id_controller.robot import RobotModel
 
@@ -55,18 +56,6 @@ class Plan:
     restarted: bool
     unreachable: tuple[str, ...]
     points_reached: int
-
-
-@dataclasses.dataclass(frozen=True)
-class _Measured:
-    """What a plan starts from; horizontal vectors as x + iy, tilt as (height, roll, pitch)."""
-
-    position: complex
-    velocity: complex
-    yaw: float
-    tilt: np.ndarray
-    tilt_rate: np.ndarray
-    centers: np.ndarray
 
 
 class GaitPlanner:
@@ -133,7 +122,7 @@ class GaitPlanner:
         Raises:
             StateError: a state of wrong size or not finite.
         """
-        measured = self._measure(q, v)
+        measured = measure(self._legs, q, v)
         restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
         if restarted:
             self._begin(time_s, q, measured)
@@ -141,14 +130,15 @@ class GaitPlanner:
         start_s = now_s + self.settings.lead_time_s
         end_s = start_s + self.settings.horizon_s
         command = self._command(start_s, measured)
-        error = measured.position - self._base.pose(now_s)[0]
-        self._base = self._continue_base(now_s, start_s, measured, command, error)
-        moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
-        self._footsteps.run_clock(start_s, moves, self._base)
         slip = measured.velocity - self._base.velocity(now_s)
+        self._base = self._continue_base(now_s, start_s, measured, command)
+        moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
+        # A foot out of reach cannot stand: step home, without any command.
+        moves = moves or (bool(self._far_legs()) and start_s >= self._stand_until_s)
+        self._footsteps.run_clock(start_s, moves, self._base)
         self._footsteps.extend(
-            now_s, start_s, end_s, self._base, measured.centers, self._planned_centers(start_s),
-            self.settings.footstep_feedback_s * slip,
+            now_s, start_s, end_s, self._base, measured.centers - self._planned_centers(now_s),
+            self._planned_centers(start_s), self.settings.footstep_feedback_s * slip,
         )
         samples = self._solve(start_s)
         self._last = self._output(time_s + self.settings.lead_time_s, samples, restarted)
@@ -161,6 +151,7 @@ class GaitPlanner:
                 f"{self.robot.na} joints"
             )
         settings = self.settings
+        self._posture = posture
         q = self._legs.configuration(posture)
         centers = self._legs.centers(q)
         self._height_m = settings.ground_height_m + (
@@ -170,28 +161,7 @@ class GaitPlanner:
         self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
         self._footsteps = Footsteps(settings, centers[:, :2], 2.0 * SWITCH_S)
 
-    def _measure(self, q: np.ndarray, v: np.ndarray) -> _Measured:
-        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        if q.shape != (self.robot.nq,) or v.shape != (self.robot.nv,):
-            raise StateError(
-                f"state has {q.shape} positions and {v.shape} velocities, must have "
-                f"({self.robot.nq},) and ({self.robot.nv},)"
-            )
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise StateError("state holds a number that is not finite")
-        rotation = pin.Quaternion(q[3:7]).normalized().matrix()
-        roll, pitch, yaw = pin.rpy.matrixToRpy(rotation)
-        linear = rotation @ v[:3]
-        rates = pin.rpy.computeRpyJacobianInverse(
-            np.array([roll, pitch, yaw]), pin.ReferenceFrame.LOCAL
-        ) @ v[3:6]
-        return _Measured(
-            complex(q[0], q[1]), complex(linear[0], linear[1]), float(yaw),
-            np.array([q[2], roll, pitch]), np.array([linear[2], rates[0], rates[1]]),
-            self._legs.centers(q),
-        )
-
-    def _is_lost(self, now_s: float, measured: _Measured) -> bool:
+    def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the robot is too far from the last plan to continue it."""
         bound = self.settings.restart_distance_m
         if now_s < self._base.start_s - self.settings.lead_time_s:
@@ -206,7 +176,7 @@ class GaitPlanner:
         slips = np.linalg.norm((measured.centers - self._planned_centers(now_s))[:, :2], axis=1)
         return bool(np.any(slips[self._footsteps.standing(now_s)] > bound))
 
-    def _begin(self, time_s: float, q: np.ndarray, measured: _Measured) -> None:
+    def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
         """Stand where the robot is, before the first step."""
         settings = self.settings
         joints = np.asarray(q, dtype=float)[self.robot.q_index]
@@ -214,7 +184,7 @@ class GaitPlanner:
             self._take_posture(joints)
         self._epoch_s = time_s
         self._stand_until_s = settings.lead_time_s + settings.stand_time_s
-        self._footsteps.begin(0.0, measured.centers)
+        self._footsteps.begin(settings.lead_time_s, measured.centers)
         slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
 
         def rest(value):
@@ -222,11 +192,13 @@ class GaitPlanner:
 
         deviation = measured.tilt - [self._height_m, 0.0, 0.0]
         tilt = Tilt(self._height_m, NO_RESPONSE, Fading(deviation, np.zeros(3), fade))
-        self._base = BaseMotion(0.0, rest(measured.position), rest(measured.yaw), tilt)
+        self._base = BaseMotion(
+            settings.lead_time_s, rest(measured.position), rest(measured.yaw), tilt
+        )
         self._motion = None
         self._first_joints, self._first_centers = joints, measured.centers
 
-    def _command(self, start_s: float, measured: _Measured) -> VelocityCommand:
+    def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
         """Velocity asked for, in the world frame."""
         command = self._follower.command(measured.position, measured.yaw)
         if self._velocity is not None:
@@ -236,12 +208,15 @@ class GaitPlanner:
                 command = dataclasses.replace(command, velocity=command.velocity * heading)
         return VelocityCommand() if start_s < self._stand_until_s else command
 
-    def _continue_base(self, now_s, start_s, measured, command, error) -> BaseMotion:
+    def _continue_base(self, now_s, start_s, measured, command) -> BaseMotion:
+        """Motion of the base from where and as fast as the last plan has it at `start_s`."""
         settings, last = self.settings, self._base
         s = start_s - last.start_s
-        turn = _turn(measured.yaw - last.pose(now_s)[1])
+        position, yaw = last.pose(now_s)
+        turn = _turn(measured.yaw - yaw)
         planar = last.planar.continued(
-            s, error, command.velocity, command.yaw_rate if command.turns else 0.0,
+            s, measured.position - position, command.velocity,
+            command.yaw_rate if command.turns else 0.0,
             settings.max_acceleration_m_s2 * settings.velocity_time_constant_s,
         )
         yaw = last.yaw.continued(
@@ -250,7 +225,7 @@ class GaitPlanner:
         )
         return BaseMotion(start_s, planar, yaw, self._continue_tilt(s, measured))
 
-    def _continue_tilt(self, s: float, measured: _Measured) -> Tilt:
+    def _continue_tilt(self, s: float, measured: Measured) -> Tilt:
         """Height, roll and pitch from where the last plan has them at time s of its own."""
         settings, last = self.settings, self._base.tilt
         response = NO_RESPONSE
@@ -273,11 +248,14 @@ class GaitPlanner:
         return self._first_centers if self._motion is None else self._motion.centers(t_s)
 
     def _solve(self, start_s: float) -> BaseSamples:
-        """Solve the joints of the plan; they go to `_motion`, the base at its points is returned."""
+        """Solve the joints of the plan into `_motion`; returns the base at its points."""
         settings = self.settings
-        guess = self._first_joints
+        guess = self._first_joints.copy()
         if self._motion is not None:
             guess = self._last.joints.sample(start_s + self._epoch_s).position
+        # A stretched leg may have bent the wrong way.
+        columns = self._legs.columns[self._far_legs()]
+        guess[columns] = self._posture[columns]
         switches, middles = self._footsteps.switches()
         times, pick = knots(start_s, settings.horizon_s, settings.grid_s, switches, middles)
         samples = self._base.sample(times)
@@ -287,10 +265,15 @@ class GaitPlanner:
         )
         return samples
 
+    def _far_legs(self) -> list[int]:
+        """Legs whose feet were out of reach in the last plan."""
+        if self._motion is None:
+            return []
+        return np.flatnonzero(self._motion.residual_m > UNREACHABLE_M).tolist()
+
     def _output(self, start_s: float, base: BaseSamples, restarted: bool) -> Plan:
         motion = self._motion
         times = motion.times_s - motion.times_s[0]
-        far = motion.residual_m > UNREACHABLE_M
         return Plan(
             JointTrajectory(
                 self.robot.joint_names, times, motion.position, motion.velocity,
@@ -303,7 +286,7 @@ class GaitPlanner:
             ContactSchedule(self.settings.feet, times, motion.stance, start_s),
             self._footsteps.clock is not None,
             restarted,
-            tuple(foot for foot, out in zip(self.settings.feet, far) if out),
+            tuple(self.settings.feet[leg] for leg in self._far_legs()),
             self._follower.reached,
         )
 

@@ -12,6 +12,7 @@ from contact_id_controller.planning.base_motion import BaseSamples, Fading
 from contact_id_controller.planning.foot_path import FootPath, Stance
 from contact_id_controller.planning.leg_kernels import (
     MAX_STEP_RAD,
+    add,
     apply,
     apply_transposed,
     bias,
@@ -23,6 +24,9 @@ from contact_id_controller.planning.legs import Legs
 
 UNREACHABLE_M = 1e-5
 """Residual from which a foot's target counts as out of reach."""
+
+FASTEST_RAD_S = 20.0
+"""Bound of the joint speed of legs whose target is out of reach, where the robot has none lower."""
 
 MAX_ITERATIONS = 30
 """Iterations for one posture."""
@@ -75,8 +79,8 @@ def plan_joints(
     with r w x n (w: spin of its link, n: upwards) on top of the path; the w in it depends on qd,
     so both are solved for together, and the way rolled is integrated from point to point.
 
-    A target out of reach is replaced by the nearest point within; velocities and accelerations of
-    that leg are then differences of its positions.
+    A target out of reach is replaced by the nearest point within. The nearest point may jump, so
+    speed of that leg is bounded, and its velocities and accelerations are differences of positions.
 
     Args:
         paths: one per foot; where one lifts off, the start of its swing is moved, in place, to
@@ -110,12 +114,22 @@ def plan_joints(
             screws, homes, legs.lower, legs.upper, guess[legs.columns], roll, motion, residual,
         )
     for leg in np.flatnonzero(residual > UNREACHABLE_M):
-        for order in range(2 if count > 1 else 0):
-            motion[order + 1, :, leg] = np.gradient(motion[order, :, leg], times_s, axis=0)
+        fastest = legs.robot.velocity_limits[legs.columns[leg]]
+        _tame(times_s, motion[:, :, leg], np.minimum(fastest, FASTEST_RAD_S))
     joints = np.zeros((3, count, legs.robot.na))
     joints[0] = guess
     joints[:, :, legs.columns.ravel()] = motion.reshape(3, count, -1)
     return PlannedMotion(times_s, *joints, position, velocity, stance, residual)
+
+
+def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:
+    """Bound the speed of a leg, motion (3, p, 3), and take its derivatives from its positions."""
+    position = motion[0]
+    for k in range(1, len(times_s)):
+        bound = fastest * (times_s[k] - times_s[k - 1])
+        position[k] = np.clip(position[k], position[k - 1] - bound, position[k - 1] + bound)
+    for order in range(2 if len(times_s) > 1 else 0):
+        motion[order + 1] = np.gradient(motion[order], times_s, axis=0)
 
 
 def warm_up(legs: Legs) -> None:
@@ -153,93 +167,111 @@ def _solve_points(first, end, times, base_position, base_rotation, base_velocity
     In and out: feet in the world (p, L, 3), to which rolling is added; roll (3, L, 3), its
     displacement, rate and acceleration at the last point; residual (L,). Out: motion (3, p, L, 3).
     """
-    spin, spin_rate, work, rolled = np.empty(3), np.empty(3), np.empty((5, 3)), np.empty((3, 3))
+    spin, spin_rate, work, relative = np.empty(3), np.empty(3), np.empty((5, 3)), np.empty(3)
+    rolled = np.empty((3, 3))
     for k in range(first, end):
         rotation = base_rotation[k]
         apply_transposed(rotation, base_spin[k], spin)
         apply_transposed(rotation, base_spin_rate[k], spin_rate)
         step = times[k] - times[k - 1] if k else 0.0
         for leg in range(screws.shape[0]):
-            if k:
-                for j in range(3):
-                    change = motion[1, k - 1, leg, j] + 0.5 * step * motion[2, k - 1, leg, j]
-                    change = min(max(change * step, -MAX_STEP_RAD), MAX_STEP_RAD)
-                    motion[0, k, leg, j] = motion[0, k - 1, leg, j] + change
-            else:
-                motion[0, k, leg] = guess[leg]
-            rolled[0] = roll[0, leg] + (roll[1, leg] + 0.5 * step * roll[2, leg]) * step
+            for j in range(3):
+                if k == 0:
+                    motion[0, k, leg, j] = guess[leg, j]
+                    continue
+                change = motion[1, k - 1, leg, j] + 0.5 * step * motion[2, k - 1, leg, j]
+                change = min(max(change * step, -MAX_STEP_RAD), MAX_STEP_RAD)
+                motion[0, k, leg, j] = motion[0, k - 1, leg, j] + change
+            for i in range(3):
+                rolled[0, i] = roll[0, leg, i] + (
+                    roll[1, leg, i] + 0.5 * step * roll[2, leg, i]) * step
+            rolls = grip[0, k, leg] > 0.0
             error = 0.0
             # The way rolled is extrapolated, then integrated with what was found at its end.
-            for attempt in range(2 if grip[0, k, leg] > 0.0 else 1):
-                place = position[k, leg] + rolled[0] - base_position[k]
-                apply_transposed(rotation, place, work[0])
-                apply_transposed(rotation, velocity[k, leg] - base_velocity[k], work[1])
-                apply_transposed(rotation, acceleration[k, leg] - base_acceleration[k], work[2])
+            for attempt in range(2 if rolls else 1):
+                for i in range(3):
+                    relative[i] = position[k, leg, i] + rolled[0, i] - base_position[k, i]
+                apply_transposed(rotation, relative, work[0])
+                for i in range(3):
+                    relative[i] = velocity[k, leg, i] - base_velocity[k, i]
+                apply_transposed(rotation, relative, work[1])
+                for i in range(3):
+                    relative[i] = acceleration[k, leg, i] - base_acceleration[k, i]
+                apply_transposed(rotation, relative, work[2])
                 error = _solve_leg(
-                    work[0], work[1], work[2], rotation[2], spin, spin_rate, grip[0, k, leg],
-                    grip[1, k, leg], screws[leg], homes[leg], lower[leg], upper[leg],
-                    motion[:, k, leg], work[3:],
+                    work, rotation[2], spin, spin_rate, grip[0, k, leg], grip[1, k, leg],
+                    screws[leg], homes[leg], lower[leg], upper[leg], motion[:, k, leg],
                 )
                 apply(rotation, work[3], rolled[1])
                 apply(rotation, work[4], rolled[2])
-                if attempt == 0 and grip[0, k, leg] > 0.0:
-                    rolled[0] = (roll[0, leg] + 0.5 * step * (roll[1, leg] + rolled[1])
-                                 + step * step / 12.0 * (roll[2, leg] - rolled[2]))
+                if rolls and attempt == 0:
+                    for i in range(3):
+                        rolled[0, i] = (
+                            roll[0, leg, i] + 0.5 * step * (roll[1, leg, i] + rolled[1, i])
+                            + step * step / 12.0 * (roll[2, leg, i] - rolled[2, i]))
             residual[leg] = max(residual[leg], error)
-            position[k, leg] += rolled[0]
-            velocity[k, leg] += rolled[1]
-            acceleration[k, leg] += rolled[2]
-            roll[:, leg] = rolled
+            add(rolled[0], 1.0, position[k, leg])
+            add(rolled[1], 1.0, velocity[k, leg])
+            add(rolled[2], 1.0, acceleration[k, leg])
+            for order in range(3):
+                for i in range(3):
+                    roll[order, leg, i] = rolled[order, i]
 
 
 @kernel
-def _solve_leg(arm, drift, push, up, spin, spin_rate, radius, radius_rate, screws, home, lower,
-               upper, joints, roll):
+def _solve_leg(foot, up, spin, spin_rate, radius, radius_rate, screws, home, lower, upper, joints):
     """Solve one leg at one point, all in base axes; returns the residual of its position.
 
-    arm, drift, push: position, velocity, acceleration of the foot relative to the base, the latter
-    two without the base's turning; up: normal of the ground; spin, spin_rate: of the base; radius
-    with its rate: of rolling; joints (3, 3): first guess in, positions, velocities, accelerations
-    out; roll (2, 3): velocity and acceleration of the centre by rolling, out.
+    foot (5, 3): in, position, velocity and acceleration relative to the base, the latter two
+    without the base's turning; out, in the last two rows, velocity and acceleration of the centre
+    by rolling. up: normal of the ground; spin, spin_rate: of the base; radius with its rate: of
+    rolling; joints (3, 3): first guess in, positions, velocities, accelerations out.
     """
-    axes, linear, angular = np.empty((3, 6)), np.empty((3, 3)), np.empty((3, 3))
-    center, work, turning = np.empty(3), np.empty(3), np.empty(3)
-    link_spin, link_rate = np.empty(3), np.empty(3)
+    axes, linear, angular = np.empty((2, 3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    center, work, wanted, inverse = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    turning, link_spin, link_rate = np.empty(3), np.empty(3), np.empty(3)
     error = reach(
-        screws, home, arm, lower, upper, MAX_ITERATIONS, joints[0], axes, center, linear, angular
+        screws, home, foot[0], lower, upper, MAX_ITERATIONS, joints[0], axes, center, linear,
+        angular,
     )
-    inverse = np.empty((3, 3))
     for j in range(3):
-        cross(angular[:, j].copy(), up, work)
-        linear[:, j] -= radius * work
+        cross(angular[:, j], up, work)
+        add(work, -radius, linear[:, j])
     safe_inverse(linear, inverse)
 
     # Velocity: J_linear qd = xd + r (J_angular qd + spin) x n.
-    cross(arm, spin, turning)
-    relative = drift + turning
+    cross(foot[0], spin, turning)
+    add(turning, 1.0, foot[1])
     cross(spin, up, work)
-    apply(inverse, relative + radius * work, joints[1])
-    apply(angular, joints[1], work)
-    link_spin[:] = work + spin
-    cross(link_spin, up, roll[0])
-    roll[0] *= radius
-    relative += roll[0]
+    for i in range(3):
+        wanted[i] = foot[1, i] + radius * work[i]
+    apply(inverse, wanted, joints[1])
+    apply(angular, joints[1], link_spin)
+    add(spin, 1.0, link_spin)
+    cross(link_spin, up, work)
+    for i in range(3):
+        foot[3, i] = radius * work[i]
+    add(foot[3], 1.0, foot[1])
 
     # Acceleration: the derivative of the same.
-    wanted, linear_bias = push.copy(), np.empty(3)
-    bias(axes, center, joints[1], linear_bias, link_rate)
-    cross(spin, link_spin, work)
-    link_rate += spin_rate + work
-    wanted -= linear_bias
-    cross(arm, spin_rate, work)
-    wanted += work
+    bias(axes, center, joints[1], wanted, link_rate)
+    for i in range(3):
+        wanted[i] = foot[2, i] - wanted[i]
+    cross(foot[0], spin_rate, work)
+    add(work, 1.0, wanted)
     cross(turning, spin, work)
-    wanted -= work
-    cross(relative, spin, work)
-    wanted += 2.0 * work
-    cross(radius * link_rate + radius_rate * link_spin, up, work)
-    apply(inverse, wanted + work, joints[2])
+    add(work, -1.0, wanted)
+    cross(foot[1], spin, work)
+    add(work, 2.0, wanted)
+    cross(spin, link_spin, work)
+    add(work, 1.0, link_rate)
+    add(spin_rate, 1.0, link_rate)
+    for i in range(3):
+        turning[i] = radius * link_rate[i] + radius_rate * link_spin[i]
+    cross(turning, up, work)
+    add(work, 1.0, wanted)
+    apply(inverse, wanted, joints[2])
     apply(angular, joints[2], work)
-    link_rate += work
-    cross(radius * link_rate + radius_rate * link_spin, up, roll[1])
+    add(work, radius, turning)
+    cross(turning, up, foot[4])
     return error

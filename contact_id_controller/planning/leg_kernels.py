@@ -2,6 +2,8 @@
 
 A leg is a product of exponentials: screws (3, 6), linear part first, and the centre of its foot
 (3,), all in base axes at joint positions 0 (`Legs.chains`). Arrays in, results into arrays given.
+
+Loops are written out: assignments to slices compile ten times longer.
 """
 
 from __future__ import annotations
@@ -97,24 +99,30 @@ def safe_inverse(jacobian, out):
 
 
 @kernel
-def screw_motion(screw, angle, rotation, translation):
-    """Rotation (3, 3) and translation (3,) of a turn by `angle` about a screw, or along it."""
-    w, v = screw[3:], screw[:3]
-    norm = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
-    if norm < _PRISMATIC:
-        rotation[:] = np.eye(3)
-        translation[:] = v * angle
-        return
-    sine, cosine = np.sin(norm * angle) / norm, (1.0 - np.cos(norm * angle)) / norm**2
-    rest = (angle - sine) / norm**2
-    first, second = np.empty(3), np.empty(3)
-    cross(w, v, first)
-    cross(w, first, second)
-    translation[:] = v * angle + cosine * first + rest * second
+def add(a, factor, out):
+    """out <- out + factor a."""
     for i in range(3):
+        out[i] += factor * a[i]
+
+
+@kernel
+def screw_motion(linear, angular, angle, rotation, translation):
+    """Rotation (3, 3) and translation (3,) of a turn by `angle` about a screw, or along it."""
+    w = angular
+    squared = w[0] * w[0] + w[1] * w[1] + w[2] * w[2]
+    norm = np.sqrt(squared)
+    sine, cosine, rest = angle, 0.0, 0.0
+    if norm > _PRISMATIC:
+        sine, cosine = np.sin(norm * angle) / norm, (1.0 - np.cos(norm * angle)) / squared
+        rest = (angle - sine) / squared
+    first, second = np.empty(3), np.empty(3)
+    cross(w, linear, first)
+    cross(w, first, second)
+    for i in range(3):
+        translation[i] = linear[i] * angle + cosine * first[i] + rest * second[i]
         for j in range(3):
             rotation[i, j] = cosine * w[i] * w[j]
-        rotation[i, i] += 1.0 - cosine * norm * norm
+        rotation[i, i] += 1.0 - cosine * squared
     rotation[0, 1] -= sine * w[2]
     rotation[1, 0] += sine * w[2]
     rotation[0, 2] += sine * w[1]
@@ -125,31 +133,33 @@ def screw_motion(screw, angle, rotation, translation):
 
 @kernel
 def pose_leg(screws, home, angles, axes, center, linear, angular):
-    """Posture of a leg: joint axes (3, 6), centre of its foot and Jacobians (3, 3), base axes.
+    """Posture of a leg: joint axes (2, 3, 3), centre of its foot and Jacobians (3, 3), base axes.
 
-    `linear` and `angular` map joint velocities to those of the centre and of the foot's link.
+    `axes` holds the linear parts of the three axes, then the angular ones. `linear` and `angular`
+    map joint velocities to those of the centre and of the foot's link.
     """
     rotation, turn, product = np.eye(3), np.empty((3, 3)), np.empty((3, 3))
     position, shift, moved = np.zeros(3), np.empty(3), np.empty(3)
     for j in range(3):
-        apply(rotation, screws[j, 3:], axes[j, 3:])
-        apply(rotation, screws[j, :3], axes[j, :3])
-        cross(position, axes[j, 3:], moved)
-        axes[j, :3] += moved
-        screw_motion(screws[j], angles[j], turn, shift)
+        apply(rotation, screws[j, 3:], axes[1, j])
+        apply(rotation, screws[j, :3], axes[0, j])
+        cross(position, axes[1, j], moved)
+        add(moved, 1.0, axes[0, j])
+        screw_motion(screws[j, :3], screws[j, 3:], angles[j], turn, shift)
         apply(rotation, shift, moved)
-        position += moved
+        add(moved, 1.0, position)
         for r in range(3):
             for c in range(3):
                 product[r, c] = (rotation[r, 0] * turn[0, c] + rotation[r, 1] * turn[1, c]
                                  + rotation[r, 2] * turn[2, c])
-        rotation[:] = product
+        rotation, product = product, rotation
     apply(rotation, home, center)
-    center += position
+    add(position, 1.0, center)
     for j in range(3):
-        cross(axes[j, 3:], center, moved)
-        linear[:, j] = axes[j, :3] + moved
-        angular[:, j] = axes[j, 3:]
+        cross(axes[1, j], center, moved)
+        for i in range(3):
+            linear[i, j] = axes[0, j, i] + moved[i]
+            angular[i, j] = axes[1, j, i]
 
 
 @kernel
@@ -162,8 +172,8 @@ def reach(screws, home, wanted, lower, upper, max_iterations, angles, axes, cent
     is none. Joint limits are kept. Returns |e|; the posture's data go where `pose_leg` puts them.
     """
     error, step, inverse = np.empty(3), np.empty(3), np.empty((3, 3))
-    pose_leg(screws, home, angles, axes, center, linear, angular)
     for iteration in range(max_iterations + 1):
+        pose_leg(screws, home, angles, axes, center, linear, angular)
         squared = 0.0
         for i in range(3):
             error[i] = wanted[i] - center[i]
@@ -175,31 +185,31 @@ def reach(screws, home, wanted, lower, upper, max_iterations, angles, axes, cent
         for j in range(3):
             change = min(max(step[j], -MAX_STEP_RAD), MAX_STEP_RAD)
             angles[j] = min(max(angles[j] + change, lower[j]), upper[j])
-        pose_leg(screws, home, angles, axes, center, linear, angular)
     return np.sqrt(squared)
 
 
 @kernel
 def bias(axes, center, rates, linear, angular):
-    """Acceleration of the foot's centre and spin acceleration of its link without joint acceleration.
+    """Acceleration of a foot's centre and spin acceleration of its link while rates are constant.
 
     The axes turn with their joints: d/dt axis_j = twist_j x axis_j, twist_j = sum of axis_i rate_i
     up to j. The centre's is the classical acceleration, a + alpha x r + w x (v + w x r).
     """
-    twist, spatial = np.zeros(6), np.zeros(6)
-    work, velocity = np.empty(3), np.empty(3)
+    velocity, spin, work = np.zeros(3), np.zeros(3), np.empty(3)
+    for i in range(3):
+        linear[i] = angular[i] = 0.0
     for j in range(3):
-        twist += axes[j] * rates[j]
-        cross(twist[3:], axes[j, :3], work)
-        spatial[:3] += work * rates[j]
-        cross(twist[:3], axes[j, 3:], work)
-        spatial[:3] += work * rates[j]
-        cross(twist[3:], axes[j, 3:], work)
-        spatial[3:] += work * rates[j]
-    angular[:] = spatial[3:]
-    cross(spatial[3:], center, work)
-    linear[:] = spatial[:3] + work
-    cross(twist[3:], center, velocity)
-    velocity += twist[:3]
-    cross(twist[3:], velocity, work)
-    linear += work
+        add(axes[0, j], rates[j], velocity)
+        add(axes[1, j], rates[j], spin)
+        cross(spin, axes[0, j], work)
+        add(work, rates[j], linear)
+        cross(velocity, axes[1, j], work)
+        add(work, rates[j], linear)
+        cross(spin, axes[1, j], work)
+        add(work, rates[j], angular)
+    cross(angular, center, work)
+    add(work, 1.0, linear)
+    cross(spin, center, work)
+    add(work, 1.0, velocity)
+    cross(spin, velocity, work)
+    add(work, 1.0, linear)

@@ -46,7 +46,7 @@ class Legs:
         self.upper = robot.upper[self.columns]
 
     def configuration(self, joints: np.ndarray) -> np.ndarray:
-        """q of joint positions (na,) with the base at the origin, so that world axes are its own."""
+        """q of joint positions (na,) with the base at the origin: world axes are base axes."""
         return self.robot.configuration([0, 0, 0, 0, 0, 0, 1], joints)
 
     def centers(self, q: np.ndarray) -> np.ndarray:

@@ -78,7 +78,9 @@ class GaitSettings:
 
     # Where to go
     waypoints_m: tuple[float, ...] = parameter(
-        (), "Way-points x1, y1, x2, y2, ... visited in order and again from the first; world frame.",
+        (),
+        """Way-points x1, y1, x2, y2, ... in the world frame, visited in order and again from the
+        first; a velocity command replaces them.""",
         unit="m",
     )
     arrival_radius_m: float = parameter(
@@ -153,8 +155,9 @@ class GaitSettings:
     balance: bool = parameter(
         False,
         """Plan height, roll and pitch from where they really are back to nominal, as virtual
-        forces of the feet would move them that only push. For controllers without feedback of the
-        base; with such feedback leave it off.""",
+        forces of the feet would move them that only push; off: always nominal. It steadies roll
+        and pitch under inverse dynamics, which carries the weight; joint feedback alone sinks,
+        because the plan sinks with the robot.""",
     )
     balance_gains: tuple[float, ...] = parameter(
         (1e2, 1e3, 1e3), "Virtual stiffness of height, N/m, roll and pitch, N·m/rad.", minimum=0.0,

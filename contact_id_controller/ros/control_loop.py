@@ -82,7 +82,7 @@ class ControlLoop:
         Never raises: after bad input or an error it is the safe output.
         """
         self.result = None
-        torques = self._guarded("step", self._step, message, now_ns)
+        torques = self.guarded("step", self._step, message, now_ns)
         return self.safe_torques() if torques is None else torques
 
     def finish(self, arrival_s: float) -> None:
@@ -90,6 +90,9 @@ class ControlLoop:
 
         `arrival_s`: when its state arrived, on time.perf_counter.
         """
+        self.guarded("record", self._finish, arrival_s)
+
+    def _finish(self, arrival_s: float) -> None:
         result, state = self.result, self._state
         if result is None:
             return
@@ -109,17 +112,21 @@ class ControlLoop:
         self.result = None
         self.refuse(Refusal("states_stopped", f"no joint state for {self._timeout_s:g} s"))
 
+    def take_odometry(self, message) -> None:
+        """Keep the newest Odometry for the next state."""
+        self.guarded("odometry", self.input.take_odometry, message)
+
     def take_joint_trajectory(self, message) -> None:
         """Follow a JointTrajectory; a bad one is counted and changes nothing."""
-        self._guarded("joint_trajectory", self._set_trajectory, message)
+        self.guarded("joint_trajectory", self._set_trajectory, message)
 
     def take_base_trajectory(self, message) -> None:
         """Follow a MultiDOFJointTrajectory of the base; a bad one is counted."""
-        self._guarded("base_trajectory", self._set_base_trajectory, message)
+        self.guarded("base_trajectory", self._set_base_trajectory, message)
 
     def take_contact_schedule(self, message) -> None:
         """Follow a schedule of contacts; a bad one is counted and changes nothing."""
-        self._guarded("contact_schedule", self._set_contact_schedule, message)
+        self.guarded("contact_schedule", self._set_contact_schedule, message)
 
     def refuse(self, refusal: Refusal) -> None:
         """Count a refusal by its reason, and log the first one of each reason."""
@@ -170,8 +177,11 @@ class ControlLoop:
             raise TrajectoryError("a plan before the first state of the robot is not followed")
         return self._state.time_s
 
-    def _guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
-        """The one door at which unforeseen errors end: counted, logged once, None returned."""
+    def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
+        """The one door at which unforeseen errors end: counted, logged once, None returned.
+
+        Whatever the node calls from a callback goes through here, or it could kill the process.
+        """
         try:
             return action(*arguments)
         except TrajectoryError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import array
-import functools
 import time
+from functools import partial
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -65,13 +65,16 @@ class ControlTopics:
         self._command = Float64MultiArray(data=array.array("d", bytes(8 * self._robot.na)))
         self._efforts = np.frombuffer(self._command.data)
         # Simulated time may stand still; these must not.
-        timer = functools.partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._watchdog = timer(self._settings.state_timeout_s, self._on_silence)
         self._watchdog.cancel()
         self._timers = [
             self._watchdog,
-            timer(_CHORES_PERIOD_S, self._on_chores),
-            timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics),
+            timer(_CHORES_PERIOD_S, partial(loop.guarded, "chores", self._do_chores)),
+            timer(
+                _DIAGNOSTICS_PERIOD_S,
+                partial(loop.guarded, "diagnostics", self._publish_diagnostics),
+            ),
         ]
 
     def _stream_qos(self) -> QoSProfile:
@@ -87,9 +90,9 @@ class ControlTopics:
         subscribe = self._node.create_subscription
         # Where executors serve in order of creation, odometry comes before its joint state.
         self._odometry = subscribe(Odometry, "odometry", self._on_odometry, stream)
-        states = [subscribe(JointState, "joint_states", self._on_joint_states, stream)]
+        self._states = subscribe(JointState, "joint_states", self._on_joint_states, stream)
         plans = [
-            subscribe(kind, topic, functools.partial(self._on_plan, take), plan)
+            subscribe(kind, topic, partial(self._on_plan, take), plan)
             for kind, topic, take in (
                 (JointTrajectory, "joint_trajectory", self._loop.take_joint_trajectory),
                 (MultiDOFJointTrajectory, "base_trajectory", self._loop.take_base_trajectory),
@@ -97,6 +100,7 @@ class ControlTopics:
             )
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
+        states = [self._states]
         self.direct_subscriptions = plans + states if self._loop.lockstep else states + plans
 
     def start(self) -> None:
@@ -136,7 +140,7 @@ class ControlTopics:
             # A simulation in lockstep waits for the answer to this one until we are active.
             self._waiting = message if loop.lockstep else None
             return
-        self._take_odometry()
+        message = self._take_newest(message)
         if loop.lockstep and self._waits_for_odometry(message):
             return
         now_ns = None if self._clock is None else self._clock.now().nanoseconds
@@ -145,10 +149,21 @@ class ControlTopics:
         if loop.result is not None:
             self._watchdog.reset()
 
-    def _take_odometry(self) -> None:
-        """Take what has come with this state, without a turn of the executor."""
-        while (message := take_newest(self._odometry)) is not None:
-            self._loop.input.take_odometry(message)
+    def _take_newest(self, message: JointState) -> JointState:
+        """Take the odometry that has come with a state, without a turn of the executor.
+
+        Returns the state that belongs to it: a newer one, if one came in the meantime.
+        """
+        odometry = self._loop.input.odometry
+        while (newer := take_newest(self._odometry)) is not None:
+            self._loop.take_odometry(newer)
+        if not self._loop.lockstep and odometry.stamp_ns is not None:
+            while odometry.stamp_ns > nanoseconds(message.header.stamp):
+                newer = take_newest(self._states)
+                if newer is None:
+                    break
+                message = newer
+        return message
 
     def _waits_for_odometry(self, message: JointState) -> bool:
         """In lockstep a state waits for its odometry; the watchdog ends the wait."""
@@ -162,7 +177,7 @@ class ControlTopics:
         return True
 
     def _on_odometry(self, message: Odometry) -> None:
-        self._loop.input.take_odometry(message)
+        self._loop.take_odometry(message)
         if self.active and self._waiting is not None:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
@@ -186,7 +201,7 @@ class ControlTopics:
         self._efforts[:] = torques
         self._commands.publish(self._command)
 
-    def _on_chores(self) -> None:
+    def _do_chores(self) -> None:
         self._chore()
         if self._loop.recorder is not None:
             self._loop.recorder.prepare()

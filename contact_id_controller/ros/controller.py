@@ -199,14 +199,17 @@ class ControllerNode(LifecycleNode):
 
 
 class _Interrupt:
-    """Remembers that the process was asked to end, so that it ends in order."""
+    """Ends the process in order when it is asked to: at once while nothing is configured."""
 
     def __init__(self) -> None:
         self.requested = False
+        self.node: ControllerNode | None = None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request)
 
     def _request(self, number, frame) -> None:
+        if self.node is None or self.node.loop is None:
+            sys.exit(0)  # perhaps in the middle of compiling, which takes a while
         self.requested = True
 
 
@@ -226,7 +229,7 @@ def main(arguments: list[str] | None = None) -> int:
     # rclpy's own handlers would close the context before the safe output is published.
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     interrupt = _Interrupt()
-    node = ControllerNode()
+    node = interrupt.node = ControllerNode()
     try:
         if node.starts_by_itself and not node.start():
             return 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from rclpy.executors import Executor, TimeoutException
+from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.subscription import Subscription
 
@@ -35,17 +35,18 @@ class DirectLoop:
     subscriptions
         Returns the subscriptions to serve now (it may return none), in order of importance.
     turn_interval_s, turn_s
-        Time between the turns of the executor, and the least length of one.
+        Time between turns, and how long a turn goes on while callbacks are ready; one without
+        any costs a fifth of a millisecond.
     between
         Called after each turn.
     """
 
     def __init__(
         self,
-        executor: Executor,
+        executor: SingleThreadedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
-        turn_interval_s: float = 0.01,
-        turn_s: float = 0.0003,
+        turn_interval_s: float = 0.05,
+        turn_s: float = 0.002,
         between: Callable[[], None] = lambda: None,
     ) -> None:
         self._executor = executor
@@ -60,7 +61,7 @@ class DirectLoop:
         """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
         subscriptions = self._subscriptions()
         if not subscriptions:
-            self._executor.spin_once(timeout_sec=timeout_s)
+            self._run_one(timeout_s)
             self._between()
             return
         ready = self._wait(subscriptions, timeout_s)
@@ -88,14 +89,19 @@ class DirectLoop:
             return wait_set.get_ready_entities("subscription")
 
     def _turn(self) -> None:
-        """Let the executor run what is ready, for `turn_s` or for one callback."""
+        """Let the executor run what is ready, up to `turn_s`."""
         end_s = time.monotonic() + self._turn_s
-        while True:
-            try:
-                self._executor.spin_once(timeout_sec=0.0)
-            except TimeoutException:
-                break
-            if time.monotonic() >= end_s:
-                break
+        while self._run_one(0.0) and time.monotonic() < end_s:
+            pass
         self._between()
         self._next_turn_s = time.monotonic() + self._turn_interval_s
+
+    def _run_one(self, timeout_s: float) -> bool:
+        """Run one callback of the executor; whether one was ready in time."""
+        try:
+            handler, _, _ = self._executor.wait_for_ready_callbacks(timeout_sec=timeout_s)
+        except TimeoutException:
+            return False
+        handler()
+        handler.result()
+        return True

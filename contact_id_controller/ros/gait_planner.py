@@ -63,6 +63,9 @@ SHORTEST_REST_S, LONGEST_REST_S = 0.001, 0.01
 TURN_S = 0.05
 """Wall time between turns of the executor, which serves velocity commands and parameters."""
 
+REPEAT_S = 0.25
+"""Wall time after which a plan is published again when no new one is due."""
+
 ODOMETRY_PATIENCE_S = 0.003
 """Wall time for which a joint state waits for the odometry of the same time."""
 
@@ -108,6 +111,8 @@ class GaitPlannerNode(Node):
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
+        self._messages: tuple = ()
+        self._sent_s, self._sent_ns = 0.0, NEVER_NS
 
     def _configure(self) -> None:
         """Read the parameters and make planner and state input."""
@@ -137,6 +142,7 @@ class GaitPlannerNode(Node):
                     self._on_state(packed)
                 if time.monotonic() >= turn_s:
                     executor.spin_once(timeout_sec=0.0)
+                    self._repeat()
                     turn_s = time.monotonic() + TURN_S
                 time.sleep(self._rest_s())
         except ExternalShutdownException:
@@ -145,7 +151,7 @@ class GaitPlannerNode(Node):
             executor.shutdown()
 
     def _rest_s(self) -> float:
-        """Wall time to sleep: half of what is missing until the next plan, if time runs as usual."""
+        """Wall time to sleep: half of what is missing until the next plan, if time is real."""
         missing_s = 0.5e-9 * (self._due_ns - self._last_ns)
         return min(max(missing_s, SHORTEST_REST_S), LONGEST_REST_S)
 
@@ -219,9 +225,25 @@ class GaitPlannerNode(Node):
 
     def _publish(self, plan: Plan, start_ns: int) -> None:
         """Publish the three parts; the joints last, because a simulation may wait for them."""
-        self._contact_plans.publish(stance_message(plan.contacts, start_ns))
-        self._base_plans.publish(base_message(plan.base, start_ns))
-        self._joint_plans.publish(joint_message(plan.joints, start_ns))
+        self._messages = (
+            (self._contact_plans, stance_message(plan.contacts, start_ns)),
+            (self._base_plans, base_message(plan.base, start_ns)),
+            (self._joint_plans, joint_message(plan.joints, start_ns)),
+        )
+        self._send()
+
+    def _send(self) -> None:
+        for publisher, message in self._messages:
+            publisher.publish(message)
+        self._sent_s, self._sent_ns = time.monotonic(), self._last_ns
+
+    def _repeat(self) -> None:
+        """Publish the last plan again while states come but their time stands (almost) still.
+
+        A simulation that is held until it has a plan may not have heard the first one.
+        """
+        if self._last_ns != self._sent_ns and time.monotonic() - self._sent_s > REPEAT_S:
+            self._send()
 
     def _report(self, plan: Plan) -> None:
         if plan.restarted:

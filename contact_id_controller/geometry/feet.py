@@ -1,4 +1,4 @@
-"""Where a robot's contact points are and how far from the ground."""
+"""Spherical feet on flat ground: the quick way of a walking robot's control loop."""
 
 from __future__ import annotations
 
@@ -6,40 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .contacts import ContactSet
-from .exceptions import ConfigurationError, ContactSetError
-from .robot import RobotModel
+from ..contacts import ContactSet
+from ..exceptions import ContactSetError
+from ..robot import RobotModel
+from .shapes import HalfSpace
 
 
 class SphereFoot(NamedTuple):
-    """A spherical foot: the robot frame it moves with, its radius (m), its centre in that frame (m)."""
+    """A spherical foot: the robot frame it moves with, its radius and its centre there (m)."""
 
     frame: str
     radius_m: float
     center: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-class HalfSpace:
-    """Flat ground: the points x with normal . x <= offset are inside it (world frame, m)."""
-
-    def __init__(self, normal=(0.0, 0.0, 1.0), offset: float = 0.0):
-        direction = np.array(normal, dtype=float)
-        length = float(np.linalg.norm(direction)) if direction.shape == (3,) else 0.0
-        if not np.isfinite(length) or length == 0.0 or not np.isfinite(offset):
-            raise ConfigurationError(f"ground needs a normal of 3 finite numbers, not all 0, and a "
-                                     f"finite offset, got {normal} and {offset}")
-        self.normal = direction / length
-        self.offset = float(offset)
-
-    def distance(self, points: np.ndarray) -> np.ndarray:
-        """Signed distance (n,) of points (n, 3), m; positive above the ground."""
-        return points @ self.normal - self.offset
-
-
 class FootContacts:
     """The possible contacts of spherical feet with flat ground, followed through a motion.
 
-    Identities are the foot frames' names: a foot that lifts off and lands again is the same contact.
+    Identities are the foot frames' names: a foot that lifts off and lands is the same contact.
     """
 
     def __init__(self, robot: RobotModel, feet, ground: HalfSpace, friction=1.0):
@@ -48,14 +32,17 @@ class FootContacts:
         self._joints, self._offsets = [], []
         for foot in self.feet:
             if not foot.radius_m >= 0.0:
-                raise ContactSetError(f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must not be negative")
+                raise ContactSetError(
+                    f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must not be negative"
+                )
             frame = robot.model.frames[robot.frame_id(foot.frame)]
             self._joints.append(frame.parentJoint)
             self._offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
         self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * ground.normal
         frames = [foot.frame for foot in self.feet]
-        self._all = ContactSet(np.zeros((n, 3)), np.tile(ground.normal, (n, 1)), frames, friction,
-                               identities=frames)
+        self._all = ContactSet(
+            np.zeros((n, 3)), np.tile(ground.normal, (n, 1)), frames, friction, identities=frames
+        )
         self._all.links(robot)
         self._subsets: dict[bytes, ContactSet] = {}
         self.points = np.zeros((n, 3))

@@ -1,0 +1,165 @@
+"""Forward problems: the same contact models with given torques and every coordinate free.
+
+    M (v+ - v) = J^T z + K^T lambda + dt (P^T tau - h + f_ext),    K v+ = b
+
+This is the reduced problem with A = M and no actuated coordinate. Bilateral constraints disappear
+by projection: in the coordinates x = L^T v+ of M = L L^T they read W x = b with W = K L^-T, and
+with Q an orthonormal basis of the rows of W
+
+    base' = base - Q Q^T base + W^+ b,    Y' = Y - Y Q Q^T,    G' = Y' Y'^T
+
+so the models see a problem of the usual form. With ``step`` it is a time-stepping simulator.
+
+Source: viscous and no-slip paper, section III; first paper, eq. 34 to 37 without eq. 36.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pinocchio as pin
+from scipy.linalg import solve_triangular
+
+from . import constraints as bilateral
+from .contacts import ContactSet
+from .exceptions import ConfigurationError, StateError
+from .problem import Problem, build_problem
+from .robot import RobotModel
+from .solution import Solution
+
+RANK = 1e-9  # constraint rows below this singular value, relative to the largest, are redundant
+
+_FREE_ROBOTS: WeakKeyDictionary = WeakKeyDictionary()
+
+
+class ForwardProblem(Problem):
+    """A ``Problem`` whose nu = nv coordinates are all free (na = 0).
+
+    Attributes besides those of ``Problem``, with m constraint rows:
+        W: (m, nv) = K L^-T.  target: (m,) = b, m/s or rad/s.
+        constraint_defect: largest part of b, m/s or rad/s, that contradictory rows leave unmet.
+        free_base: (nv,) base without constraints.  free_Y: (3n, nv) Y without constraints.
+    """
+
+    __slots__ = ("W", "target", "constraint_defect", "free_base", "free_Y")
+
+    def __init__(self, problem: Problem):
+        for name in Problem.__slots__:
+            setattr(self, name, getattr(problem, name))
+        self.W, self.target = np.zeros((0, self.robot.nv)), np.zeros(0)
+        self.constraint_defect = 0.0
+        self.free_base, self.free_Y = self.base, self.Y
+
+    def constrain(self, K, target) -> None:
+        """Project the rows K v+ = target out of the problem; redundant rows are welcome."""
+        self.target = target
+        self.W = solve_triangular(self.L, K.T, lower=True).T
+        left, size, right = np.linalg.svd(self.W, full_matrices=False)
+        kept = size > RANK * size[0] if size[0] > 0.0 else np.zeros(len(size), dtype=bool)
+        Q = right[kept]
+        x = Q.T @ ((left[:, kept].T @ target) / size[kept])
+        self.constraint_defect = float(np.abs(self.W @ x - target).max())
+        self.base = self.free_base - Q.T @ (Q @ self.free_base) + x
+        self.c = self.c + self.free_Y @ (self.base - self.free_base)
+        self.Y = self.free_Y - (self.free_Y @ Q.T) @ Q
+
+
+def build_forward_problem(
+    robot: RobotModel,
+    q,
+    v,
+    torques,
+    contacts: ContactSet,
+    period: float,
+    *,
+    constraints=(),
+    velocity_product_term: bool = False,
+    contact_time_constant_s: float | None = None,
+    penetration_gain: float = 0.0,
+    constraint_gain: float = 0.2,
+    external_forces=None,
+) -> ForwardProblem:
+    """What given torques do to the robot within one period; any model's ``solve`` answers.
+
+    The solution's ``velocity`` is v+, its ``torques`` are empty.
+
+    Args:
+        q, v: configuration (nq,) and velocity (nv,).
+        torques: (na,) N·m in ``robot.joint_names`` order.
+        contacts, period, contact_time_constant_s, penetration_gain: as for ``build_problem``.
+        constraints: ``Pin``, ``Weld``, ``Coupling``, or any object with their method ``rows``.
+        velocity_product_term: keep dt Jdot v and dt Kdot v. Off, contacts and constraints hold with
+            frozen Jacobians, as a time stepper of first order wants it.
+        constraint_gain: share in [0, 1] of a constraint's position error undone within one period;
+            velocity errors are undone wholly.
+        external_forces: (nv,) generalized forces, N and N·m.
+
+    Raises:
+        StateError, ConfigurationError, UnknownFrameError, UnknownJointError: as for
+            ``build_problem``; torques or constraint_gain of wrong shape or range.
+    """
+    if not 0.0 <= constraint_gain <= 1.0:
+        raise ConfigurationError(f"constraint_gain must lie in [0, 1], got {constraint_gain}")
+    torques = np.asarray(torques, dtype=float)
+    if torques.shape != (robot.na,):
+        raise StateError(f"torques must have shape ({robot.na},), got {torques.shape}")
+    force = np.zeros(robot.nv)
+    force[robot.actuated] = torques
+    if external_forces is not None:
+        external = np.asarray(external_forces, dtype=float)
+        if external.shape != force.shape:
+            raise StateError(f"external_forces must have shape ({robot.nv},), got {external.shape}")
+        force += external
+    problem = ForwardProblem(
+        build_problem(
+            free_robot(robot),
+            q,
+            v,
+            np.zeros(0),
+            contacts,
+            period,
+            velocity_product_term=velocity_product_term,
+            penetration_gain=penetration_gain,
+            contact_time_constant_s=contact_time_constant_s,
+            external_forces=force,
+        )
+    )
+    if constraints:
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        rows = bilateral.stack(robot, q, v, constraints)
+        target = -constraint_gain / period * rows.error
+        if velocity_product_term:
+            target -= period * rows.drift
+        problem.constrain(rows.K, target)
+    return problem
+
+
+def free_robot(robot: RobotModel) -> RobotModel:
+    """The same multi-body with no coordinate under control; made once a robot."""
+    free = _FREE_ROBOTS.get(robot)
+    if free is None:
+        free = _FREE_ROBOTS[robot] = RobotModel(robot.model, [])
+    return free
+
+
+def constraint_forces(solution: Solution) -> np.ndarray:
+    """Forces (m,) of the bilateral constraints, N or N·m along their rows.
+
+    Of redundant rows the forces are not unique; these are the smallest.
+    """
+    problem = solution.problem
+    if len(problem.target) == 0:
+        return np.zeros(0)
+    rest = (
+        problem.L.T @ solution.velocity - problem.free_base - problem.free_Y.T @ solution.impulses
+    )
+    return np.linalg.lstsq(problem.W.T, rest, rcond=RANK)[0] / problem.period
+
+
+def step(solution: Solution, q) -> np.ndarray:
+    """Configuration (nq,) at the end of the period: q moved along v+ (semi-implicit Euler)."""
+    problem = solution.problem
+    return pin.integrate(
+        problem.robot.model, np.asarray(q, dtype=float), solution.velocity * problem.period
+    )

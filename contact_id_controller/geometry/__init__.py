@@ -1,0 +1,30 @@
+"""Where bodies touch, or are about to: gap, points, normals and names of contacts."""
+
+from .closest import Closest, closest
+from .feet import FootContacts, SphereFoot
+from .height_field import HeightField
+from .manifold import ContactPoint, contact_points
+from .scene import Body, Scene, Surface
+from .shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
+from .terrain import field_points, plane_points
+
+__all__ = [
+    "Body",
+    "Box",
+    "Capsule",
+    "Closest",
+    "ContactPoint",
+    "ConvexMesh",
+    "FootContacts",
+    "HalfSpace",
+    "HeightField",
+    "Scene",
+    "Solid",
+    "Sphere",
+    "SphereFoot",
+    "Surface",
+    "closest",
+    "contact_points",
+    "field_points",
+    "plane_points",
+]

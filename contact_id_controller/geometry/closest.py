@@ -1,0 +1,61 @@
+"""Distance, closest points and normal of two shapes, by coal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import coal
+import numpy as np
+import pinocchio as pin
+
+GJK_TOLERANCE = 1e-9  # m
+GJK_STEPS = 1000
+
+
+class Closest(NamedTuple):
+    """gap: signed distance, m, negative when they overlap; points on either surface and the unit
+    normal from the second to the first, world frame."""
+
+    gap: float
+    first: np.ndarray
+    second: np.ndarray
+    normal: np.ndarray
+
+
+def closest(first, first_pose: pin.SE3, second, second_pose: pin.SE3) -> Closest:
+    """Closest points of two solids, or of a solid and a half-space, at world poses.
+
+    When they overlap the gap is minus the shortest way apart, along the normal.
+    """
+    request, result = _REQUEST, coal.DistanceResult()
+    gap = coal.distance(
+        first.geometry,
+        _transform(first_pose),
+        second.geometry,
+        _transform(second_pose),
+        request,
+        result,
+    )
+    return Closest(
+        float(gap),
+        np.array(result.getNearestPoint1()),
+        np.array(result.getNearestPoint2()),
+        -np.array(result.normal),
+    )
+
+
+def _transform(pose):
+    return coal.Transform3s(pose.rotation, pose.translation)
+
+
+def _request():
+    request = coal.DistanceRequest()
+    request.enable_signed_distance = True
+    request.gjk_tolerance = GJK_TOLERANCE
+    request.epa_tolerance = GJK_TOLERANCE
+    request.gjk_max_iterations = GJK_STEPS
+    request.epa_max_iterations = GJK_STEPS
+    return request
+
+
+_REQUEST = _request()

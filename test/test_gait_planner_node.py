@@ -1,0 +1,329 @@
+"""The gait planner's node, run as its own process and met over real topics."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from kinematic_walk import ROBOTS, KinematicWalk, planned_state
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from geometry_msgs.msg import Twist  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
+
+from contact_id_controller.ros import conversions  # noqa: E402
+from contact_id_controller.ros.gait_planner import GaitPlannerNode, stamp_of  # noqa: E402
+from contact_id_controller.ros.plan_messages import (  # noqa: E402
+    base_message,
+    joint_message,
+    stance_message,
+)
+
+QUADRUPED = ROBOTS["quadruped"]
+DOMAIN = str(20 + (os.getpid() + 40) % 80)
+PATIENCE_S = 60.0
+BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000
+
+
+def parameters(**changes):
+    values = {
+        "urdf": str(Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"),
+        "feet": list(QUADRUPED.feet), "posture": list(QUADRUPED.posture), "stand_time_s": 0.1,
+    }
+    return {**values, **changes}
+
+
+class PlannerProcess:
+    """The node in its process."""
+
+    def __init__(self, folder, **changes):
+        file = folder / "planner.yaml"
+        file.write_text(yaml.safe_dump(
+            {"gait_planner": {"ros__parameters": parameters(**changes)}}))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "contact_id_controller.ros.gait_planner",
+             "--ros-args", "--params-file", str(file)],
+            cwd=Path(__file__).resolve().parents[1], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+
+    def finish(self):
+        """Exit code and what was printed."""
+        output, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, output
+
+
+class Peer:
+    """Publishes states of a robot that follows the plans, and keeps the plans."""
+
+    def __init__(self, context):
+        self.node = rclpy.create_node("peer", context=context)
+        publish, listen = self.node.create_publisher, self.node.create_subscription
+        self.odometry = publish(Odometry, "odometry", BEST_EFFORT)
+        self.states = publish(JointState, "joint_states", BEST_EFFORT)
+        self.velocity = publish(Twist, "cmd_vel", RELIABLE)
+        self.joints, self.bases, self.contacts = [], [], []
+        listen(JointTrajectory, "joint_trajectory", self.joints.append, RELIABLE)
+        listen(MultiDOFJointTrajectory, "base_trajectory", self.bases.append, RELIABLE)
+        listen(JointTrajectory, "contact_schedule", self.contacts.append, RELIABLE)
+        self.executor = SingleThreadedExecutor(context=context)
+        self.executor.add_node(self.node)
+        self.walk = KinematicWalk(QUADRUPED)
+        self.q, self.v = self.walk.q, self.walk.v
+        self.stamp_ns = 10_000_000_000
+
+    def publish(self, **changes):
+        """One state at `stamp_ns`: odometry, then joints."""
+        model = self.walk.model
+        odometry, joints = Odometry(), JointState(name=model.joint_names)
+        for message in (odometry, joints):
+            message.header.stamp.sec = self.stamp_ns // 1_000_000_000
+            message.header.stamp.nanosec = self.stamp_ns % 1_000_000_000
+        pose, twist = odometry.pose.pose, odometry.twist.twist
+        place, turn = pose.position, pose.orientation
+        place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = self.q[:7].tolist()
+        linear, angular = twist.linear, twist.angular
+        (linear.x, linear.y, linear.z, angular.x, angular.y, angular.z) = self.v[:6].tolist()
+        joints.position = self.q[model.q_index].tolist()
+        joints.velocity = self.v[model.actuated].tolist()
+        for name, value in changes.items():
+            setattr(joints, name, value)
+        self.odometry.publish(odometry)
+        self.states.publish(joints)
+
+    def spin(self, wall_s):
+        end_s = time.monotonic() + wall_s
+        while time.monotonic() < end_s:
+            self.executor.spin_once(timeout_sec=max(0.0, end_s - time.monotonic()))
+
+    def run(self, duration_s, slow=2.0, **changes):
+        """Let time go by, `slow` times slower than real; the robot follows the plans."""
+        for _ in range(round(duration_s * 1e9 / PERIOD_NS)):
+            self.publish(**changes)
+            self.spin(slow * PERIOD_NS * 1e-9)
+            self.stamp_ns += PERIOD_NS
+            self.follow()
+
+    def follow(self):
+        """Take the state that the last plan in force asks for."""
+        now_s = self.stamp_ns * 1e-9
+        begun = [k for k, message in enumerate(self.joints)
+                 if conversions.seconds(message.header.stamp) <= now_s and k < len(self.bases)]
+        if begun:
+            k = begun[-1]
+            joints = conversions.joint_trajectory(self.joints[k], allow_moving_end=True)
+            base = conversions.base_trajectory(self.bases[k])
+            self.q, self.v = planned_state(
+                self.walk.model, joints.in_order(self.walk.model.joint_names), base, now_s)
+
+    def meet(self):
+        """Publish the same state, a little later each time, until there is a plan."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not (self.joints and self.bases and self.contacts):
+            assert time.monotonic() < end_s, "no plan"
+            self.publish()
+            self.spin(0.05)
+            self.stamp_ns += 1000
+        self.stamp_ns = -(-self.stamp_ns // PLAN_NS) * PLAN_NS
+        self.forget()
+
+    def wait_for(self, is_there):
+        """Spin until a condition on what was received holds: messages take their time."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not is_there():
+            assert time.monotonic() < end_s, "it did not come"
+            self.spin(0.02)
+
+    def forget(self):
+        for plans in (self.joints, self.bases, self.contacts):
+            plans.clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def private_domain():
+    changes = {"ROS_DOMAIN_ID": DOMAIN, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+               "OMP_NUM_THREADS": "1"}
+    patch = pytest.MonkeyPatch()
+    for name, value in changes.items():
+        patch.setenv(name, value)
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def peer():
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    yield Peer(context)
+    rclpy.try_shutdown(context=context)
+
+
+@pytest.fixture
+def planner(tmp_path):
+    processes = []
+
+    def start(**changes):
+        processes.append(PlannerProcess(tmp_path, **changes))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        if process.process.poll() is None:
+            process.process.kill()
+            process.process.wait()
+
+
+def stamps(messages):
+    """Different stamps, in order: a plan may be repeated on a slow machine."""
+    return sorted({conversions.nanoseconds(message.header.stamp) for message in messages})
+
+
+def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_wall(peer, planner):
+    process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
+    peer.meet()
+    begin_ns = peer.stamp_ns
+    peer.run(0.6)
+    wanted = [begin_ns + k * PLAN_NS + LEAD_NS for k in range(12)]
+    peer.wait_for(lambda: all(
+        stamps(plans)[-1:] == wanted[-1:] for plans in (peer.joints, peer.bases, peer.contacts)))
+    assert stamps(peer.joints) == wanted
+    assert stamps(peer.bases) == stamps(peer.contacts) == wanted
+    assert peer.q[0] > 0.03  # it walks
+    plan = conversions.joint_trajectory(peer.joints[-1], allow_moving_end=True)
+    schedule = conversions.contact_schedule(peer.contacts[-1])
+    base = conversions.base_trajectory(peer.bases[-1])
+    assert sorted(plan.names) == sorted(peer.walk.model.joint_names)
+    assert schedule.frames == QUADRUPED.feet and not schedule.stance.all()
+    assert np.array_equal(plan.times_s, base.times_s)
+    assert np.array_equal(plan.times_s, schedule.times_s)
+    assert base.linear_velocities[-1, 0] == pytest.approx(0.2, abs=0.02)
+    process.process.send_signal(signal.SIGINT)
+    code, output = process.finish()
+    assert code == 0, output
+    assert "Traceback" not in output
+
+
+def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):
+    planner(cmd_vel_timeout_s=0.3)
+    peer.meet()
+    peer.run(0.2)
+    peer.wait_for(lambda: peer.contacts)
+    assert conversions.contact_schedule(peer.contacts[-1]).stance.all()
+    command = Twist()
+    command.linear.y, command.angular.z = 0.1, 0.5
+    peer.velocity.publish(command)
+    peer.run(0.35)
+    base = conversions.base_trajectory(peer.bases[-1])
+    assert base.linear_velocities[-1, 1] == pytest.approx(0.1, abs=0.02)
+    assert base.angular_velocities[-1, 2] == pytest.approx(0.5, abs=0.1)
+    peer.run(0.5)
+    base = conversions.base_trajectory(peer.bases[-1])
+    assert np.abs(base.linear_velocities[-1]).max() < 0.02
+
+
+@pytest.mark.parametrize("spoil, words", [
+    (lambda names, values: {"position": [np.nan, *values[1:]]}, "is not finite"),
+    (lambda names, values: {"name": ["wheel", *names[1:]]}, "joint state lacks"),
+    (lambda names, values: {"velocity": values[1:]}, "12 positions and 11 velocities"),
+])
+def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoil, words):
+    process = planner()
+    peer.meet()
+    begin_ns, names = peer.stamp_ns, peer.walk.model.joint_names
+    peer.run(0.06, **spoil(names, peer.q[peer.walk.model.q_index].tolist()))
+    bad_until_ns = peer.stamp_ns
+    peer.run(0.06)
+    peer.wait_for(lambda: peer.joints and stamps(peer.joints)[-1] >= bad_until_ns)
+    assert not any(begin_ns < s < bad_until_ns + LEAD_NS for s in stamps(peer.joints))
+    process.process.send_signal(signal.SIGINT)
+    code, output = process.finish()
+    assert code == 0 and words in output
+
+
+def test_joints_in_another_order_are_matched_by_name(peer, planner):
+    planner()
+    peer.meet()
+    model = peer.walk.model
+    peer.run(
+        0.06, name=model.joint_names[::-1],
+        position=peer.q[model.q_index][::-1].tolist(),
+        velocity=peer.v[model.actuated][::-1].tolist(),
+    )
+    peer.wait_for(lambda: peer.joints)
+    plan = conversions.joint_trajectory(peer.joints[-1], allow_moving_end=True)
+    assert plan.in_order(model.joint_names).positions[0] == pytest.approx(
+        peer.q[model.q_index], abs=1e-3)
+
+
+def test_planning_begins_anew_when_time_goes_back(peer, planner):
+    planner()
+    peer.meet()
+    peer.run(0.1)
+    peer.forget()
+    peer.stamp_ns -= 5_000_000_000
+    peer.run(0.1)
+    peer.wait_for(lambda: peer.joints and peer.contacts)
+    assert stamps(peer.joints)[0] < peer.stamp_ns + LEAD_NS
+    assert conversions.contact_schedule(peer.contacts[0]).stance.all()
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"urdf": ""}, "'urdf' is empty"),
+    ({"urdf": "nowhere.urdf"}, "'nowhere.urdf' not found"),
+    ({"feet": ["paw", "RF_FOOT", "LH_FOOT", "RH_FOOT"]}, "'paw' does not exist"),
+    ({"joints": ["wheel"]}, "'wheel' is not"),
+    ({"gait_period_s": -1.0}, "'gait_period_s' is -1, must be within"),
+    ({"gait_perod_s": 0.3}, "unknown parameter 'gait_perod_s', did you mean 'gait_period_s'"),
+])
+def test_bad_parameters_refuse_to_start_with_one_line(tmp_path, changes, words):
+    code, output = PlannerProcess(tmp_path, **changes).finish()
+    lines = [line for line in output.splitlines() if line.startswith("gait_planner:")]
+    assert code == 1 and len(lines) == 1 and words in lines[0], output
+    assert "Traceback" not in output
+
+
+def test_parameters_are_described_and_cannot_change_later(peer):
+    given = [rclpy.parameter.Parameter(n, value=v) for n, v in parameters().items()]
+    node = GaitPlannerNode(context=peer.node.context, parameter_overrides=given)
+    descriptor = node.describe_parameter("duty_factor")
+    assert "cycle" in descriptor.description
+    assert descriptor.floating_point_range[0].to_value == 0.95
+    answer = node.set_parameters([rclpy.parameter.Parameter("duty_factor", value=0.5)])[0]
+    assert not answer.successful
+    node.destroy_node()
+
+
+def test_plans_survive_the_way_through_messages():
+    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0)
+    walk.planner.set_velocity((0.2, 0.0), 0.3)
+    plan = walk.walk(0.3)[-1]
+    stamp_ns = round(plan.joints.start_s * 1e9)
+    joints = conversions.joint_trajectory(joint_message(plan.joints, stamp_ns), True)
+    base = conversions.base_trajectory(base_message(plan.base, stamp_ns))
+    contacts = conversions.contact_schedule(stance_message(plan.contacts, stamp_ns))
+    for t in plan.joints.start_s + np.array([0.01, 0.1234, 0.25]):
+        for got, wanted in zip(joints.sample(t), plan.joints.sample(t)):
+            assert got == pytest.approx(wanted, abs=1e-4)
+        for got, wanted in zip(base.sample(t), plan.base.sample(t)):
+            assert got == pytest.approx(wanted, abs=1e-4)
+        assert (contacts.sample(t) == plan.contacts.sample(t)).all()
+
+
+@pytest.mark.parametrize("sec, nanosec", [(0, 1), (1_700_000_000, 999_999_999), (-1, 5)])
+def test_stamp_is_read_from_a_packed_message(sec, nanosec):
+    message = JointState(name=["a"])
+    message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
+    assert stamp_of(serialize_message(message)) == sec * 1_000_000_000 + nanosec

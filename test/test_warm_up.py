@@ -1,0 +1,85 @@
+"""After the warm-up a walk compiles nothing: a kernel compiled on the way costs a second."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+from robots import QUADRUPED, QUADRUPED_FEET
+
+from contact_id_controller import RobotModel
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.settings import ControllerSettings
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.control.warm_up import standing_state, warm_up
+from contact_id_controller.planning.gait import GaitPlanner
+from contact_id_controller.planning.settings import GaitSettings
+
+RADIUS = 0.01
+
+
+def controller_of(**changes):
+    settings = ControllerSettings.from_mapping({
+        "urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": RADIUS, **changes})
+    robot = RobotModel.from_urdf(QUADRUPED, settings.floating_base)
+    return Controller(robot, settings)
+
+
+def compiled():
+    """Number of compiled variants of every kernel in this process."""
+    return {kernel.py_func.__qualname__: len(kernel.signatures)
+            for kernel in gc.get_objects() if isinstance(kernel, Dispatcher)}
+
+
+def walk(controller):
+    """0.6 s of trot; the joints are where the plan is, so that feet really leave the ground."""
+    planner = GaitPlanner(RobotModel.from_urdf(QUADRUPED), GaitSettings.from_mapping({
+        "feet": QUADRUPED_FEET, "foot_radius_m": RADIUS, "waypoints_m": [0.0, 0.0, 0.5, 0.0]}))
+    posture = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+    q, v = controller.robot.configuration([0, 0, 0.172, 0, 0, 0, 1], posture), np.zeros(18)
+    controller.reset(RobotState(1.0, q, v))
+    contacts = set()
+    for number in range(600):
+        time_s = 1.0 + 0.001 * number
+        if number % 50 == 0:
+            plan = planner.plan(time_s, q, v)
+            controller.set_trajectory(plan.joints, time_s)
+            controller.set_base_trajectory(plan.base)
+            controller.set_contact_schedule(plan.contacts)
+        result = controller.step(RobotState(time_s, q, v))
+        q[controller.robot.q_index] = result.reference.position
+        contacts.add(int(result.contact.sum()))
+    assert {2, 4} <= contacts
+
+
+@pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("none", "pid")])
+def test_walk_after_the_warm_up_compiles_nothing(friction, solver):
+    # In a process of its own: other tests compile kernels in this one.
+    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).resolve().parents[1]))
+    subprocess.run([sys.executable, __file__, friction, solver], env=environment, check=True)
+
+
+def test_standing_state_has_all_feet_on_the_ground():
+    controller = controller_of()
+    state = standing_state(controller)
+    controller.reset(state)
+    assert controller.step(state).contact.all()
+
+
+def test_robot_without_feet_or_floating_base_warms_up():
+    warm_up(controller_of(floating_base=False, contact_frames=[], contact_radii_m=0.0))
+
+
+if __name__ == "__main__":
+    walker = controller_of(friction=sys.argv[1], solver=sys.argv[2])
+    warm_up(walker)
+    # The planner compiles for itself; in ROS it is a process of its own.
+    GaitPlanner(walker.robot, GaitSettings.from_mapping({"feet": QUADRUPED_FEET}))
+    warm = compiled()
+    walk(walker)
+    late = [name for name, count in compiled().items() if count != warm.get(name)]
+    assert not late, f"compiled during the walk: {late}"
