@@ -1,4 +1,4 @@
-"""A made-up trot of the quadruped for tests of the report: smooth, plausible, known in closed form."""
+"""A made-up trot of the quadruped for tests of the report: smooth and known in closed form."""
 
 import numpy as np
 

@@ -249,3 +249,15 @@ def test_circumscribed_polygon_holds_more_than_the_inscribed_one(robot):
     assert held["inscribed"] <= 0.3 + 1e-9
     assert 0.3 * np.cos(np.pi / 8) - 1e-9 <= held["inscribed"]
     assert 0.3 - 1e-9 <= held["circumscribed"] <= 0.3 / np.cos(np.pi / 8) + 1e-9
+
+
+@pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("coulomb", "lcp"), ("no_slip", "lcp")])
+def test_without_a_solution_the_forces_are_those_of_soft_contacts(robot, friction, solver):
+    q, contacts = squeezed(robot)
+    problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT)
+    solution = solve(problem, friction, solver)
+    assert solution.status in ("inconsistent", "not_converged")
+    residuals = solution.residuals(q, np.zeros(18))
+    assert residuals["cone_n"] < 1e-9 and residuals["adhesion_n"] < 1e-9
+    assert residuals["dynamics"] < 1e-6
+    assert 0.0 < np.abs(solution.forces).max() < 1000 * robot.weight

@@ -1,4 +1,4 @@
-"""The command ``contact_id demo``: what it starts, how it fails, and a short walk from end to end."""
+"""The command ``contact_id demo``: what it starts, how it fails, a short walk from end to end."""
 
 import argparse
 import importlib.util
@@ -178,7 +178,7 @@ def test_a_process_that_ignores_signals_is_ended_all_the_same(tmp_path, monkeypa
     assert nodes["stubborn"].exit_code == -signal.SIGKILL
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death")
 def test_nodes_die_with_a_killed_parent(tmp_path):
     parent = _python(f"""
         import sys, time

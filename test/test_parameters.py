@@ -198,7 +198,8 @@ def test_ros_values_give_the_same_settings_as_a_mapping(table_of_node):
     values = {**MINIMAL, "joints": ["a", "b"], "friction_coefficient": 1, "period_s": 0.002,
               "effort_limits_nm": [1, 2], "mode": "lockstep"}
     _, table = table_of_node(values)
-    assert ControllerSettings.from_mapping(table.values()) == ControllerSettings.from_mapping(values)
+    expected = ControllerSettings.from_mapping(values)
+    assert ControllerSettings.from_mapping(table.values()) == expected
 
 
 def test_misspelt_parameter_is_found(table_of_node):

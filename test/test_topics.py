@@ -100,8 +100,11 @@ class Robot:
         self.odometry = self.node.create_publisher(Odometry, "odometry", RELIABLE)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", RELIABLE)
         self.node.create_subscription(
-            Float64MultiArray, "commands", lambda m: self.commands.append(np.array(m.data)), RELIABLE)
+            Float64MultiArray, "commands", self._on_command, RELIABLE)
         self.lifecycle = self.node.create_client(ChangeState, "controller/change_state")
+
+    def _on_command(self, message):
+        self.commands.append(np.array(message.data))
 
     def close(self):
         self.executor.shutdown()
@@ -118,7 +121,8 @@ class Robot:
         """Wait for the controller, which may be compiling; its first answers are not counted."""
         assert self.until(
             lambda: self.joints.get_subscription_count() and self.odometry.get_subscription_count()
-            and self.plans.get_subscription_count() and self.node.count_publishers("commands"), COMPILING_S)
+            and self.plans.get_subscription_count() and self.node.count_publishers("commands"),
+            COMPILING_S)
         for attempt in range(1, 200):
             self.send(attempt * 1e-9)
             if self.until(lambda: self.commands, 1.0):

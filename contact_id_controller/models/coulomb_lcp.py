@@ -23,6 +23,7 @@ from ..solution import Solution
 from .cones import APART, SLIDING, STICKING
 from .consistency import project_plan
 from .distribution import distribute
+from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
     check_option, finish, map_identities, matrices, outcome, polygon_friction, shift_offset,
@@ -45,7 +46,7 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
 
     Handles copositive problems, G of any rank. Lemke's method ends at a solution, at a ray (status
     ``inconsistent``) or at its pivot limit (``not_converged``); success is certified by the residual.
-    Without a solution the forces are those of the complementarity-free model.
+    Without a solution the forces are those of soft contacts.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -64,7 +65,8 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     code, steps, contradiction = _solve(
         *matrices(problem), mu, edges, DISTRIBUTIONS.index(distribution), consistency == "project",
         basis, real, integer, z, delta, torques, velocity)
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis)
+    return with_fallback(solution, mu, edges)
 
 
 @kernel

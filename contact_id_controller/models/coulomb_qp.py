@@ -19,6 +19,7 @@ from ..problem import Problem, assign
 from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
+from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, classify, finish,
     matrices, outcome, polygon_friction, shift_offset, stage_one,
@@ -46,7 +47,7 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
         backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
 
     Guarantees: stage I always ends, with the optimum or the proof that the plan is contradictory
-    (status ``inconsistent``, forces of the best effort). G may have any rank.
+    (status ``inconsistent``, forces of soft contacts instead). G may have any rank.
 
     Raises:
         UnknownModelError: an option's value that does not exist.
@@ -78,7 +79,8 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
     code, steps, contradiction = _solve(
         *matrices(problem), mu, edges, DISTRIBUTIONS.index(distribution),
         consistency == "project", z, delta, torques, velocity)
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity)
+    return with_fallback(solution, mu, edges)
 
 
 @kernel

@@ -23,6 +23,7 @@ from ..solution import Solution
 from .cones import APART, STICKING
 from .consistency import TOUCHING_SPEED, project_plan
 from .distribution import distribute
+from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_edges, check_option,
     finish, map_identities, matrices, outcome, shift_offset, stage_one,
@@ -60,7 +61,8 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     code, steps, contradiction = _solve(
         *matrices(problem), problem.contacts.friction, edges, DISTRIBUTIONS.index(distribution),
         consistency == "project", loaded, z, delta, torques, velocity)
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded)
+    return with_fallback(solution, problem.contacts.friction, edges)
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 from ..exceptions import UnknownModelError
 from ..lcp._compile import kernel
 from ..problem import Problem, assign, fill
-from ..solution import Solution
+from ..solution import SOLVED, Solution
 from .cone_newton import cone_newton
 from .cones import STICKING
 from .consistency import project_plan
@@ -25,6 +25,7 @@ from .stages import (
 )
 
 NOT_CONVERGED = 2
+FALLBACK_REGULARISATION = 1.0
 
 
 def solve_coulomb_qp_one_stage(problem: Problem, *, warm_start: Solution | None = None,
@@ -60,6 +61,20 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
     code, steps, contradiction = _solve(*matrices(problem), mu, edges, consistency == "project",
                                         regularisation, x, z, delta, torques, velocity)
     return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x)
+
+
+def with_fallback(solution: Solution, mu, edges) -> Solution:
+    """A solution without forces gets those of soft contacts: finite, inside their cones.
+
+    The regularisation is of the size of G itself, so that contradictory velocities are resisted with
+    forces of ordinary size. The status keeps its name.
+    """
+    if solution.status == SOLVED:
+        return solution
+    soft = solve_regularised(solution.problem, mu, edges, "project", FALLBACK_REGULARISATION, None)
+    soft.status = solution.status
+    soft.memory = None
+    return soft
 
 
 @kernel
