@@ -15,7 +15,7 @@ COMMANDS = {
     "benchmark": ("contact_id_controller.experiments.benchmark",
                   "measure the speed of every contact model, or its robustness"),
 }
-"""Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``, and its help."""
+"""Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``; its help."""
 
 BAD_INPUT, INTERRUPTED = 2, 130
 

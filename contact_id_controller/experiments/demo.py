@@ -1,4 +1,4 @@
-"""``contact_id demo``: a simulated robot walks through real ROS 2 topics, and a report shows how."""
+"""``contact_id demo``: a simulated robot walks through real ROS 2 topics; a report shows how."""
 
 from __future__ import annotations
 

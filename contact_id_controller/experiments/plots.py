@@ -62,7 +62,8 @@ def save_plots(walk: Walk, folder: Path, *, weight_n: float, normal: np.ndarray,
     if walk.q.shape[1] > len(walk.joint_names):
         plots["base_path.png"] = (
             lambda: plot_base_path(walk, waypoints), "Path of the base, seen from above.")
-        plots["base_motion.png"] = (lambda: plot_base_motion(walk), "Height and attitude of the base.")
+        plots["base_motion.png"] = (
+            lambda: plot_base_motion(walk), "Height and attitude of the base.")
     for name, (draw, _) in plots.items():
         with matplotlib.rc_context(STYLE):
             figure = draw()
