@@ -63,7 +63,7 @@ setup(
     extras_require={
         "ros": ROS_FROM_PYPI,
         "simulation": [
-            "mujoco>=3.3",
+            "mujoco>=3.3.5",
             "matplotlib>=3.8",
             "pillow>=10.1",
             "example-robot-data>=4.2",

@@ -11,8 +11,11 @@ in nu dimensions, however many contacts there are; no regularisation, no n x n m
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
+from ..exceptions import MissingExtraError
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED
 from ..problem import Problem, assign
@@ -68,12 +71,10 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
     """Both stages for friction coefficients mu (n,); inf means no slip."""
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
     if objective == "kinetic_energy":
-        from .kinetic_energy import minimise_kinetic_energy
-
+        minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
         return minimise_kinetic_energy(problem, mu, edges, distribution)
     if backend == "quadprog":
-        from .quadprog_backend import solve_with_quadprog
-
+        solve_with_quadprog = _from_quadprog("quadprog_backend", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     z, delta, torques, velocity = buffers(problem)
     code, steps, contradiction = _solve(
@@ -81,6 +82,16 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
         consistency == "project", z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity)
     return with_fallback(solution, mu, edges)
+
+
+def _from_quadprog(module: str, function: str):
+    """A function of a module that imports quadprog, or one line that says what to install."""
+    try:
+        return getattr(importlib.import_module(f".{module}", __package__), function)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "objective kinetic_energy and backend quadprog need the extra quadprog: "
+            "pip install 'contact_id_controller[quadprog]'") from error
 
 
 @kernel

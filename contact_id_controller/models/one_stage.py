@@ -87,7 +87,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         shift = np.empty(3 * n)
         assign(shift, c)
         if project:
-            contradiction = project_plan(Y, T, c, gap_speed, dt, True, delta, shift)
+            contradiction = project_plan(Y, T, c, gap_speed, dt, n > 0, delta, shift)
         size = 0.0
         for r in range(3 * n):
             for k in range(nu):

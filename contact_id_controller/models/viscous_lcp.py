@@ -82,8 +82,10 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             forward_substitute(H, nu, A[i])
             b[i] = c[3 * i] + gap_speed[i]
         weights = np.empty(n)
-        status, steps = nearest_point(A, b, 0, loaded, w, weights, np.empty(nu + 1, np.int64),
-                                      np.empty((nu, nu)), np.empty((nu, nu)), np.empty((4, nu + 1)))
+        # int64 and not a literal: numba would compile the whole method once more for the constant.
+        status, steps = nearest_point(
+            A, b, np.int64(0), loaded, w, weights, np.empty(nu + 1, np.int64), np.empty((nu, nu)),
+            np.empty((nu, nu)), np.empty((4, nu + 1)))
         u = w
         backward_substitute(H, nu, u)
         if status == SOLVED:
@@ -112,8 +114,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                         parting += Y[3 * i, k] * u[k]
                     mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
                     normals[3 * i] = weights[i]
-                steps += abs(distribute(T, shifted, Y, rest, mode, nothing, nothing, nothing, 4,
-                                        1.0 if distribution == 0 else 0.0, normals))
+                weight = 1.0 if distribution == 0 else 0.0
+                steps += abs(distribute(T, shifted, Y, rest, mode, nothing, nothing, nothing,
+                                        np.int64(4), weight, normals))
                 for i in range(n):
                     z[3 * i] = normals[3 * i]
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
