@@ -206,3 +206,8 @@ def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
     np.testing.assert_allclose(after.forces, predicted.forces, atol=1e-12)
     np.testing.assert_allclose(after.torques, predicted.torques, atol=1e-9)
     assert np.abs(before.torques - after.torques).max() > 0.1
+
+
+def test_without_reset_the_first_posture_is_held(simulated):
+    controller, state = make(), stand(simulated)
+    np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)

@@ -47,7 +47,7 @@ class StepResult(NamedTuple):
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
-    Holds the posture of ``reset`` until a trajectory is set. Raises ConfigurationError,
+    Holds the posture of ``reset``, or of the first state, until a trajectory is set. Raises ConfigurationError,
     UnknownFrameError or UnknownModelError for settings that do not fit the robot.
     """
 
@@ -92,6 +92,7 @@ class Controller:
         self._standing = np.ones(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
+        self._has_posture = False
 
     def reset(self, state: RobotState) -> None:
         """Forget plans and history; hold the posture of ``state``."""
@@ -102,6 +103,7 @@ class Controller:
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
+        self._has_posture = True
 
     def set_trajectory(self, trajectory: JointTrajectory, now_s: float) -> None:
         """Follow a joint trajectory from its start on; it replaces every earlier plan.
@@ -138,6 +140,8 @@ class Controller:
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period."""
         begun = time.perf_counter()
+        if not self._has_posture:
+            self.reset(state)
         robot, settings, t = self.robot, self.settings, state.time_s
         q, v = state.q, state.v
         reference = self._reference(t)
