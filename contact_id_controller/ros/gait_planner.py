@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import gc
 import math
+import signal
 import struct
 import sys
 import time
@@ -22,6 +23,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
@@ -266,7 +268,10 @@ def take_packed(subscription: Subscription) -> bytes | None:
 
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    rclpy.init(args=args)
+    # Python's own handling, also where the parent had signals ignored (a job in the background).
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     try:
         GaitPlannerNode().run()
     except ContactIdError as error:
