@@ -210,12 +210,6 @@ class ControllerSettings:
         (0.05,), "Damping of the safe output: one value, or one per joint.",
         unit="N·m·s/rad", minimum=0.0, live=True,
     )
-    realtime_priority: int = parameter(
-        0,
-        """SCHED_FIFO priority of the process, where the system grants it; 0: normal scheduling.
-        Without it other processes delay the step by milliseconds.""",
-        minimum=0, maximum=99,
-    )
     autostart: bool = parameter(
         False, "Configure and activate at start, without a lifecycle manager."
     )

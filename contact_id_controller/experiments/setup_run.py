@@ -22,7 +22,6 @@ MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 WAIT_FOR_PLAN_S = 0.1
-REALTIME_PRIORITY = 40  # below the kernel's own threads
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,6 @@ def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
         values["record_path"] = str((folder / record).resolve())
-        if mode == "real_time":
-            values.setdefault("realtime_priority", REALTIME_PRIORITY)
     if mode == "lockstep":
         simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
     controller["use_sim_time"] = planner["use_sim_time"] = True

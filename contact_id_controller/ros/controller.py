@@ -27,7 +27,6 @@ from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.parameters import ParameterTable
-from contact_id_controller.ros.scheduling import raise_priority
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -130,7 +129,6 @@ class ControllerNode(LifecycleNode):
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
         warm_up(controller)
-        raise_priority(settings.realtime_priority, self.get_logger().warning)
         self._topics = ControlTopics(self, loop, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False

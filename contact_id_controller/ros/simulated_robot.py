@@ -21,7 +21,6 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError
 from contact_id_controller.ros.direct_loop import take_newest
-from contact_id_controller.ros.scheduling import raise_priority
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
@@ -155,7 +154,6 @@ class SimulatedRobot(Node):
 
     def _run_real_time(self) -> None:
         """Step with the newest command each time the wall clock has advanced by a period."""
-        raise_priority(self.settings.realtime_priority, self.get_logger().warning)
         deadline = time.perf_counter()
         while self.context.ok() and not self._is_over():
             deadline += self.settings.period_s

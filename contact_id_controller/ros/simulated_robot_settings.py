@@ -68,12 +68,6 @@ class SimulatedRobotSettings:
     )
 
     # The run
-    realtime_priority: int = parameter(
-        0,
-        """SCHED_FIFO priority of the process, where the system grants it; 0: normal scheduling.
-        Without it other processes delay the step by milliseconds.""",
-        minimum=0, maximum=99,
-    )
     mode: str = parameter(
         "real_time",
         """real_time: one period of simulation takes one period of the wall clock. lockstep: the
