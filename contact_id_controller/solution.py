@@ -25,20 +25,22 @@ class Solution:
         joint_velocity_change: (na,) rad/s by which a contradictory plan was changed, or None.
         contradiction_m_s: largest contact velocity that the change took away.
         iterations: steps of the solvers.
+        attainable: (3n,) m/s, ``problem.c`` after that change and less what no motion can give;
+            None where nothing was changed.
         memory: what the model's warm start needs, one row a contact; None where it needs nothing.
     """
 
     __slots__ = ("problem", "status", "torques", "impulses", "velocity", "joint_velocity_change",
-                 "contradiction_m_s", "iterations", "memory", "_forces")
+                 "contradiction_m_s", "iterations", "memory", "attainable", "_forces")
 
     def __init__(self, problem: Problem, status, torques, impulses, velocity, iterations=0,
-                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None):
+                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None, attainable=None):
         self.problem, self.status = problem, status
         self.torques, self.impulses, self.velocity = torques, impulses, velocity
         self.iterations = iterations
         self.joint_velocity_change = joint_velocity_change
         self.contradiction_m_s = contradiction_m_s
-        self.memory = memory
+        self.memory, self.attainable = memory, attainable
         self._forces = None
 
     @property
@@ -51,10 +53,12 @@ class Solution:
 
     @property
     def contact_velocity(self) -> np.ndarray:
-        """(n, 3) m/s, (normal, tangents): J v+ less the share of today's velocity that may stay."""
+        """(n, 3) m/s, (normal, tangents): J v+ less the share of today's velocity that may stay.
+
+        Of contacts that contradict each other, what no motion can give is left out.
+        """
         problem = self.problem
-        change = self.joint_velocity_change
-        c = problem.c if change is None else problem.c - problem.period * (problem.T @ change)
+        c = problem.c if self.attainable is None else self.attainable
         return (problem.Y @ (problem.Y.T @ self.impulses) + c).reshape(-1, 3)
 
     def residuals(self, q=None, v=None) -> dict[str, float]:

@@ -66,7 +66,7 @@ def test_named_files_and_functions_exist(page):
     assert not missing
     pairs = NAME_IN_FILE.findall(words)
     assert [f"{name} in {path}" for name, path in pairs if not defines(located(path), name)] == []
-    assert len(pairs) >= 5
+    assert len(pairs) >= 5 or page.name not in ("theory.md", "adding_a_contact_model.md")
 
 
 def test_names_without_a_file_exist_somewhere():

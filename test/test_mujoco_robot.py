@@ -415,3 +415,16 @@ def test_a_fixed_robot_cannot_be_placed(tmp_path):
     simulated = arm(tmp_path)
     with pytest.raises(ConfigurationError, match="floating base"):
         simulated.place_on_ground(simulated.robot.neutral())
+
+
+def test_a_foot_that_only_just_touches_pushes_nothing():
+    """At distance zero MuJoCo lists the contact but gives it no constraint rows."""
+    feet = [SphereFoot(name, 0.016) for name in ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")]
+    robot = MujocoRobot("example-robot-data://solo_description/robots/solo12.urdf", feet)
+    posture = np.array([0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2)
+    q = robot.robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)
+    robot.reset(robot.place_on_ground(q))
+    for _ in range(5):
+        robot.step(np.zeros(12))
+    assert np.isfinite(robot.contact_forces()).all()
+    assert robot.contact_forces()[:, 2].sum() > 0.0

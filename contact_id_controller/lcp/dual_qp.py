@@ -84,6 +84,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                     total += term
                     size += abs(term)
                     square += A[i, k] * A[i, k]
+                if square == 0.0 and total < -AGREEMENT * size:
+                    return INFEASIBLE, steps  # a row that no x can change
                 if total < -tolerance * size and square > 0.0:
                     # Compare distances, not residuals: rows may have any length.
                     distance = total / np.sqrt(square)

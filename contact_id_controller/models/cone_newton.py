@@ -19,9 +19,8 @@ from ..lcp._compile import kernel
 from ..problem import backward_substitute, cholesky, fill, forward_substitute
 from .cones import INSIDE, STICKING, ZERO, edge, project_contact
 
-EQUALITY_TOLERANCE = 1e-8   # accepted defect of rows with D = 0, relative to the largest target
-DESCENT_TOLERANCE = 1e-6    # the same for the other rows, without shift
-SHIFT_TOLERANCE = 1e-14     # and with one, whose forces are small differences of large numbers
+TIGHT = 1e-13       # defect, relative to the largest target, below which there is nothing to gain
+ACCEPTED = 1e-9     # defect that will do when rounding lets the method descend no further
 DAMPING = 1e-14             # smallest Levenberg term relative to the Hessian's trace
 ARMIJO = 1e-4
 MAX_STEPS = 60
@@ -84,6 +83,15 @@ def assume_inside(mode, angle, span, mu, edges, pieces, basis, z, force, first, 
                 edge(mu[i], angle[i] + 0.5 * span[i], force)
             pieces[i] = project_contact(mode[i], angle[i], span[i], mu[i], edges, force,
                                         z[3 * i:3 * i + 3], basis[i], first, second)
+
+
+@kernel
+def _defect(gradient):
+    largest = 0.0
+    for k in range(gradient.shape[0]):
+        if not abs(gradient[k]) <= largest:  # keeps NaN
+            largest = abs(gradient[k])
+    return largest
 
 
 @kernel
@@ -154,7 +162,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
                 break
             damping = max(damping, 1e-12 * trace) * 100.0
         if not descended:
-            return -iteration - 1
+            return iteration if _defect(gradient) <= ACCEPTED * norm else -iteration - 1
         value = trial
         for k in range(dim):
             x[k] = x_try[k]
@@ -165,13 +173,6 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
             if amount != 0.0:
                 for k in range(dim):
                     gradient[k] -= W[r, k] * amount
-        done = True
-        for k in range(dim):
-            limit = EQUALITY_TOLERANCE if weight[k] == 0.0 else DESCENT_TOLERANCE
-            if shift.shape[0]:
-                limit = SHIFT_TOLERANCE
-            if not abs(gradient[k]) <= limit * norm:
-                done = False
-        if done:
+        if _defect(gradient) <= TIGHT * norm:
             return iteration + 1
-    return -MAX_STEPS
+    return MAX_STEPS if _defect(gradient) <= ACCEPTED * norm else -MAX_STEPS

@@ -11,7 +11,8 @@ import numpy as np
 from ..lcp._compile import kernel
 
 # What a contact may carry at the chosen motion.
-APART, STICKING, SLIDING = 0, 1, 2
+# HOLDING: tangentially only, without load (unbounded friction of a contact that parts).
+APART, STICKING, SLIDING, HOLDING = 0, 1, 2, 3
 # Which piece of its cone a contact's force lies on; the value is the piece's dimension.
 ZERO, RAY, PLANE, INSIDE = 0, 1, 2, 3
 
@@ -66,7 +67,8 @@ def project_contact(mode, angle, span, mu, edges, force, out, basis, first, seco
     """Nearest admissible force of one contact; fills the piece's orthonormal basis, returns its rank.
 
     STICKING: the whole pyramid (a half-space of normals when mu is infinite). SLIDING: the sector
-    from ``angle`` to ``angle + span`` of the pyramid's edges. APART: zero.
+    from ``angle`` to ``angle + span`` of the pyramid's edges. HOLDING: any tangents, mu infinite.
+    APART: zero.
     """
     if mode == APART:
         for d in range(3):
@@ -78,7 +80,7 @@ def project_contact(mode, angle, span, mu, edges, force, out, basis, first, seco
         return project_sector(force, first, second, out, basis)
     if np.isinf(mu):
         start = 0
-        if force[0] > 0.0:
+        if force[0] > 0.0 and mode != HOLDING:
             out[0] = force[0]
         else:
             out[0] = 0.0

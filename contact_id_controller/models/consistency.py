@@ -26,11 +26,12 @@ BASE_WEIGHT = 1e-13      # keeps the base motion determined when the contacts le
 
 
 @kernel
-def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
+def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
     """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
 
-    ``lift``: allow contacts to be lifted off on purpose. ``moved`` (3n,), m/s: the contact
-    velocities at z = 0 of the changed plan. Returns the largest contradiction found, m/s: the
+    mu (n,): contacts without friction hold in the normal direction only. ``lift``: allow contacts to
+    be lifted off on purpose. ``moved`` (3n,), m/s: the contact velocities at z = 0 of the changed
+    plan. Returns the largest contradiction found, m/s: the
     contact velocity that ``delta`` takes away.
     """
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
@@ -55,7 +56,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
         for i in range(n):
             if not held[i]:
                 continue
-            for r in range(3 * i, 3 * i + 3):
+            for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
                 for k in range(nu):
                     row[k] = Y[r, k]
                 for k in range(na):
@@ -94,7 +95,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
             for i in range(n):
                 if not held[i]:
                     continue
-                for r in range(3 * i, 3 * i + 3):
+                for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
                     rest = c[r]
                     scale = max(scale, abs(rest))
                     for k in range(nu):
@@ -117,7 +118,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
         for i in range(n):
             if not held[i]:
                 continue
-            for d in range(3):
+            for d in range(3 if mu[i] > 0.0 else 1):
                 change = 0.0
                 for k in range(na):
                     change += dt * T[3 * i + d, k] * total[nu + k]
@@ -131,7 +132,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
             for r in range(3 * n):
                 for k in range(na):
                     moved[r] -= dt * T[r, k] * delta[k]
-                if held[r // 3]:
+                if held[r // 3] and (r % 3 == 0 or mu[r // 3] > 0.0):
                     rest = moved[r]
                     for k in range(nu):
                         rest += Y[r, k] * total[k]
@@ -139,7 +140,7 @@ def project_plan(Y, T, c, gap_speed, dt, lift, delta, moved):
             if left <= NOISE * scale:
                 # What rounding and the weights leave over would look like slip: take it away.
                 for r in range(3 * n):
-                    if held[r // 3]:
+                    if held[r // 3] and (r % 3 == 0 or mu[r // 3] > 0.0):
                         moved[r] = 0.0
                         for k in range(nu):
                             moved[r] -= Y[r, k] * total[k]

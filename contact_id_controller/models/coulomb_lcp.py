@@ -15,19 +15,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..lcp.lemke_friction import friction_workspace, lemke_friction_kernel
-from ..lcp.status import REPORT_SIZE
+from ..lcp.status import PIVOTS, RAY, REPORT_SIZE
 from ..lcp.status import SOLVED as LCP_SOLVED
-from ..problem import Problem, assign
+from ..problem import Problem, fill
 from ..solution import Solution
 from .cones import APART, SLIDING, STICKING
 from .consistency import project_plan
 from .distribution import distribute
+from .easing import ease
 from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
-    check_option, finish, map_identities, matrices, outcome, polygon_friction, shift_offset,
-    stage_one,
+    check_option, classify, finish, map_identities, matrices, outcome, polygon_friction, shift_offset,
 )
 
 NO_SLIP = 1e4       # stands for infinite friction: the polygon needs a finite coefficient
@@ -44,9 +45,10 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
             first.
         edges, polygon, distribution, consistency: as for coulomb/qp.
 
-    Handles copositive problems, G of any rank. Lemke's method ends at a solution, at a ray (status
-    ``inconsistent``) or at its pivot limit (``not_converged``); success is certified by the residual.
-    Without a solution the forces are those of soft contacts.
+    Handles copositive problems, G of any rank. Lemke's method ends at a solution, certified by its
+    residual, at a ray or at its pivot limit. Contacts that contradict each other are eased as in
+    coulomb/qp (status ``inconsistent`` from 5 % on); where Lemke fails all the same (``not_converged``)
+    the forces are those of the complementarity-free model.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -56,6 +58,7 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     check_edges(edges)
     n = len(problem)
     z, delta, torques, velocity = buffers(problem)
+    moved = problem.c.copy()
     basis = np.zeros((n, edges + 2), dtype=np.bool_)
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
@@ -63,9 +66,9 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
-        *matrices(problem), mu, edges, DISTRIBUTIONS.index(distribution), consistency == "project",
-        basis, real, integer, z, delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis)
+        *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
+        consistency == "project", basis, real, integer, moved, z, delta, torques, velocity)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved)
     return with_fallback(solution, mu, edges)
 
 
@@ -90,54 +93,64 @@ def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
-           edges, distribution, project, basis, real, integer, z, delta, torques, velocity):
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+           edges, distribution, project, basis, real, integer, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
-    status, steps = 0, 0
+    status, steps = SOLVED, 0
     if n:
-        moved, free = np.empty(3 * n), np.empty(3 * n)
-        assign(moved, c)
         directions = np.empty((edges, 2))
         for j in range(edges):
             directions[j, 0] = np.cos(2.0 * np.pi * j / edges)
             directions[j, 1] = np.sin(2.0 * np.pi * j / edges)
         pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
-        impulses = np.empty((n, 3))
+        free, impulses = np.empty(3 * n), np.empty((n, 3))
         report = np.zeros(REPORT_SIZE)
-        code = LCP_SOLVED
-        for attempt in range(2):
-            if project:
-                contradiction = project_plan(Y, T, c, gap_speed, dt, attempt == 0, delta, moved)
+        limit = 50 * n * (edges + 2) + 1000
+        code = RAY
+        eased = False
+        for attempt in range(3):
+            if attempt == 2:
+                # No forces make this motion possible: what contradicts gives way.
+                eased = True
+                status, count, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+                steps += count
+                contradiction = max(contradiction, change)
+            elif project:
+                contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
+            elif attempt == 1:
+                continue
             for r in range(3 * n):
                 free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
-            code = lemke_friction_kernel(Y, free, mu, directions, 50 * n * (edges + 2) + 1000, real,
-                                         integer, basis, pairs, slacks, impulses, report)
-            if code == LCP_SOLVED or not project:
+            code = lemke_friction_kernel(Y, free, mu, directions, limit, real, integer, basis, pairs,
+                                         slacks, impulses, report)
+            steps += int(report[PIVOTS])
+            if code == LCP_SOLVED:
                 break
-        steps = int(report[0])
+        shifted = np.empty(na)
+        shift_offset(offset, schur, dt, delta, shifted)
+        mode = np.empty(n, np.int64)
+        angle, span = np.empty(n), np.empty(n)
         if code == LCP_SOLVED:
             scale = 0.0
+            fill(u, 0.0)
             for i in range(n):
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
                     scale = max(scale, abs(free[3 * i + d]))
                     for k in range(nu):
                         u[k] += Y[3 * i + d, k] * impulses[i, d]
-            if distribution < 2:
-                shifted = np.empty(na)
-                shift_offset(offset, schur, dt, delta, shifted)
-                mode = np.empty(n, np.int64)
-                angle, span = np.empty(n), np.empty(n)
-                classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode,
-                              angle, span)
-                steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
-                                        1.0 if distribution == 0 else 0.0, z))
+            classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
+            if eased and not project:
+                status = INFEASIBLE
         else:
-            status, count = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
-            if status == 0:
-                status = NOT_CONVERGED
+            # The complementarity-free model's forces.
+            status = INFEASIBLE if status != SOLVED or not project else NOT_CONVERGED
+            classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
+        if distribution < 2 or code != LCP_SOLVED:
+            steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
+                                    1.0 if distribution == 0 else 0.0, z))
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction

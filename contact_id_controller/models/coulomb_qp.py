@@ -17,11 +17,12 @@ import numpy as np
 
 from ..exceptions import MissingExtraError
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import SOLVED
-from ..problem import Problem, assign
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
+from ..problem import Problem
 from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
+from .easing import ease
 from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, classify, finish,
@@ -49,8 +50,9 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
             that they allow; ``report`` only says so.
         backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
 
-    Guarantees: stage I always ends, with the optimum or the proof that the plan is contradictory
-    (status ``inconsistent``, forces of soft contacts instead). G may have any rank.
+    Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
+    other. What then gives way, and the forces, come from ``models.easing``; more than 5 % of the contact
+    velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank.
 
     Raises:
         UnknownModelError: an option's value that does not exist.
@@ -77,10 +79,11 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
         solve_with_quadprog = _from_quadprog("quadprog_backend", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     z, delta, torques, velocity = buffers(problem)
+    moved = problem.c.copy()
     code, steps, contradiction = _solve(
-        *matrices(problem), mu, edges, DISTRIBUTIONS.index(distribution),
-        consistency == "project", z, delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity)
+        *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
+        consistency == "project", moved, z, delta, torques, velocity)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, None, moved)
     return with_fallback(solution, mu, edges)
 
 
@@ -95,23 +98,27 @@ def _from_quadprog(module: str, function: str):
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
-           edges, distribution, project, z, delta, torques, velocity):
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+           edges, distribution, project, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
-    status, steps = SOLVED, 0
+    status, steps, eased = SOLVED, 0, False
     if n:
-        moved = np.empty(3 * n)
-        assign(moved, c)
         for attempt in range(2):
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
-                contradiction = project_plan(Y, T, c, gap_speed, dt, attempt == 0, delta, moved)
+                contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
             status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
             if status == SOLVED or not project:
                 break
-        if status == SOLVED and distribution < 2:
+        if status != SOLVED:
+            eased = True
+            status, steps, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+            contradiction = max(contradiction, change)
+            if not project:
+                status = INFEASIBLE
+        if distribution < 2 or eased:
             shifted = np.empty(na)
             shift_offset(offset, schur, dt, delta, shifted)
             mode = np.empty(n, np.int64)

@@ -20,9 +20,10 @@ from ..lcp._compile import kernel
 from ..lcp.dual_qp import SOLVED, nearest_point
 from ..problem import assign, backward_substitute, cholesky, fill, forward_substitute
 from .cone_newton import cone_newton
-from .cones import APART, SLIDING, STICKING, edge
+from .cones import APART, HOLDING, SLIDING, STICKING, edge, project_contact
 
 TIE_BREAK = 1e-6        # eps: weight of the force norm against the torque norm, relative to traces
+SAME_MOTION = 1e-8      # accepted change of u, relative to its largest entry
 DENSE_CONTACTS = 8      # up to here the active-set method is faster than the Newton method
 MANY_TIE_BREAK = 1e-3   # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
@@ -47,9 +48,26 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
     else:
         steps = _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges,
                                    torque_weight, z)
+    if steps >= 0 and not _same_motion(Y, u, z):
+        steps = -steps - 1
     if steps < 0:
         assign(z, best)
     return steps
+
+
+@kernel
+def _same_motion(Y, u, z):
+    """Whether z moves the unactuated bodies as u says."""
+    largest = 0.0
+    for k in range(Y.shape[1]):
+        largest = max(largest, abs(u[k]))
+    for k in range(Y.shape[1]):
+        total = 0.0
+        for r in range(Y.shape[0]):
+            total += Y[r, k] * z[r]
+        if not abs(total - u[k]) <= SAME_MOTION * largest:
+            return False
+    return True
 
 
 @kernel
@@ -64,6 +82,13 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
     rows = 0
     for i in range(mode.shape[0]):
         if mode[i] == APART:
+            continue
+        if mode[i] == HOLDING:
+            for d in range(2):
+                for k in range(3):
+                    columns[m + d, k] = 1.0 if k == d + 1 else 0.0
+                contact[m + d] = i
+            m += 2
             continue
         if mode[i] == STICKING and mu[i] > 0.0:
             width = 2.0 * np.pi / edges
@@ -108,7 +133,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
     m, rows = _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact)
     if m == 0:
         fill(z, 0.0)
-        return 0
+        return 0  # right if u is zero, which the caller checks
     TB = np.empty((m, na))
     A = np.zeros((nu + rows, m))
     b = np.zeros(nu + rows)
@@ -161,6 +186,13 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
         i = 3 * contact[a]
         for d in range(3):
             z[i + d] += columns[a, d] * w[a]
+    # What rounding leaves outside the cones would pull or slip: tiny forces have no smaller ones.
+    basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
+    for i in range(n):
+        for d in range(3):
+            force[d] = z[3 * i + d]
+        project_contact(mode[i], angle[i], span[i], mu[i], edges, force, z[3 * i:3 * i + 3], basis,
+                        first, second)
     return steps
 
 

@@ -9,7 +9,8 @@ form (``lcp.dual_qp``), with at most nu basic forces, a factorisation updated by
 last period's loaded contacts as first candidates. The n x n matrix is never formed.
 
 A contact that parts must not hold tangentially: its tangential rows are dropped and the problem is
-solved again.
+solved again. Where it would then be pressed and slip, no solution does without: it holds, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -17,19 +18,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import SOLVED
-from ..problem import Problem, assign
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
+from ..problem import Problem, fill
 from ..solution import Solution
-from .cones import APART, STICKING
+from .cones import APART, HOLDING, STICKING
 from .consistency import TOUCHING_SPEED, project_plan
 from .distribution import distribute
+from .easing import ease
 from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_edges, check_option,
     finish, map_identities, matrices, outcome, shift_offset, stage_one,
 )
-
-MAX_RELEASES = 20
 
 
 def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
@@ -55,64 +55,95 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     check_edges(edges)
     n = len(problem)
     z, delta, torques, velocity = buffers(problem)
+    moved = problem.c.copy()
     loaded = np.zeros(n, dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.contacts.friction, edges, DISTRIBUTIONS.index(distribution),
-        consistency == "project", loaded, z, delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded)
+        *matrices(problem), problem.speed, problem.contacts.friction, edges,
+        DISTRIBUTIONS.index(distribution), consistency == "project", loaded, moved, z, delta,
+        torques, velocity)
+    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
     return with_fallback(solution, problem.contacts.friction, edges)
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
-           edges, distribution, project, loaded, z, delta, torques, velocity):
+def _change_grip(Y, moved, gap_speed, grip, locked, tolerance, u, z):
+    """Let go of contacts that part; grip for good those that then carry load. False: nothing to do."""
+    changed = False
+    for i in range(gap_speed.shape[0]):
+        if grip[i] > 0.0 and not locked[i] and _parting(Y, moved, gap_speed, u, i) > tolerance:
+            grip[i] = 0.0
+            changed = True
+    if changed:
+        return True
+    for i in range(gap_speed.shape[0]):
+        if grip[i] == 0.0 and gap_speed[i] <= TOUCHING_SPEED and z[3 * i] > 0.0:
+            grip[i] = np.inf
+            locked[i] = True
+            changed = True
+    return changed
+
+
+@kernel
+def _parting(Y, moved, gap_speed, u, i):
+    total = moved[3 * i] + gap_speed[i]
+    for k in range(u.shape[0]):
+        total += Y[3 * i, k] * u[k]
+    return total
+
+
+@kernel
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+           edges, distribution, project, loaded, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
     status, steps = SOLVED, 0
     if n:
-        moved = np.empty(3 * n)
-        assign(moved, c)
-        grip = np.empty(n)
-        for attempt in range(2):
-            if project:
-                contradiction = project_plan(Y, T, c, gap_speed, dt, attempt == 0, delta, moved)
+        grip, locked = np.empty(n), np.empty(n, np.bool_)
+        tolerance = 0.0
+        eased = False
+        for attempt in range(3):
+            eased = attempt == 2
+            for i in range(n):
+                grip[i] = np.inf if gap_speed[i] <= TOUCHING_SPEED else 0.0
+            if project and not eased:
+                contradiction = project_plan(Y, T, c, gap_speed, grip, dt, attempt == 0, delta, moved)
             scale = 0.0
             for r in range(3 * n):
                 scale = max(scale, abs(moved[r]))
             tolerance = STICKING_SPEED * scale + STILL_M_S
-            for i in range(n):
-                grip[i] = np.inf if gap_speed[i] <= TOUCHING_SPEED else 0.0
-            for release in range(MAX_RELEASES):
-                status, count = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+            verdict = SOLVED
+            fill(locked, False)
+            for release in range(2 * n + 1):
+                if eased:
+                    status, count, change = ease(Y, speed, moved, gap_speed, grip, edges, u, z)
+                    contradiction = max(contradiction, change)
+                    verdict = max(verdict, status)
+                else:
+                    status, count = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
                 steps += count
-                released = False
-                if status == SOLVED:
-                    for i in range(n):
-                        parting = moved[3 * i] + gap_speed[i]
-                        for k in range(nu):
-                            parting += Y[3 * i, k] * u[k]
-                        if grip[i] > 0.0 and parting > tolerance:
-                            grip[i] = 0.0
-                            released = True
-                if not released:
+                if status != SOLVED and not eased:
                     break
-            if status == SOLVED or not project:
+                if not _change_grip(Y, moved, gap_speed, grip, locked, tolerance, u, z):
+                    break
+            if eased:
+                status = verdict if project else INFEASIBLE
+            if status == SOLVED:
                 break
         for i in range(n):
             loaded[i] = z[3 * i] > 0.0
-        if status == SOLVED and distribution < 2:
+        if distribution < 2 or eased:
             shifted = np.empty(na)
             shift_offset(offset, schur, dt, delta, shifted)
             mode = np.empty(n, np.int64)
             nothing = np.zeros(n)
             for i in range(n):
-                parting = moved[3 * i] + gap_speed[i]
-                for k in range(nu):
-                    parting += Y[3 * i, k] * u[k]
-                mode[i] = STICKING if parting <= tolerance else APART
+                parting = _parting(Y, moved, gap_speed, u, i)
+                mode[i] = STICKING if parting <= tolerance else (HOLDING if grip[i] > 0.0 else APART)
+                if grip[i] == 0.0 and gap_speed[i] <= TOUCHING_SPEED:
+                    mode[i] = APART  # let go: it may slip, so it must stay without load
             bound = np.empty(n)
             for i in range(n):
                 bound[i] = min(mu[i], grip[i])

@@ -14,11 +14,10 @@ import numpy as np
 
 from ..exceptions import UnknownModelError
 from ..lcp._compile import kernel
-from ..problem import Problem, assign, fill
+from ..problem import Problem
 from ..solution import SOLVED, Solution
-from .cone_newton import cone_newton
-from .cones import STICKING
 from .consistency import project_plan
+from .easing import elastic, mean_diagonal
 from .stages import (
     CONSISTENCIES, POLYGONS, buffers, check_edges, check_option, finish, matrices, outcome,
     polygon_friction,
@@ -58,9 +57,10 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
     x = np.zeros(problem.robot.nu)
     if warm_start is not None and warm_start.memory is not None and len(warm_start.memory) == len(x):
         x[:] = warm_start.memory
+    moved = problem.c.copy()
     code, steps, contradiction = _solve(*matrices(problem), mu, edges, consistency == "project",
-                                        regularisation, x, z, delta, torques, velocity)
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x)
+                                        regularisation, moved, x, z, delta, torques, velocity)
+    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x, moved)
 
 
 def with_fallback(solution: Solution, mu, edges) -> Solution:
@@ -79,37 +79,17 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
-           edges, project, regularisation, x, z, delta, torques, velocity):
+           edges, project, regularisation, moved, x, z, delta, torques, velocity):
     n, nu = gap_speed.shape[0], Y.shape[1]
     contradiction = 0.0
     steps = 0
     if n:
-        shift = np.empty(3 * n)
-        assign(shift, c)
         if project:
-            contradiction = project_plan(Y, T, c, gap_speed, dt, n > 0, delta, shift)
-        size = 0.0
-        for r in range(3 * n):
-            for k in range(nu):
-                size += Y[r, k] * Y[r, k]
-        eps = regularisation * size / (3 * n) if size > 0.0 else 1.0
-        for i in range(n):
-            shift[3 * i] += gap_speed[i]
-        for r in range(3 * n):
-            shift[r] /= eps
-        # In x = u / eps: 1/2 eps |x|^2 + 1/2 |P_K(-Y x - shift / eps)|^2.
-        weight = np.empty(nu)
-        fill(weight, eps)
+            contradiction = project_plan(Y, T, c, gap_speed, mu, dt, n > 0, delta, moved)
+        eps = regularisation * mean_diagonal(Y)
         for k in range(nu):
             x[k] /= eps
-        nothing = np.zeros(n)
-        mode = np.empty(n, np.int64)
-        fill(mode, STICKING)
-        steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
-        if steps < 0:
-            # A warm start far away can cost the method its patience: once more from rest.
-            fill(x, 0.0)
-            steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
+        steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
         for k in range(nu):
             x[k] *= eps
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,

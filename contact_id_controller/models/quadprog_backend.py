@@ -25,15 +25,15 @@ def solve_with_quadprog(problem: Problem, mu, edges: int, distribution: str,
     """Stage I in nu dimensions, stage II in the multipliers of the edges without slack."""
     robot, n = problem.robot, len(problem)
     delta, z, status, contradiction = np.zeros(robot.na), np.zeros(3 * n), SOLVED, 0.0
+    c = problem.c.copy()
     if n:
         E = _edge_matrix(mu, edges)
         gap = np.zeros(3 * n)
         gap[::3] = problem.gap_speed
-        c = problem.c.copy()
         for attempt in range(2):
             if consistency == "project":
                 contradiction = project_plan(problem.Y, problem.T, problem.c, problem.gap_speed,
-                                             problem.period, attempt == 0, delta, c)
+                                             mu, problem.period, attempt == 0, delta, c)
             u, weights = _nearest(E.T @ problem.Y, E.T @ (c + gap))
             if u is not None or consistency != "project":
                 break
@@ -49,7 +49,7 @@ def solve_with_quadprog(problem: Problem, mu, edges: int, distribution: str,
     finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
            problem.desired_velocity, problem.T, problem.Y, z, delta, problem.period,
            robot.actuated, robot.unactuated, torques, velocity)
-    return Solution(problem, status, torques, z, velocity, 0, delta, contradiction)
+    return Solution(problem, status, torques, z, velocity, 0, delta, contradiction, None, c)
 
 
 def _edge_matrix(mu, edges):

@@ -6,18 +6,19 @@ import numpy as np
 
 from ..exceptions import UnknownModelError, choices
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED, nearest_point
+from ..lcp.dual_qp import INFEASIBLE, SOLVED, STEP_LIMIT, nearest_point
 from ..problem import Problem, assign, backward_substitute, fill
 from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
 from ..solution import SOLVED as SOLVED_NAME
-from .cones import APART, SLIDING, STICKING
+from .cones import APART, HOLDING, SLIDING, STICKING
 
 DISTRIBUTIONS = ("least_torque", "least_force", "none")
 CONSISTENCIES = ("project", "report")
 POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
-STICKING_SPEED = 1e-6    # a contact sticks below this share of the problem's largest velocity
+VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
+STICKING_SPEED = 1e-7    # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
 
 
@@ -65,10 +66,10 @@ def map_identities(problem: Problem, warm_start: Solution | None, values: np.nda
 
 
 def outcome(problem: Problem, code: int, steps: int, contradiction: float, delta, z,
-            torques, velocity, memory=None) -> Solution:
+            torques, velocity, memory=None, attainable=None) -> Solution:
     """A ``Solution`` from a kernel's results; the code becomes a named status."""
     return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
-                    delta, contradiction, memory)
+                    delta, contradiction, memory, attainable)
 
 
 def buffers(problem: Problem):
@@ -118,6 +119,35 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
     backward_substitute(L, nu, x)
     for k in range(nu):
         velocity[unactuated[k]] = x[k]
+
+
+@kernel
+def _is_nearest(A, b, equalities, u, multipliers):
+    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both."""
+    rows, dim = A.shape
+    scale, length = 0.0, 0.0
+    for i in range(rows):
+        scale = max(scale, abs(b[i]))
+    for k in range(dim):
+        length = max(length, abs(u[k]))
+    for k in range(dim):
+        total, size = 0.0, length
+        for i in range(rows):
+            if multipliers[i] != 0.0:
+                term = A[i, k] * multipliers[i]
+                total += term
+                size = max(size, abs(term))
+        if not abs(total - u[k]) <= VERIFIED * size:
+            return False
+    for i in range(rows):
+        total, size = b[i], scale
+        for k in range(dim):
+            term = A[i, k] * u[k]
+            total += term
+            size = max(size, abs(term))
+        if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
+            return False
+    return True
 
 
 @kernel
@@ -176,6 +206,8 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
     fill(z, 0.0)
     if status != SOLVED:
         return status, steps
+    if not _is_nearest(A, b, equalities, u, multipliers):
+        return STEP_LIMIT, steps
     upper, row = 0, equalities
     for i in range(n):
         at = 3 * i
@@ -213,7 +245,9 @@ def classify(Y, c, gap_speed, mu, edges, u, mode, angle, span):
         w[0] += gap_speed[i]
         slip = np.hypot(w[1], w[2])
         angle[i], span[i] = 0.0, 0.0
-        if np.isinf(mu[i]) or mu[i] == 0.0 or slip <= tolerance:
+        if np.isinf(mu[i]):
+            mode[i] = STICKING if w[0] <= tolerance else HOLDING
+        elif mu[i] == 0.0 or slip <= tolerance:
             mode[i] = STICKING if w[0] <= tolerance else APART
         else:
             # Edges with no slack: the one against the slip, or the two beside it.

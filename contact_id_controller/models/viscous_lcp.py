@@ -13,22 +13,24 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import SOLVED, nearest_point
-from ..problem import Problem, assign, backward_substitute, cholesky, forward_substitute
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
+from ..problem import Problem, assign, backward_substitute, cholesky, fill, forward_substitute
 from ..solution import Solution
 from .cones import APART, STICKING
-from .consistency import TOUCHING_SPEED
+from .consistency import TOUCHING_SPEED, project_plan
 from .distribution import distribute
+from .easing import ease
 from .stages import (
-    DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_option, finish, map_identities,
-    matrices, outcome,
+    CONSISTENCIES, DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_option, finish,
+    map_identities, matrices, outcome, shift_offset, stage_one,
 )
 
 FORMS = ("implicit", "explicit")
 
 
 def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
-                      distribution: str = "least_torque", form: str = "implicit") -> Solution:
+                      distribution: str = "least_torque", consistency: str = "project",
+                      form: str = "implicit") -> Solution:
     """Contact forces and torques under viscous friction, coefficients ``contacts.viscosity`` (N s/m).
 
     Args:
@@ -36,32 +38,36 @@ def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
         distribution: of the normal forces; the tangential ones follow from the motion.
         form: ``implicit`` or ``explicit`` in the contact velocity.
 
-    Only touching contacts rub. A plan that drives bodies into each other has no solution (status
-    ``inconsistent``).
+        consistency: as for coulomb/qp, in the normal directions.
+
+
+    Only touching contacts rub.
     """
     check_option("distribution", distribution, DISTRIBUTIONS)
     check_option("form", form, FORMS)
+    check_option("consistency", consistency, CONSISTENCIES)
     z, delta, torques, velocity = buffers(problem)
+    moved = problem.c.copy()
     loaded = np.zeros(len(problem), dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
-    code, steps = _solve(*matrices(problem), problem.speed, problem.keep, problem.contacts.viscosity,
-                         DISTRIBUTIONS.index(distribution), form == "implicit", loaded, z, delta,
-                         torques, velocity)
-    return outcome(problem, code, steps, 0.0, delta, z, torques, velocity, loaded)
+    code, steps, contradiction = _solve(
+        *matrices(problem), problem.speed, problem.keep, problem.contacts.viscosity,
+        DISTRIBUTIONS.index(distribution), consistency == "project", form == "implicit", loaded, moved, z,
+        delta, torques, velocity)
+    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
 
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-           keep, viscosity, distribution, implicit, loaded, z, delta, torques, velocity):
+           keep, viscosity, distribution, project, implicit, loaded, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
-    status, steps = SOLVED, 0
+    status, steps, contradiction = SOLVED, 0, 0.0
     if n:
         # Tangential impulse of row r: -rub[r] (slope Y_r u + slip[r]).
         slope = 1.0 if implicit else 0.0
         slip, rub = np.zeros(3 * n), np.zeros(3 * n)
-        H = np.zeros((nu, nu))
-        w = np.zeros(nu)
+        H, u, free = np.zeros((nu, nu)), np.zeros(nu), np.empty(nu)
         for k in range(nu):
             H[k, k] = 1.0
         for i in range(n):
@@ -69,56 +75,79 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 continue
             for r in range(3 * i + 1, 3 * i + 3):
                 rub[r] = dt * viscosity[i]
-                slip[r] = c[r] + keep * speed[r] if implicit else speed[r]
                 for a in range(nu):
-                    w[a] -= rub[r] * slip[r] * Y[r, a]
                     for b in range(a + 1):
                         H[a, b] += slope * rub[r] * Y[r, a] * Y[r, b]
         cholesky(H, nu, 0.0)
-        forward_substitute(H, nu, w)
-        A, b = np.empty((n, nu)), np.empty(n)
+        # The normals' problem in w = H^T u, its tangential rows empty.
+        A = np.zeros((3 * n, nu))
         for i in range(n):
-            assign(A[i], Y[3 * i])
-            forward_substitute(H, nu, A[i])
-            b[i] = c[3 * i] + gap_speed[i]
-        weights = np.empty(n)
-        # int64 and not a literal: numba would compile the whole method once more for the constant.
-        status, steps = nearest_point(
-            A, b, np.int64(0), loaded, w, weights, np.empty(nu + 1, np.int64), np.empty((nu, nu)),
-            np.empty((nu, nu)), np.empty((4, nu + 1)))
-        u = w
-        backward_substitute(H, nu, u)
-        if status == SOLVED:
-            shifted, rest = np.empty(na), np.empty(nu)
-            assign(shifted, offset)
-            assign(rest, u)
-            scale = 0.0
+            assign(A[3 * i], Y[3 * i])
+            forward_substitute(H, nu, A[3 * i])
+        smooth, normals, target = np.zeros(n), np.zeros(3 * n), np.zeros(3 * n)
+        eased = False
+        for attempt in range(3):
+            eased = attempt == 2
+            if attempt < 2 and project:
+                contradiction = project_plan(Y, T, c, gap_speed, smooth, dt, attempt == 0, delta, moved)
+            elif attempt == 1:
+                continue
+            fill(free, 0.0)
+            for r in range(3 * n):
+                if rub[r] > 0.0:
+                    slip[r] = moved[r] + keep * speed[r] if implicit else speed[r]
+                    for k in range(nu):
+                        free[k] -= rub[r] * slip[r] * Y[r, k]
+            forward_substitute(H, nu, free)
             for i in range(n):
-                loaded[i] = weights[i] > 0.0
-                z[3 * i] = weights[i]
-                scale = max(scale, abs(c[3 * i]))
-                for r in range(3 * i + 1, 3 * i + 3):
-                    total = slip[r]
-                    for k in range(nu):
-                        total += slope * Y[r, k] * u[k]
-                    z[r] = -rub[r] * total
-                    for k in range(nu):
-                        rest[k] -= Y[r, k] * z[r]
-                    for j in range(na):
-                        shifted[j] += T[r, j] * z[r]
-            if distribution < 2:
-                mode, normals, nothing = np.empty(n, np.int64), np.zeros(3 * n), np.zeros(n)
+                target[3 * i] = moved[3 * i]
+                for k in range(nu):
+                    target[3 * i] += A[3 * i, k] * free[k]
+            if not eased:
+                status, count = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
+            else:
+                before = np.empty(3 * n)
+                assign(before, target)
+                status, count, change = ease(A, speed, target, gap_speed, smooth, np.int64(4), u, normals)
+                contradiction = max(contradiction, change)
                 for i in range(n):
-                    parting = c[3 * i] + gap_speed[i]
-                    for k in range(nu):
-                        parting += Y[3 * i, k] * u[k]
-                    mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
-                    normals[3 * i] = weights[i]
-                weight = 1.0 if distribution == 0 else 0.0
-                steps += abs(distribute(T, shifted, Y, rest, mode, nothing, nothing, nothing,
-                                        np.int64(4), weight, normals))
-                for i in range(n):
-                    z[3 * i] = normals[3 * i]
+                    moved[3 * i] += target[3 * i] - before[3 * i]
+                if not project:
+                    status = INFEASIBLE
+            steps += count
+            if status == SOLVED:
+                break
+        for k in range(nu):
+            u[k] += free[k]
+        backward_substitute(H, nu, u)
+        shifted, rest = np.empty(na), np.empty(nu)
+        assign(rest, u)
+        shift_offset(offset, schur, dt, delta, shifted)
+        scale = 0.0
+        for i in range(n):
+            loaded[i] = normals[3 * i] > 0.0
+            scale = max(scale, abs(moved[3 * i]))
+            for r in range(3 * i + 1, 3 * i + 3):
+                total = slip[r]
+                for k in range(nu):
+                    total += slope * Y[r, k] * u[k]
+                z[r] = -rub[r] * total
+                for k in range(nu):
+                    rest[k] -= Y[r, k] * z[r]
+                for j in range(na):
+                    shifted[j] += T[r, j] * z[r]
+        if distribution < 2 or eased:
+            mode = np.empty(n, np.int64)
+            for i in range(n):
+                parting = moved[3 * i] + gap_speed[i]
+                for k in range(nu):
+                    parting += Y[3 * i, k] * u[k]
+                mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
+            steps += abs(distribute(T, shifted, Y, rest, mode, smooth, smooth, smooth,
+                                    np.int64(4),
+                                    1.0 if distribution == 0 else 0.0, normals))
+        for i in range(n):
+            z[3 * i] = normals[3 * i]
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
-    return status, steps
+    return status, steps, contradiction

@@ -189,10 +189,14 @@ class MujocoRobot:
         contact = data.contact
         # With elliptic cones a contact's rows are its force: along the normal, then two tangents,
         # the rows of its frame. The force acts on the second geom of the pair, the foot.
-        rows = contact.efc_address[:, None] + _THREE
-        frames = contact.frame.reshape(-1, 3, 3)
+        # A contact that is seen but too far apart to push has no rows.
+        pushing = contact.efc_address >= 0
+        if not pushing.any():
+            return
+        rows = contact.efc_address[pushing, None] + _THREE
+        frames = contact.frame[pushing].reshape(-1, 3, 3)
         forces = np.einsum("ij,ijk->ik", data.efc_force[rows], frames)
-        for geom, force in zip(contact.geom[:, 1].tolist(), forces):
+        for geom, force in zip(contact.geom[pushing, 1].tolist(), forces):
             self._forces[self._foot_of_geom[geom]] += force
 
 

@@ -1,0 +1,82 @@
+"""Contacts that ask for more than any motion can give: what has to give way, and the forces then.
+
+Redundant contacts of a turning body ask for velocities that no rigid body has (their drifts
+dt Jdot v differ from point to point), and contacts that press from all sides cannot all be undone.
+The least that must give way, in the sense of least squares over the cones, is the limit of
+
+    min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2        eased c' = c + eps z,  u = Y^T z
+
+as eps goes to zero, and (u, z) solves the complementarity-free model of c' exactly: the eased
+contact velocity lies in the dual cone and is orthogonal to z in the cone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import kernel
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
+from ..problem import fill
+from .cone_newton import cone_newton
+from .cones import STICKING
+
+SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
+TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
+
+
+@kernel
+def mean_diagonal(Y):
+    """Mean diagonal of Y Y^T; 1 when that is zero."""
+    total = 0.0
+    for r in range(Y.shape[0]):
+        for k in range(Y.shape[1]):
+            total += Y[r, k] * Y[r, k]
+    return total / Y.shape[0] if total > 0.0 else 1.0
+
+
+@kernel
+def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
+    """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
+
+    Returns Newton steps, negative when the method failed; z lies in the cones all the same.
+    """
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    shift, weight = np.empty(3 * n), np.empty(nu)
+    fill(weight, eps)
+    for r in range(3 * n):
+        shift[r] = (c[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)) / eps
+    nothing = np.zeros(n)
+    mode = np.empty(n, np.int64)
+    fill(mode, STICKING)
+    steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
+    if steps < 0:
+        # A warm start far away can cost the method its patience: once more from rest.
+        fill(x, 0.0)
+        steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges,
+                            x, z)
+    return steps
+
+
+@kernel
+def ease(Y, speed, moved, gap_speed, mu, edges, u, z):
+    """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
+
+    speed (3n,): today's contact velocity, for scale. Returns (status, steps, largest change m/s):
+    SOLVED when only a tolerated share, or the recovery of a penetration, had to give way.
+    """
+    eps = SOFTNESS * mean_diagonal(Y)
+    x = np.zeros(u.shape[0])
+    steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
+    fill(u, 0.0)
+    scale, largest, recovery = 0.0, 0.0, 0.0
+    for r in range(moved.shape[0]):
+        scale = max(scale, abs(moved[r]), abs(speed[r]))
+        amount = eps * z[r]
+        moved[r] += amount
+        largest = max(largest, abs(amount))
+        if r % 3 == 0:
+            recovery = max(recovery, -gap_speed[r // 3])
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
+    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
+    return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
