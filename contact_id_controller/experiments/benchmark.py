@@ -145,7 +145,11 @@ def measure(contacts, placo_python: str | None = None) -> dict:
         if n <= LARGEST["QuantEcon Lemke"]:
             rows["QuantEcon Lemke"][n] = quantecon_cell(robot, visited, contact_set, yardstick)
     if placo_python:
-        rows["PlaCo DynamicsSolver"] = placo_cells(placo_python, [n for n in contacts if n <= 40])
+        peers = placo_cells(placo_python, [n for n in contacts if n <= 40])
+        for n, cell in peers.items():
+            cell["cat_s"] = rows["coulomb/qp"][n]["cat_s"]
+            cell["median_cat"] = cell["median_s"] / cell["cat_s"]
+        rows["PlaCo DynamicsSolver"] = peers
     return {"machine": describe_machine(), "versions": installed_versions(), "robot": "solo12", "command": " ".join(sys.argv),
             "rows": {name: cells for name, cells in rows.items() if cells}}
 

@@ -6,16 +6,38 @@ standard input (urdf, feet, joints, stances, budget_s) and prints one JSON line,
 
 import json
 import sys
+import tempfile
 import time
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
 
-def cell(task, points, q):
-    """Median and 99th percentile of PlaCo's whole cycle for one stance."""
+def with_contact_frames(urdf, feet, offsets, folder):
+    """The URDF without meshes, with a massless link at each contact; its path."""
+    tree = ElementTree.parse(urdf)
+    root = tree.getroot()
+    for link in root.iter("link"):
+        for kind in ("visual", "collision"):
+            for shape in link.findall(kind):
+                link.remove(shape)
+    for k, offset in enumerate(offsets):
+        ElementTree.SubElement(root, "link", name=f"contact_{k}")
+        joint = ElementTree.SubElement(root, "joint", name=f"contact_{k}_joint", type="fixed")
+        ElementTree.SubElement(joint, "parent", link=feet[k % len(feet)])
+        ElementTree.SubElement(joint, "child", link=f"contact_{k}")
+        ElementTree.SubElement(joint, "origin", xyz=" ".join(map(str, offset)), rpy="0 0 0")
+    path = Path(folder) / f"{len(offsets)}.urdf"
+    tree.write(path)
+    return str(path)
+
+
+def stand(urdf, task, q):
+    """PlaCo's robot in the stance's configuration."""
     import placo
 
-    robot = placo.RobotWrapper(task["urdf"], placo.Flags.ignore_collisions)
+    robot = placo.RobotWrapper(urdf, placo.Flags.ignore_collisions)
     for name, value in zip(task["joints"], q[7:]):
         robot.set_joint(name, value)
     robot.update_kinematics()
@@ -23,15 +45,25 @@ def cell(task, points, q):
     base[:3, 3] = q[:3]
     robot.set_T_world_fbase(base)
     robot.update_kinematics()
+    return robot
+
+
+def cell(task, points, q):
+    """Median and 99th percentile of PlaCo's whole cycle for one stance."""
+    import placo
+
+    feet = task["feet"]
+    with tempfile.TemporaryDirectory() as folder:
+        robot = stand(with_contact_frames(task["urdf"], feet, [], folder), task, q)
+        frames = [robot.get_T_world_frame(foot) for foot in feet]
+        offsets = [(np.linalg.inv(frames[k % len(feet)]) @ np.array([*point, 1.0]))[:3]
+                   for k, point in enumerate(points)]
+        robot = stand(with_contact_frames(task["urdf"], feet, offsets, folder), task, q)
     solver = placo.DynamicsSolver(robot)
     solver.dt = 1e-3
     for k, point in enumerate(points):
-        foot = task["feet"][k % len(task["feet"])]
-        frame = robot.get_T_world_frame(foot)
-        local = np.linalg.inv(frame) @ np.array([*point, 1.0])
-        del local  # PlaCo's point contacts sit at frame origins: n contacts share the feet's frames
-        position = solver.add_position_task(foot, frame[:3, 3])
-        contact = solver.add_point_contact(position)
+        contact = solver.add_point_contact(
+            solver.add_position_task(f"contact_{k}", np.array(point)))
         contact.mu = 0.6
         contact.unilateral = True
     posture = solver.add_joints_task()
