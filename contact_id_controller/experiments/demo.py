@@ -60,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output
     setups = [(folder, make_setup(folder, **choice))
               for folder, choice in plan_runs(arguments, output)]
-    # SIGTERM ends the nodes in order, as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGTERM ends the nodes in order, as Ctrl-C does; also where the parent had signals ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     from contact_id_controller.experiments.report import PAGE, INDEX, write_index
 
     reports = [play(setup, folder) for folder, setup in setups]
