@@ -206,17 +206,36 @@ def test_bad_friction_input_is_refused_by_name(arguments):
         lemke_friction(*arguments)
 
 
-def test_kernels_compile_where_nothing_is_writable(monkeypatch):
+@pytest.fixture
+def forgotten():
+    """Cache directories are looked up anew, before and after."""
+    _compile._cache_directory.cache_clear()
+    yield _compile._cache_directory
+    _compile._cache_directory.cache_clear()
+
+
+def test_kernels_compile_where_nothing_is_writable(monkeypatch, forgotten):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/a")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/b")
     monkeypatch.setattr(_compile.tempfile, "gettempdir", lambda: "/dev/null/c")
-    monkeypatch.setattr(_compile, "_CACHE", _compile._cache_directory())
-    assert _compile._CACHE is None
+    assert forgotten(__file__) is None
     assert _compile.bare_kernel(lambda x: x + 1.0)(1.0) == 2.0
 
 
-def test_a_cache_of_somebody_else_is_not_read(monkeypatch, tmp_path):
+def test_a_cache_of_somebody_else_is_not_read(monkeypatch, tmp_path, forgotten):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert _compile._cache_directory().startswith(str(tmp_path))
+    assert forgotten(__file__).startswith(str(tmp_path))
+    forgotten.cache_clear()
     monkeypatch.setattr(_compile.os, "getuid", lambda: 2**31)
-    assert _compile._cache_directory() is None
+    assert forgotten(__file__) is None
+
+
+def test_a_cache_is_left_when_a_kernel_it_was_made_from_changes(tmp_path):
+    texts = {"inner": "x = 1  # kernel", "outer": "from .inner import x  # kernel", "other": "# kernel"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    before = {name: _compile._digest(tmp_path / f"{name}.py") for name in texts}
+    (tmp_path / "inner.py").write_text("x = 2  # kernel")
+    _compile._imports.cache_clear()
+    changed = {name for name in texts if _compile._digest(tmp_path / f"{name}.py") != before[name]}
+    assert changed == {"inner", "outer"}

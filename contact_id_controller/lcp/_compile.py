@@ -1,14 +1,17 @@
 """How kernels are compiled: cached on disk where a writable place is found, else in memory only.
 
 numba notices a change of the file a kernel stands in, but not of the kernels it calls from other
-files. The cache therefore lies in a directory named after the contents of every kernel file.
+files. The cache of a file therefore lies in a directory named after its contents and those of every
+file of this package that it imports, directly or not.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 import numba
@@ -19,22 +22,45 @@ _BARE_OPTIONS = {**_OPTIONS, "_nrt": False} if hasattr(DefaultOptions, "_nrt") e
 _NAME = "contact_id_controller"
 
 
-def _digest() -> str:
-    """Fingerprint of all files of this package that hold kernels."""
+@lru_cache(maxsize=None)
+def _imports(path: Path) -> tuple[Path, ...]:
+    """Files of this package that a file imports by relative imports, or () for a file without kernels."""
+    text = path.read_bytes()
+    if b"kernel" not in text:
+        return ()
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            names = [place / alias.name for alias in node.names] + [place]
+            found += [file for name in names if (file := name.with_suffix(".py")).is_file()]
+    return tuple(found)
+
+
+def _digest(path: Path) -> str:
+    """Fingerprint of a file and of all that it is compiled from."""
+    seen, waiting = set(), [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in seen:
+            seen.add(file)
+            waiting += _imports(file)
     total = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).resolve().parent.parent.rglob("*.py")):
-        text = path.read_bytes()
-        if b"@kernel" in text:
-            total.update(path.name.encode() + text)
+    for file in sorted(seen):
+        total.update(file.name.encode() + file.read_bytes())
     return total.hexdigest()[:16]
 
 
-def _cache_directory() -> str | None:
+@lru_cache(maxsize=None)
+def _cache_directory(source: str) -> str | None:
     """The first writable place: NUMBA_CACHE_DIR, the user's cache, the temporary directory."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     temporary = os.path.join(tempfile.gettempdir(), f"{_NAME}-{os.getuid()}")
     places = [os.environ.get("NUMBA_CACHE_DIR"), os.path.join(user, _NAME), temporary]
-    digest = _digest()
+    try:
+        digest = _digest(Path(source).resolve())
+    except OSError:  # the source is not a file, as in an archive
+        return None
     for place in filter(None, places):
         directory = os.path.join(place, digest)
         try:
@@ -45,9 +71,6 @@ def _cache_directory() -> str | None:
         except OSError:
             continue
     return None
-
-
-_CACHE = _cache_directory()
 
 
 def kernel(function):
@@ -65,10 +88,11 @@ def bare_kernel(function):
 
 
 def _compiled(function, options):
-    if _CACHE is None:
+    cache = _cache_directory(function.__code__.co_filename)
+    if cache is None:
         return numba.njit(**options)(function)
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE
+    numba.config.CACHE_DIR = cache
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no cache locator for this file after all
