@@ -62,27 +62,23 @@ class ContactSet:
         return cls(np.zeros((0, 3)), np.zeros((0, 3)), ())
 
     def links(self, robot) -> tuple[np.ndarray, np.ndarray]:
-        """Joint indices of both bodies of each contact, (n,) each; 0 is the environment.
+        """Pairs of bodies that touch, (p, 2) joint indices with 0 the environment, and each contact's (n,).
 
         Raises:
             UnknownFrameError: a frame the robot does not have.
         """
         if self._resolved is None or self._resolved[0] is not robot:
-            cache = {}
-
-            def joint_of(name):
-                if name is None:
-                    return 0
-                if name not in cache:
-                    cache[name] = robot.model.frames[robot.frame_id(name)].parentJoint
-                return cache[name]
-
-            first = np.array([joint_of(name) for name in self.frames], dtype=np.int64)
-            second = np.zeros(len(self), dtype=np.int64)
-            if self.against is not None:
-                second[:] = [joint_of(name) for name in self.against]
-            self._resolved = (robot, first, second)
-        return self._resolved[1], self._resolved[2]
+            joints = {None: 0}
+            for name in (*self.frames, *(self.against or ())):
+                if name not in joints:
+                    joints[name] = robot.model.frames[robot.frame_id(name)].parentJoint
+            numbers = {}
+            others = self.against or (None,) * len(self)
+            pair = [numbers.setdefault((joints[name], joints[other]), len(numbers))
+                    for name, other in zip(self.frames, others)]
+            self._resolved = (robot, np.array(list(numbers), dtype=np.int64).reshape(-1, 2),
+                              np.array(pair, dtype=np.int64))
+        return self._resolved[1:]
 
     def moved(self, points, gaps=None, normals=None) -> "ContactSet":
         """The same contacts at new points (and gaps, normals); identities and frames are kept.
@@ -112,8 +108,8 @@ class ContactSet:
         other.surface_velocities = None if velocities is None else velocities[keep]
         other._resolved = None
         if self._resolved is not None:
-            robot, first, second = self._resolved
-            other._resolved = (robot, first[keep], second[keep])
+            robot, bodies, pair = self._resolved
+            other._resolved = (robot, bodies, pair[keep])
         return other
 
 

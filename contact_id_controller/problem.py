@@ -7,7 +7,7 @@ import pinocchio as pin
 
 from .contacts import ContactSet
 from .exceptions import ConfigurationError, StateError
-from .lcp._compile import kernel
+from .lcp._compile import bare_kernel, kernel
 from .robot import RobotModel
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
@@ -101,15 +101,15 @@ def build_problem(robot: RobotModel, q, v, desired_acceleration, contacts: Conta
     model, data = robot.model, robot.data
     pin.crba(model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
     pin.nonLinearEffects(model, data, q, v)
-    first, second = contacts.links(robot)
+    bodies, pair = contacts.links(robot)
     n = len(contacts)
     problem = Problem(robot, contacts, period, np.empty(robot.na), n)
     surface = contacts.surface_velocities
     keep = problem.keep = 0.0 if time_constant == period else 1.0 - period / time_constant
     sound = _reduce(
         robot.mass_matrix_view, robot.jacobian_view, robot.nonlinear_effects_view, v, acceleration,
-        force, robot.actuated, robot.unactuated, robot.supports, robot.coordinate_joint, first,
-        second, contacts.points, contacts.normals, contacts.gaps,
+        force, robot.actuated, robot.unactuated, robot.supports, robot.coordinate_joint, bodies,
+        pair, contacts.points, contacts.normals, contacts.gaps,
         _NO_SURFACE if surface is None else surface, period, keep, penetration_gain,
         1.0 if velocity_product_term else 0.0, problem.desired_velocity, problem.L, problem.C,
         problem.base, problem.Y, problem.c, problem.speed, problem.gap_speed, problem.T, problem.torque_offset,
@@ -132,21 +132,21 @@ def _vector(name, value, size):
     return value
 
 
-@kernel
+@bare_kernel
 def fill(array, value):
     """Set every entry of a vector; numba compiles this loop in a tenth of ``array[:] = value``."""
     for k in range(array.shape[0]):
         array[k] = value
 
 
-@kernel
+@bare_kernel
 def assign(array, values):
     """Copy a vector into another of the same length."""
     for k in range(array.shape[0]):
         array[k] = values[k]
 
 
-@kernel
+@bare_kernel
 def tangents(normal, frame):
     """Complete a unit normal (3,) to a right-handed frame with rows normal, tangent 1, tangent 2.
 
@@ -161,7 +161,7 @@ def tangents(normal, frame):
     frame[2, 0], frame[2, 1], frame[2, 2] = b, sign + y * y * a, -y
 
 
-@kernel
+@bare_kernel
 def cholesky(matrix, n, tolerance):
     """Factor the lower triangle of ``matrix`` (n, n) in place; False when it is not positive definite."""
     for j in range(n):
@@ -173,15 +173,17 @@ def cholesky(matrix, n, tolerance):
             return False
         pivot = np.sqrt(pivot)
         matrix[j, j] = pivot
+        row, inverse = matrix[j], 1.0 / pivot
         for i in range(j + 1, n):
-            total = matrix[i, j]
+            other = matrix[i]
+            total = other[j]
             for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = total / pivot
+                total -= other[k] * row[k]
+            other[j] = total * inverse
     return True
 
 
-@kernel
+@bare_kernel
 def forward_substitute(L, n, x):
     """x <- L^-1 x for lower triangular L (n, n)."""
     for i in range(n):
@@ -191,7 +193,7 @@ def forward_substitute(L, n, x):
         x[i] = total / L[i, i]
 
 
-@kernel
+@bare_kernel
 def backward_substitute(L, n, x):
     """x <- L^-T x for lower triangular L (n, n)."""
     for i in range(n - 1, -1, -1):
@@ -201,7 +203,7 @@ def backward_substitute(L, n, x):
         x[i] = total / L[i, i]
 
 
-@kernel
+@bare_kernel
 def link_motion(J, v, supports, coordinate_joint, twist, drift):
     """World-frame spatial velocity and zero-acceleration spatial acceleration of every link.
 
@@ -231,7 +233,7 @@ def link_motion(J, v, supports, coordinate_joint, twist, drift):
                 drift[j, 5] += t[3] * wy - t[4] * wx
 
 
-@kernel
+@bare_kernel
 def point_velocity(twist, point, out):
     """Velocity (3,) of a world point moving with a spatial velocity (6,) at the world origin."""
     out[0] = twist[0] + twist[4] * point[2] - twist[5] * point[1]
@@ -239,7 +241,7 @@ def point_velocity(twist, point, out):
     out[2] = twist[2] + twist[3] * point[1] - twist[4] * point[0]
 
 
-@kernel
+@bare_kernel
 def point_acceleration(twist, drift, point, out, work):
     """Classical acceleration (3,) of a material point: a + alpha x r + omega x (v + omega x r)."""
     point_velocity(drift, point, out)
@@ -249,29 +251,51 @@ def point_acceleration(twist, drift, point, out, work):
     out[2] += twist[3] * work[1] - twist[4] * work[0]
 
 
-@kernel
-def point_rows(J, link, sign, supports, point, frame, position, rows_u, row_a):
-    """Add one body's share to the three Jacobian rows of a contact point."""
-    nv = J.shape[1]
+@bare_kernel
+def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
+    """Add one body's share to the six Jacobian rows, linear then angular, of a pair's motion at a point."""
     nu = rows_u.shape[1]
-    for k in range(nv):
-        if not supports[link, k]:
-            continue
-        x = sign * (J[0, k] + J[4, k] * point[2] - J[5, k] * point[1])
-        y = sign * (J[1, k] + J[5, k] * point[0] - J[3, k] * point[2])
-        z = sign * (J[2, k] + J[3, k] * point[1] - J[4, k] * point[0])
-        at = position[k]
-        for d in range(3):
-            value = frame[d, 0] * x + frame[d, 1] * y + frame[d, 2] * z
-            if at < nu:
-                rows_u[d, at] += value
-            else:
-                row_a[d, at - nu] += value
+    for k in range(J.shape[1]):
+        if supports[link, k]:
+            rows, at = (rows_u, position[k]) if position[k] < nu else (rows_a, position[k] - nu)
+            rows[0, at] += sign * (J[0, k] + J[4, k] * point[2] - J[5, k] * point[1])
+            rows[1, at] += sign * (J[1, k] + J[5, k] * point[0] - J[3, k] * point[2])
+            rows[2, at] += sign * (J[2, k] + J[3, k] * point[1] - J[4, k] * point[0])
+            for r in range(3, 6):
+                rows[r, at] += sign * J[r, k]
+
+
+@bare_kernel
+def _pair_rows(J, bodies, supports, point, position, L, C, base, desired, dt, rows_u, rows_t, planned):
+    """What one pair of bodies adds at a point, a row for each of six directions: Y, T, planned motion."""
+    nu, na = L.shape[0], desired.shape[0]
+    for r in range(6):
+        fill(rows_u[r], 0.0)
+        fill(rows_t[r], 0.0)
+    body_rows(J, bodies[0], 1.0, supports, point, position, rows_u, rows_t)
+    if bodies[1]:
+        body_rows(J, bodies[1], -1.0, supports, point, position, rows_u, rows_t)
+    for r in range(6):
+        row, torque = rows_u[r], rows_t[r]
+        forward_substitute(L, nu, row)
+        total = 0.0
+        for k in range(nu):
+            total += row[k] * base[k]
+        for j in range(na):
+            total += torque[j] * desired[j]
+            torque[j] = -torque[j]
+        planned[r] = total
+        for k in range(nu):
+            factor = row[k]
+            for j in range(na):
+                torque[j] += C[k, j] * factor
+        for j in range(na):
+            torque[j] /= dt
 
 
 @kernel
 def _reduce(M, J, h, v, acceleration, force, actuated, unactuated, supports, coordinate_joint,
-            first, second, points, normals, gaps, surface, dt, keep, penetration_gain, drift_share,
+            bodies, pair, points, normals, gaps, surface, dt, keep, penetration_gain, drift_share,
             desired, L, C, base, Y, c, speeds, gap_speed, T, torque_offset, schur, frames):
     """Fill the arrays of a ``Problem``; False when the result is not finite or A not definite."""
     nu, na, nv, n = L.shape[0], desired.shape[0], v.shape[0], points.shape[0]
@@ -342,48 +366,56 @@ def _reduce(M, J, h, v, acceleration, force, actuated, unactuated, supports, coo
     drift = np.empty((joints, 6))
     if n:
         link_motion(J, v, supports, coordinate_joint, twist, drift)
-    rows_a = np.empty((3, na))
-    speed, pull, work = np.empty(3), np.empty(3), np.empty(3)
+    # Contacts of the same two bodies share six rows, taken at the first one's point.
+    pairs = bodies.shape[0]
+    rows_u, rows_t = np.empty((pairs, 6, nu)), np.empty((pairs, 6, na))
+    planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
+    speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
     speed2, pull2 = np.empty(3), np.empty(3)
     for i in range(n):
-        frame, point = frames[i], points[i]
+        frame, point, p = frames[i], points[i], pair[i]
+        first, second = bodies[p, 0], bodies[p, 1]
         tangents(normals[i], frame)
-        rows_u = Y[3 * i:3 * i + 3]
-        for d in range(3):
-            fill(rows_u[d], 0.0)
-            fill(rows_a[d], 0.0)
-        point_rows(J, first[i], 1.0, supports, point, frame, position, rows_u, rows_a)
-        point_velocity(twist[first[i]], point, speed)
-        point_acceleration(twist[first[i]], drift[first[i]], point, pull, work)
-        if second[i]:
-            point_rows(J, second[i], -1.0, supports, point, frame, position, rows_u, rows_a)
-            point_velocity(twist[second[i]], point, speed2)
-            point_acceleration(twist[second[i]], drift[second[i]], point, pull2, work)
+        if not met[p]:
+            met[p] = True
+            assign(origin[p], point)
+            _pair_rows(J, bodies[p], supports, point, position, L, C, base, desired, dt, rows_u[p],
+                       rows_t[p], planned[p])
+        point_velocity(twist[first], point, speed)
+        point_acceleration(twist[first], drift[first], point, pull, work)
+        if second:
+            point_velocity(twist[second], point, speed2)
+            point_acceleration(twist[second], drift[second], point, pull2, work)
             for d in range(3):
                 speed[d] -= speed2[d]
                 pull[d] -= pull2[d]
-        if surface.shape[0]:
-            for d in range(3):
+        for d in range(3):
+            if surface.shape[0]:
                 speed[d] -= surface[i, d]
+            arm[d] = point[d] - origin[p, d]
+        U, V, plan = rows_u[p], rows_t[p], planned[p]
         for d in range(3):
             r = 3 * i + d
-            forward_substitute(L, nu, Y[r])
+            w[0], w[1], w[2] = frame[d, 0], frame[d, 1], frame[d, 2]
+            w[3] = arm[1] * w[2] - arm[2] * w[1]
+            w[4] = arm[2] * w[0] - arm[0] * w[2]
+            w[5] = arm[0] * w[1] - arm[1] * w[0]
+            row, torque = Y[r], T[r]
+            for k in range(nu):
+                row[k] = (w[0] * U[0, k] + w[1] * U[1, k] + w[2] * U[2, k]
+                          + w[3] * U[3, k] + w[4] * U[4, k] + w[5] * U[5, k])
+            for j in range(na):
+                torque[j] = (w[0] * V[0, j] + w[1] * V[1, j] + w[2] * V[2, j]
+                             + w[3] * V[3, j] + w[4] * V[4, j] + w[5] * V[5, j])
+            speeds[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
             total = 0.0
-            speeds[r] = frame[d, 0] * speed[0] + frame[d, 1] * speed[1] + frame[d, 2] * speed[2]
+            for k in range(6):
+                total += w[k] * plan[k]
             for k in range(3):
                 share = dt * drift_share * pull[k] - keep * speed[k]
                 if surface.shape[0]:
                     share -= surface[i, k]
-                total += frame[d, k] * share
-            for k in range(nu):
-                total += Y[r, k] * base[k]
-            for j in range(na):
-                moved = rows_a[d, j]
-                total += moved * desired[j]
-                value = -moved
-                for k in range(nu):
-                    value += C[k, j] * Y[r, k]
-                T[r, j] = value / dt
+                total += w[k] * share
             c[r] = total
             if not np.isfinite(total):
                 return False

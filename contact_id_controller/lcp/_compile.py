@@ -17,7 +17,7 @@ from pathlib import Path
 import numba
 from numba.core.options import DefaultOptions
 
-_OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
+_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _BARE_OPTIONS = {**_OPTIONS, "_nrt": False} if hasattr(DefaultOptions, "_nrt") else _OPTIONS
 _NAME = "contact_id_controller"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._compile import kernel
+from ._compile import bare_kernel
 
 SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
 
@@ -23,7 +23,7 @@ PATIENCE = 30          # steps, beside 4 per dimension, after which the toleranc
 GROWTHS = 4            # at a degenerate corner rounding errors alone look like violations
 
 
-@kernel
+@bare_kernel
 def _rotate(a, b):
     """Cosine, sine and radius of the Givens rotation that maps (a, b) to (radius, 0)."""
     if b == 0.0:
@@ -32,7 +32,7 @@ def _rotate(a, b):
     return a / radius, b / radius, radius
 
 
-@kernel
+@bare_kernel
 def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
@@ -71,6 +71,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
             total = b[chosen]
             for k in range(dim):
                 total += A[chosen, k] * x[k]
+            if count == dim and abs(total) <= AGREEMENT * scale:
+                continue  # nothing can move any more, and the row agrees
             if total > 0.0:
                 sign = -1.0
         else:

@@ -15,61 +15,107 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel, kernel
 from ..problem import backward_substitute, cholesky, fill, forward_substitute
-from .cones import INSIDE, STICKING, ZERO, edge, project_contact
+from .cones import APART, INSIDE, STICKING, edge, edge_directions, project_contact
 
 TIGHT = 1e-13       # defect, relative to the largest target, below which there is nothing to gain
 ACCEPTED = 1e-9     # defect that will do when rounding lets the method descend no further
 DAMPING = 1e-14             # smallest Levenberg term relative to the Hessian's trace
-ARMIJO = 1e-4
+FLAT = 0.1                  # a line search ends where this share of the first slope is left
+INWARD = 0.05               # and keeps this share of its bracket away from both of its ends
 MAX_STEPS = 60
-MAX_HALVINGS = 12
+MAX_TRIALS = 20
 MAX_DAMPINGS = 8
+NONE = -1                   # no piece yet
 
 
-@kernel
-def _project(W, x, shift, mode, angle, span, mu, edges, z, pieces, basis, force, first, second):
-    """z(x) = projection of -W x - shift; returns 1/2 |z|^2."""
-    half = 0.0
+@bare_kernel
+def _project(forces, mode, angle, span, mu, directions, z, pieces, basis, first, second):
+    """z (3n,), pieces and their bases: the projection of ``forces`` (3n,), contact by contact."""
     for i in range(mode.shape[0]):
-        for r in range(3):
-            row = W[3 * i + r]
-            total = -shift[3 * i + r] if shift.shape[0] else 0.0
+        pieces[i] = project_contact(mode[i], angle[i], span[i], mu[i], directions,
+                                    forces[3 * i:3 * i + 3], z[3 * i:3 * i + 3], basis[i], first, second)
+
+
+@bare_kernel
+def _times(W, x, out):
+    """out = W x."""
+    for r in range(W.shape[0]):
+        row, total = W[r], 0.0
+        for k in range(x.shape[0]):
+            total += row[k] * x[k]
+        out[r] = total
+
+
+@bare_kernel
+def _gradient(W, weight, target, x, z, gradient):
+    """target + weight x - W^T z."""
+    for k in range(x.shape[0]):
+        gradient[k] = target[k] + weight[k] * x[k]
+    for r in range(z.shape[0]):
+        amount, row = z[r], W[r]
+        if amount != 0.0:
             for k in range(x.shape[0]):
-                total -= row[k] * x[k]
-            force[r] = total
-        pieces[i] = project_contact(mode[i], angle[i], span[i], mu[i], edges, force,
-                                    z[3 * i:3 * i + 3], basis[i], first, second)
-        for r in range(3):
-            half += 0.5 * z[3 * i + r] * z[3 * i + r]
-    return half
+                gradient[k] -= row[k] * amount
 
 
-@kernel
-def _hessian(W, weight, pieces, basis, column, H):
-    """H = D + sum over the pieces of (W basis)(W basis)^T, lower triangle; returns its trace."""
+@bare_kernel
+def _add_piece(W, i, piece, basis, sign, columns, H):
+    """H += sign (W_i basis)(W_i basis)^T, lower triangle; basis (3, 3), its first rows count."""
     dim = W.shape[1]
-    for a in range(dim):
-        fill(H[a], 0.0)
-    for i in range(pieces.shape[0]):
-        for r in range(pieces[i]):
+    rank = piece & 3
+    if rank == 0:
+        return
+    first, second, third = W[3 * i], W[3 * i + 1], W[3 * i + 2]
+    if rank < 3:
+        for r in range(3):
+            x, y, z = basis[r, 0], basis[r, 1], basis[r, 2]
+            if r >= rank:
+                x, y, z = 0.0, 0.0, 0.0
             for k in range(dim):
-                column[k] = (basis[i, r, 0] * W[3 * i, k] + basis[i, r, 1] * W[3 * i + 1, k]
-                             + basis[i, r, 2] * W[3 * i + 2, k])
-            for a in range(dim):
-                factor = column[a]
-                for b in range(a + 1):
-                    H[a, b] += factor * column[b]
+                columns[r, k] = x * first[k] + y * second[k] + z * third[k]
+        first, second, third = columns[0], columns[1], columns[2]
+    for a in range(dim):
+        x, y, z = sign * first[a], sign * second[a], sign * third[a]
+        row = H[a]
+        for b in range(a + 1):
+            row[b] += x * first[b] + y * second[b] + z * third[b]
+
+
+@bare_kernel
+def _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H):
+    """H = D + sum of W basis (W basis)^T for the given pieces; only what changed since ``held``.
+
+    A piece's basis never changes, so equal numbers mean equal terms. Returns the trace.
+    """
+    n, dim = pieces.shape[0], W.shape[1]
+    changed = 0
+    for i in range(n):
+        if pieces[i] != held[i]:
+            changed += 1
+    anew = 3 * changed > n  # cheaper, and without the rounding of what would be taken away
+    if anew:
+        for a in range(dim):
+            fill(H[a], 0.0)
+            H[a, a] = weight[a]
+    for i in range(n):
+        if anew or pieces[i] != held[i]:
+            if not anew:
+                _add_piece(W, i, held[i], held_basis[i], -1.0, columns, H)
+            _add_piece(W, i, pieces[i], basis[i], 1.0, columns, H)
+            held[i] = pieces[i]
+            for r in range(3):
+                for d in range(3):
+                    held_basis[i, r, d] = basis[i, r, d]
     trace = 0.0
     for k in range(dim):
-        H[k, k] += weight[k]
         trace += H[k, k]
     return trace
 
 
-@kernel
-def assume_inside(mode, angle, span, mu, edges, pieces, basis, z, force, first, second):
+@bare_kernel
+def assume_inside(mode, angle, span, mu, directions, pieces, basis, z, force, first, second):
     """Pieces for a first step that takes every force to lie inside its cone."""
     for i in range(mode.shape[0]):
         if mode[i] == STICKING and mu[i] > 0.0:
@@ -81,11 +127,11 @@ def assume_inside(mode, angle, span, mu, edges, pieces, basis, z, force, first, 
             force[0], force[1], force[2] = 1.0, 0.0, 0.0
             if mode[i] != STICKING:
                 edge(mu[i], angle[i] + 0.5 * span[i], force)
-            pieces[i] = project_contact(mode[i], angle[i], span[i], mu[i], edges, force,
+            pieces[i] = project_contact(mode[i], angle[i], span[i], mu[i], directions, force,
                                         z[3 * i:3 * i + 3], basis[i], first, second)
 
 
-@kernel
+@bare_kernel
 def _defect(gradient):
     largest = 0.0
     for k in range(gradient.shape[0]):
@@ -105,34 +151,36 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
         z (3n,): out.
     """
     n, dim = mode.shape[0], W.shape[1]
-    z_try, H, L = np.empty(3 * n), np.empty((dim, dim)), np.empty((dim, dim))
-    x_try, gradient, step, column = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
-    pieces = np.empty(n, np.int64)
-    basis = np.zeros((n, 3, 3))
+    forces, trial, slope_of = np.empty(3 * n), np.empty(3 * n), np.empty(3 * n)
+    H, L, columns = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((3, dim))
+    gradient, step = np.empty(dim), np.empty(dim)
+    pieces, held = np.empty(n, np.int64), np.empty(n, np.int64)
+    basis, held_basis = np.zeros((n, 3, 3)), np.empty((n, 3, 3))
     force, first, second = np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for i in range(n):
+        held[i] = NONE
     norm, warm = 0.0, False
     for k in range(dim):
         norm = max(norm, abs(target[k]))
         warm = warm or x[k] != 0.0
-    if shift.shape[0]:
-        for r in range(3 * n):
+    _times(W, x, forces)
+    for r in range(3 * n):
+        forces[r] = -forces[r]
+        if shift.shape[0]:
+            forces[r] -= shift[r]
             for k in range(dim):
                 norm = max(norm, abs(W[r, k] * shift[r]))
-    value = _project(W, x, shift, mode, angle, span, mu, edges, z, pieces, basis, force, first, second)
+    _project(forces, mode, angle, span, mu, directions, z, pieces, basis, first, second)
     if norm == 0.0:
         return 0
-    for k in range(dim):
-        gradient[k] = target[k] + weight[k] * x[k]
-        value += x[k] * (target[k] + 0.5 * weight[k] * x[k])
-        for r in range(3 * n):
-            gradient[k] -= W[r, k] * z[r]
+    _gradient(W, weight, target, x, z, gradient)
     if not warm and not shift.shape[0]:
-        assume_inside(mode, angle, span, mu, edges, pieces, basis, z_try, force, first, second)
+        assume_inside(mode, angle, span, mu, directions, pieces, basis, trial, force, first, second)
     for iteration in range(MAX_STEPS):
-        trace = _hessian(W, weight, pieces, basis, column, H)
-        damping = DAMPING * trace
-        descended = False
-        trial = value
+        trace = _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H)
+        damping, share = DAMPING * trace, 0.0
         for attempt in range(MAX_DAMPINGS):
             for a in range(dim):
                 for b in range(a + 1):
@@ -143,36 +191,63 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
                     step[k] = -gradient[k]
                 forward_substitute(L, dim, step)
                 backward_substitute(L, dim, step)
-                slope = 0.0
-                for k in range(dim):
-                    slope += gradient[k] * step[k]
-                share = 1.0
-                for halving in range(MAX_HALVINGS):
-                    trial = 0.0
-                    for k in range(dim):
-                        x_try[k] = x[k] + share * step[k]
-                        trial += x_try[k] * (target[k] + 0.5 * weight[k] * x_try[k])
-                    trial += _project(W, x_try, shift, mode, angle, span, mu, edges, z_try, pieces,
-                                      basis, force, first, second)
-                    if trial <= value + ARMIJO * share * slope + 1e-15 * abs(value):
-                        descended = True
-                        break
-                    share *= 0.5
-            if descended:
+                _times(W, step, slope_of)
+                share = _search(forces, slope_of, weight, target, x, step, gradient, mode, angle, span,
+                                mu, directions, trial, z, pieces, basis, first, second)
+            if share > 0.0:
                 break
             damping = max(damping, 1e-12 * trace) * 100.0
-        if not descended:
-            return iteration if _defect(gradient) <= ACCEPTED * norm else -iteration - 1
-        value = trial
-        for k in range(dim):
-            x[k] = x_try[k]
-            gradient[k] = target[k] + weight[k] * x[k]
-        for r in range(3 * n):
-            amount = z_try[r]
-            z[r] = amount
-            if amount != 0.0:
-                for k in range(dim):
-                    gradient[k] -= W[r, k] * amount
-        if _defect(gradient) <= TIGHT * norm:
+        if share > 0.0:
+            for k in range(dim):
+                x[k] += share * step[k]
+            for r in range(3 * n):
+                forces[r] = trial[r]
+            _gradient(W, weight, target, x, z, gradient)
+        defect = _defect(gradient)
+        settled = share == 1.0
+        for i in range(n):
+            settled = settled and pieces[i] == held[i]
+        # A full step on settled pieces is exact: all that is left of the defect is rounding.
+        if defect <= (ACCEPTED if settled or share == 0.0 else TIGHT) * norm:
             return iteration + 1
+        if share == 0.0:
+            return -iteration - 1
     return MAX_STEPS if _defect(gradient) <= ACCEPTED * norm else -MAX_STEPS
+
+
+@bare_kernel
+def _search(forces, slope_of, weight, target, x, step, gradient, mode, angle, span, mu, directions,
+            trial, z, pieces, basis, first, second):
+    """Share of ``step`` at which the convex objective along it is nearly flat; trial, z belong to it.
+
+    The derivative target^T step + x^T D step - (W step)^T z is monotone and costs no product with W.
+    Returns 0, with z projected anew from ``forces``, where the objective does not fall.
+    """
+    start, curvature, level = 0.0, 0.0, 0.0
+    for k in range(step.shape[0]):
+        start += gradient[k] * step[k]
+        level += (target[k] + weight[k] * x[k]) * step[k]
+        curvature += weight[k] * step[k] * step[k]
+    low, high, low_slope, high_slope = 0.0, 1.0, start, 0.0
+    share = 1.0 if start < 0.0 else 0.0
+    for attempt in range(MAX_TRIALS):
+        for r in range(forces.shape[0]):
+            trial[r] = forces[r] - share * slope_of[r]
+        _project(trial, mode, angle, span, mu, directions, z, pieces, basis, first, second)
+        slope = level + share * curvature
+        for r in range(forces.shape[0]):
+            slope -= slope_of[r] * z[r]
+        flat = abs(slope) <= -FLAT * start or (share == 1.0 and slope <= 0.0)
+        if flat or share == 0.0 or attempt == MAX_TRIALS - 1:
+            break
+        if slope > 0.0:
+            high, high_slope = share, slope
+        else:
+            low, low_slope = share, slope
+        if attempt == MAX_TRIALS - 2:
+            share = low
+        else:
+            width = high - low
+            share = low - low_slope * width / (high_slope - low_slope)
+            share = min(max(share, low + INWARD * width), high - INWARD * width)
+    return share

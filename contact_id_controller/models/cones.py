@@ -8,24 +8,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel
 
 # What a contact may carry at the chosen motion.
 # HOLDING: tangentially only, without load (unbounded friction of a contact that parts).
 APART, STICKING, SLIDING, HOLDING = 0, 1, 2, 3
-# Which piece of its cone a contact's force lies on; the value is the piece's dimension.
+# Which piece of its cone a contact's force lies on: the piece's dimension + 4 (number of its edge).
 ZERO, RAY, PLANE, INSIDE = 0, 1, 2, 3
 
 
-@kernel
+@bare_kernel
 def edge(mu, angle, out):
     """Generator (normal 1, tangents mu cos, mu sin) of a friction pyramid; mu is finite."""
     out[0], out[1], out[2] = 1.0, mu * np.cos(angle), mu * np.sin(angle)
 
 
-@kernel
+@bare_kernel
+def edge_directions(edges, table):
+    """Cosine and sine (edges, 2) of every edge's direction."""
+    for j in range(edges):
+        angle = 2.0 * np.pi * j / edges
+        table[j, 0], table[j, 1] = np.cos(angle), np.sin(angle)
+
+
+@bare_kernel
+def _along(mu, direction, out):
+    out[0], out[1], out[2] = 1.0, mu * direction[0], mu * direction[1]
+
+
+@bare_kernel
 def project_sector(force, first, second, out, basis):
-    """Nearest point of cone(first, second) to ``force``; basis rows span the piece; returns its rank."""
+    """Nearest point of cone(first, second) to ``force``; basis rows span the piece.
+
+    Returns the piece: ZERO, PLANE, RAY along ``first``, or RAY + 4 along ``second``.
+    """
     aa = first[0] * first[0] + first[1] * first[1] + first[2] * first[2]
     bb = second[0] * second[0] + second[1] * second[1] + second[2] * second[2]
     ab = first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
@@ -48,9 +64,9 @@ def project_sector(force, first, second, out, basis):
                 basis[1, d] /= rest
             return PLANE
     # Off the sector: the better of the two edges.
-    along, chosen, square = fa / np.sqrt(aa), first, aa
+    along, chosen, square, piece = fa / np.sqrt(aa), first, aa, RAY
     if fb / np.sqrt(bb) > along:
-        along, chosen, square = fb / np.sqrt(bb), second, bb
+        along, chosen, square, piece = fb / np.sqrt(bb), second, bb, RAY + 4
     if along <= 0.0:
         for d in range(3):
             out[d] = 0.0
@@ -59,24 +75,27 @@ def project_sector(force, first, second, out, basis):
     for d in range(3):
         out[d] = along * chosen[d] / norm
         basis[0, d] = chosen[d] / norm
-    return RAY
+    return piece
 
 
-@kernel
-def project_contact(mode, angle, span, mu, edges, force, out, basis, first, second):
-    """Nearest admissible force of one contact; fills the piece's orthonormal basis, returns its rank.
+@bare_kernel
+def project_contact(mode, angle, span, mu, directions, force, out, basis, first, second):
+    """Nearest admissible force of one contact; fills the piece's orthonormal basis, returns the piece.
 
     STICKING: the whole pyramid (a half-space of normals when mu is infinite). SLIDING: the sector
     from ``angle`` to ``angle + span`` of the pyramid's edges. HOLDING: any tangents, mu infinite.
-    APART: zero.
+    APART: zero. directions (edges, 2): see ``edge_directions``.
     """
     if mode == APART:
         for d in range(3):
             out[d] = 0.0
         return ZERO
+    edges = directions.shape[0]
+    width = 2.0 * np.pi / edges
     if mode == SLIDING:
-        edge(mu, angle, first)
-        edge(mu, angle + span, second)
+        j = int(np.rint(angle / width)) % edges
+        _along(mu, directions[j], first)
+        _along(mu, directions[(j + 1) % edges if span > 0.0 else j], second)
         return project_sector(force, first, second, out, basis)
     if np.isinf(mu):
         start = 0
@@ -90,17 +109,28 @@ def project_contact(mode, angle, span, mu, edges, force, out, basis, first, seco
             for d in range(3):
                 basis[r, d] = 1.0 if d == r + start else 0.0
         return INSIDE - start
-    width = 2.0 * np.pi / edges
-    # The pyramid is symmetric, so only the sector that the force points into matters.
-    sector = np.floor(np.arctan2(force[2], force[1]) / width) * width
-    middle = sector + 0.5 * width
-    outward = force[1] * np.cos(middle) + force[2] * np.sin(middle)
-    if outward <= mu * np.cos(0.5 * width) * force[0] and mu > 0.0:
+    # The pyramid is symmetric, so only the sector that the force points into matters: the edge
+    # nearest to the force and its neighbour on the force's side.
+    near, most = 0, -np.inf
+    for j in range(edges):
+        amount = force[1] * directions[j, 0] + force[2] * directions[j, 1]
+        if amount > most:
+            near, most = j, amount
+    if force[2] * directions[near, 0] - force[1] * directions[near, 1] < 0.0:
+        near = (near + edges - 1) % edges
+    after = (near + 1) % edges
+    outward = 0.5 * (force[1] * (directions[near, 0] + directions[after, 0])
+                     + force[2] * (directions[near, 1] + directions[after, 1]))
+    # The facet's middle lies at the square of cos(width / 2) = (1 + cos(width)) / 2.
+    if outward <= 0.5 * mu * (1.0 + directions[1, 0]) * force[0] and mu > 0.0:
         for d in range(3):
             out[d] = force[d]
             for r in range(3):
                 basis[r, d] = 1.0 if r == d else 0.0
         return INSIDE
-    edge(mu, sector, first)
-    edge(mu, sector + width, second)
-    return project_sector(force, first, second, out, basis)
+    _along(mu, directions[near], first)
+    _along(mu, directions[after], second)
+    piece = project_sector(force, first, second, out, basis)
+    if piece == ZERO:
+        return ZERO
+    return (piece & 3) + 4 * (after if piece == RAY + 4 else near)

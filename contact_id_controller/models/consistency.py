@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel, kernel
 from ..problem import assign, backward_substitute, cholesky, fill, forward_substitute
 
 TOUCHING_SPEED = 0.05    # m/s; a contact touches when its gap allows no more closing speed than this
@@ -21,8 +21,50 @@ LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift
 CHANGE_WEIGHT = 1e-9     # weight of delta against the contradiction, relative to traces
 REFINEMENTS = 6
 ROUNDING = 1e-13         # refining ends when the contradiction is below this share of the motion
-NOISE = 1e-6             # contradictions below this share of the motion are taken for rounding
+STALLED = 0.7            # and where a refinement leaves more than this share of it
+NOISE = 1e-4             # contradictions below this share of the motion are taken for rounding
 BASE_WEIGHT = 1e-13      # keeps the base motion determined when the contacts leave it free
+
+
+@bare_kernel
+def gram(R, rows, H):
+    """Lower triangle of R^T R (dim, dim) of the first ``rows`` rows, four at a time."""
+    dim = R.shape[1]
+    for a in range(dim):
+        fill(H[a], 0.0)
+    whole = rows - rows % 4
+    for r in range(0, whole, 4):
+        first, second, third, fourth = R[r], R[r + 1], R[r + 2], R[r + 3]
+        for a in range(dim):
+            target = H[a]
+            w, x, y, z = first[a], second[a], third[a], fourth[a]
+            for b in range(a + 1):
+                target[b] += w * first[b] + x * second[b] + y * third[b] + z * fourth[b]
+    for r in range(whole, rows):
+        row = R[r]
+        for a in range(dim):
+            target = H[a]
+            for b in range(a + 1):
+                target[b] += row[a] * row[b]
+
+
+@bare_kernel
+def _pack(Y, T, c, held, mu, dt, R, rhs, place):
+    """Rows [Y, -dt T] and c of the held contacts, place their row numbers; returns how many."""
+    nu, na = Y.shape[1], T.shape[1]
+    rows = 0
+    for i in range(held.shape[0]):
+        if held[i]:
+            for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
+                row = R[rows]
+                for k in range(nu):
+                    row[k] = Y[r, k]
+                for k in range(na):
+                    row[nu + k] = -dt * T[r, k]
+                rhs[rows] = c[r]
+                place[rows] = r
+                rows += 1
+    return rows
 
 
 @kernel
@@ -44,31 +86,15 @@ def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
             count += 1
     fill(delta, 0.0)
     assign(moved, c)
-    row = np.empty(dim)
-    H = np.empty((dim, dim))
-    x = np.empty(dim)
-    total = np.empty(dim)
-    largest = 0.0
+    R, rhs, place = np.empty((3 * n, dim)), np.empty(3 * n), np.empty(3 * n, np.int64)
+    H, x, total = np.empty((dim, dim)), np.empty(dim), np.empty(dim)
     while count > 0:
-        for a in range(dim):
-            fill(H[a], 0.0)
+        rows = _pack(Y, T, c, held, mu, dt, R, rhs, place)
+        gram(R, rows, H)
         fill(x, 0.0)
-        for i in range(n):
-            if not held[i]:
-                continue
-            for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
-                for k in range(nu):
-                    row[k] = Y[r, k]
-                for k in range(na):
-                    row[nu + k] = -dt * T[r, k]
-                for a in range(dim):
-                    factor = row[a]
-                    if factor == 0.0:
-                        continue
-                    if a < nu:
-                        x[a] -= factor * c[r]
-                    for b in range(a + 1):
-                        H[a, b] += factor * row[b]
+        for r in range(rows):
+            for k in range(nu):
+                x[k] -= R[r, k] * rhs[r]
         trace_u, trace_a = 0.0, 0.0
         for k in range(nu):
             trace_u += H[k, k]
@@ -89,61 +115,54 @@ def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
         backward_substitute(H, nu, x)
         for k in range(dim):
             total[k] = x[k] if k < nu else 0.0
+        before = np.inf
         for refinement in range(REFINEMENTS):
             fill(x, 0.0)
             left, scale = 0.0, 0.0
-            for i in range(n):
-                if not held[i]:
-                    continue
-                for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
-                    rest = c[r]
-                    scale = max(scale, abs(rest))
-                    for k in range(nu):
-                        rest += Y[r, k] * total[k]
-                    for k in range(na):
-                        rest -= dt * T[r, k] * total[nu + k]
-                    left = max(left, abs(rest))
-                    for k in range(nu):
-                        x[k] -= Y[r, k] * rest
-                    for k in range(na):
-                        x[nu + k] += dt * T[r, k] * rest
-            if left <= ROUNDING * scale:
+            for r in range(rows):
+                row = R[r]
+                rest = 0.0
+                for k in range(dim):
+                    rest += row[k] * total[k]
+                rest += rhs[r]
+                scale = max(scale, abs(rhs[r]))
+                left = max(left, abs(rest))
+                for k in range(dim):
+                    x[k] -= row[k] * rest
+            if left <= ROUNDING * scale or left > STALLED * before:
                 break
+            before = left
             forward_substitute(H, dim, x)
             backward_substitute(H, dim, x)
             for k in range(dim):
                 total[k] += x[k]
         largest = 0.0
         leaving, most = -1, LIFT_ACCELERATION * dt
-        for i in range(n):
-            if not held[i]:
-                continue
-            for d in range(3 if mu[i] > 0.0 else 1):
-                change = 0.0
-                for k in range(na):
-                    change += dt * T[3 * i + d, k] * total[nu + k]
-                largest = max(largest, abs(change))
-                if d == 0 and change > most:
-                    leaving, most = i, change
+        for r in range(rows):
+            change = 0.0
+            for k in range(nu, dim):
+                change -= R[r, k] * total[k]
+            largest = max(largest, abs(change))
+            if place[r] % 3 == 0 and change > most:
+                leaving, most = place[r] // 3, change
         if not lift or leaving < 0:
             for k in range(na):
                 delta[k] = total[nu + k]
-            left, scale = 0.0, 0.0
             for r in range(3 * n):
                 for k in range(na):
                     moved[r] -= dt * T[r, k] * delta[k]
-                if held[r // 3] and (r % 3 == 0 or mu[r // 3] > 0.0):
-                    rest = moved[r]
-                    for k in range(nu):
-                        rest += Y[r, k] * total[k]
-                    left, scale = max(left, abs(rest)), max(scale, abs(c[r]))
+            left, scale = 0.0, 0.0
+            for r in range(rows):
+                # Where nothing is left over, the base's motion alone is the contact's velocity.
+                rhs[r] = 0.0
+                for k in range(nu):
+                    rhs[r] -= R[r, k] * total[k]
+                left = max(left, abs(moved[place[r]] - rhs[r]))
+                scale = max(scale, abs(c[place[r]]))
             if left <= NOISE * scale:
                 # What rounding and the weights leave over would look like slip: take it away.
-                for r in range(3 * n):
-                    if held[r // 3] and (r % 3 == 0 or mu[r // 3] > 0.0):
-                        moved[r] = 0.0
-                        for k in range(nu):
-                            moved[r] -= Y[r, k] * total[k]
+                for r in range(rows):
+                    moved[place[r]] = rhs[r]
             return largest
         held[leaving] = False
         count -= 1

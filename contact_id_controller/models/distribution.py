@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel, kernel
 from ..lcp.dual_qp import SOLVED, nearest_point
 from ..problem import assign, backward_substitute, cholesky, fill, forward_substitute
 from .cone_newton import cone_newton
-from .cones import APART, HOLDING, SLIDING, STICKING, edge, project_contact
+from .cones import APART, HOLDING, SLIDING, STICKING, edge, edge_directions, project_contact
 
 TIE_BREAK = 1e-6        # eps: weight of the force norm against the torque norm, relative to traces
 SAME_MOTION = 1e-8      # accepted change of u, relative to its largest entry
-DENSE_CONTACTS = 8      # up to here the active-set method is faster than the Newton method
+DENSE_COMPONENTS = 24   # up to here the active-set method is faster than the Newton method
 MANY_TIE_BREAK = 1e-3   # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
 
@@ -42,7 +42,11 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
     """
     best = np.empty(z.shape[0])
     assign(best, z)
-    if mode.shape[0] <= DENSE_CONTACTS:
+    components = 0
+    for i in range(mode.shape[0]):
+        if mode[i] != APART:
+            components += 3 if mode[i] == STICKING else 2
+    if components <= DENSE_COMPONENTS:
         steps = _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges,
                                   torque_weight, z)
     else:
@@ -55,7 +59,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
     return steps
 
 
-@kernel
+@bare_kernel
 def _same_motion(Y, u, z):
     """Whether z moves the unactuated bodies as u says."""
     largest = 0.0
@@ -70,7 +74,7 @@ def _same_motion(Y, u, z):
     return True
 
 
-@kernel
+@bare_kernel
 def _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact):
     """Coordinates of the admissible forces: z_i = sum of its columns, facet rows >= 0.
 
@@ -188,36 +192,58 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
             z[i + d] += columns[a, d] * w[a]
     # What rounding leaves outside the cones would pull or slip: tiny forces have no smaller ones.
     basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
     for i in range(n):
         for d in range(3):
             force[d] = z[3 * i + d]
-        project_contact(mode[i], angle[i], span[i], mu[i], edges, force, z[3 * i:3 * i + 3], basis,
-                        first, second)
+        project_contact(mode[i], angle[i], span[i], mu[i], directions, force, z[3 * i:3 * i + 3],
+                        basis, first, second)
     return steps
 
 
 @kernel
 def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weight, z):
     """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square."""
-    n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
-    W = np.empty((3 * n, na + nu))
+    na, nu = T.shape[1], Y.shape[1]
+    count = 0
+    for i in range(mode.shape[0]):
+        count += 1 if mode[i] != APART else 0
+    W, forces = np.empty((3 * count, na + nu)), np.empty(3 * count)
+    loaded, which = np.empty(count, np.int64), np.empty(count, np.int64)
+    first, wide, rough = np.empty(count), np.empty(count), np.empty(count)
     x, target, weight = np.zeros(na + nu), np.empty(na + nu), np.zeros(na + nu)
-    size_t, size_y = 0.0, 0.0
-    for r in range(3 * n):
+    size_t, size_y, count = 0.0, 0.0, 0
+    for i in range(mode.shape[0]):
+        if mode[i] == APART:
+            continue
+        loaded[count], which[count] = mode[i], i
+        first[count], wide[count], rough[count] = angle[i], span[i], mu[i]
+        for d in range(3):
+            row = W[3 * count + d]
+            for k in range(na):
+                row[k] = T[3 * i + d, k]
+                size_t += row[k] * row[k]
+            for k in range(nu):
+                row[na + k] = Y[3 * i + d, k]
+                size_y += row[na + k] * row[na + k]
+        count += 1
+    scale_t = torque_weight / np.sqrt(size_t / (3 * count)) if size_t > 0.0 else 0.0
+    scale_y = 1.0 / np.sqrt(size_y / (3 * count)) if size_y > 0.0 else 0.0
+    for r in range(3 * count):
+        row = W[r]
         for k in range(na):
-            size_t += T[r, k] * T[r, k]
-        for k in range(nu):
-            size_y += Y[r, k] * Y[r, k]
-    scale_t = torque_weight / np.sqrt(size_t / (3 * n)) if size_t > 0.0 else 0.0
-    scale_y = 1.0 / np.sqrt(size_y / (3 * n)) if size_y > 0.0 else 0.0
-    for r in range(3 * n):
-        for k in range(na):
-            W[r, k] = T[r, k] * scale_t
-        for k in range(nu):
-            W[r, na + k] = Y[r, k] * scale_y
+            row[k] *= scale_t
+        for k in range(na, na + nu):
+            row[k] *= scale_y
     for k in range(na):
         target[k] = -torque_offset[k] * scale_t
         weight[k] = MANY_TIE_BREAK
     for k in range(nu):
         target[na + k] = u[k] * scale_y
-    return cone_newton(W, weight, target, np.empty(0), mode, angle, span, mu, edges, x, z)
+    steps = cone_newton(W, weight, target, np.empty(0), loaded, first, wide, rough, edges, x, forces)
+    fill(z, 0.0)
+    for i in range(count):
+        for d in range(3):
+            z[3 * which[i] + d] = forces[3 * i + d]
+    return steps

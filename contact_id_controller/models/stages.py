@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..exceptions import UnknownModelError, choices
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel, kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED, STEP_LIMIT, nearest_point
 from ..problem import Problem, assign, backward_substitute, fill
 from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
@@ -85,7 +85,7 @@ def matrices(problem: Problem):
             problem.robot.actuated, problem.robot.unactuated)
 
 
-@kernel
+@bare_kernel
 def shift_offset(offset, schur, dt, delta, shifted):
     """Torques at z = 0 after the joint velocities change by delta (na,)."""
     for j in range(delta.shape[0]):
@@ -121,7 +121,7 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
         velocity[unactuated[k]] = x[k]
 
 
-@kernel
+@bare_kernel
 def _is_nearest(A, b, equalities, u, multipliers):
     """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both."""
     rows, dim = A.shape
