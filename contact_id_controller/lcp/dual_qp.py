@@ -38,8 +38,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
 
     Args:
         A (rows, dim), b (rows,).
-        preferred (rows,) or (0,): bool, rows active at the solution of a similar problem (warm
-            start): the violated ones among them are satisfied before any other.
+        preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
+            among them are satisfied before any other row, equalities included.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
         active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (4, dim + 1): workspace.
     """
@@ -65,7 +65,7 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
 
         # The next row to satisfy: equalities in order, then the most violated inequality.
         chosen, worst, sign = -1, 0.0, 1.0
-        if equality < equalities:
+        if equality < equalities and not warm:
             chosen = equality
             equality += 1
             total = b[chosen]
@@ -75,6 +75,11 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                 continue  # nothing can move any more, and the row agrees
             if total > 0.0:
                 sign = -1.0
+            listed = False
+            for k in range(count):
+                listed = listed or active[k] == chosen
+            if listed:
+                continue
         else:
             for i in range(equalities, rows):
                 if warm and not preferred[i]:
@@ -177,7 +182,9 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                         R[j, count] = -R[j, count]
                 count += 1
                 break
-            # Partial step: the blocking row leaves, the chosen one is tried again.
+            # Partial step: the blocking row leaves, the chosen one is tried again. Equalities that
+            # depended on the row that leaves have to be looked at once more.
+            equality = 0
             count -= 1
             for j in range(leaving, count):
                 active[j] = active[j + 1]

@@ -191,13 +191,15 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                     A[row, k] = Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
                 b[row] = normal + first * c[at + 1] + second * c[at + 2]
                 row += 1
-    preferred = np.zeros(rows if loaded.shape[0] else 0, np.bool_)
-    if loaded.shape[0]:
+    # Normals before tangents: what a foot's tangents add to the others' is exactly nothing once the
+    # normals hold, but nearly nothing without them, and then takes enormous forces.
+    preferred = np.zeros(rows if loaded.shape[0] or equalities else 0, np.bool_)
+    if preferred.shape[0]:
         row = equalities
         for i in range(n):
             count = 1 if np.isinf(mu[i]) or mu[i] == 0.0 else edges
             for j in range(count):
-                preferred[row + j] = loaded[i]
+                preferred[row + j] = np.isinf(mu[i]) or (loaded.shape[0] > 0 and loaded[i])
             row += count
     multipliers = np.empty(rows)
     fill(u, 0.0)
