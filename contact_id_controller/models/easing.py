@@ -17,10 +17,12 @@ import numpy as np
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..problem import fill
+from .cone_descent import cone_descent
 from .cone_newton import cone_newton
 from .cones import STICKING
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
+BALANCED = 1e-8       # accepted difference of u and Y^T z, relative to the largest entry
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -38,7 +40,7 @@ def mean_diagonal(Y):
 def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
     """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
 
-    Returns Newton steps, negative when the method failed; z lies in the cones all the same.
+    Returns Newton steps, negative when both methods failed; z lies in the cones all the same.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     shift, weight = np.empty(3 * n), np.empty(nu)
@@ -49,12 +51,32 @@ def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
     mode = np.empty(n, np.int64)
     fill(mode, STICKING)
     steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
-    if steps < 0:
-        # A warm start far away can cost the method its patience: once more from rest.
-        fill(x, 0.0)
-        steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges,
-                            x, z)
-    return steps
+    if steps >= 0 and _balanced(Y, eps, x, z):
+        return steps
+    # Far away, badly scaled, or ended by rounding: once more, by gradients.
+    u = np.empty(nu)
+    for k in range(nu):
+        u[k] = eps * x[k]
+    for r in range(3 * n):
+        shift[r] *= eps
+    more = cone_descent(Y, shift, eps, mu, edges, u, z)
+    for k in range(nu):
+        x[k] = u[k] / eps
+    return abs(steps) + more if more >= 0 else more - abs(steps)
+
+
+@kernel
+def _balanced(Y, eps, x, z):
+    """Whether eps x = Y^T z up to a share of its largest entry."""
+    largest, worst = 0.0, 0.0
+    for k in range(x.shape[0]):
+        total = eps * x[k]
+        largest = max(largest, abs(total))
+        for r in range(Y.shape[0]):
+            total -= Y[r, k] * z[r]
+        if not abs(total) <= worst:  # keeps NaN
+            worst = abs(total)
+    return worst <= BALANCED * largest
 
 
 @kernel
