@@ -18,6 +18,7 @@ POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
 VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
+ILL_POSED = 1e7          # forces that cancel each other but for this share are made of rounding
 STICKING_SPEED = 1e-7    # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
 
@@ -123,7 +124,11 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
 
 @kernel
 def _is_nearest(A, b, equalities, u, multipliers):
-    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both."""
+    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both.
+
+    False also for multipliers that nearly cancel each other: rows that differ by rounding only, or
+    contradict each other by it, ask for forces of any size.
+    """
     rows, dim = A.shape
     scale, length = 0.0, 0.0
     for i in range(rows):
@@ -140,11 +145,14 @@ def _is_nearest(A, b, equalities, u, multipliers):
         if not abs(total - u[k]) <= VERIFIED * size:
             return False
     for i in range(rows):
-        total, size = b[i], scale
+        total, size, square = b[i], scale, 0.0
         for k in range(dim):
             term = A[i, k] * u[k]
             total += term
             size = max(size, abs(term))
+            square += A[i, k] * A[i, k]
+        if not abs(multipliers[i]) * np.sqrt(square) <= ILL_POSED * length:
+            return False
         if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
             return False
     return True
