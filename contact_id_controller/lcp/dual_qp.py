@@ -16,7 +16,7 @@ from ._compile import kernel
 
 SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
 
-FEASIBILITY = 1e-13    # a row counts as violated below this times its terms and the largest b
+FEASIBILITY = 1e-13    # a row counts as violated below this times its terms and the largest -b
 AGREEMENT = 1e-9       # a dependent row agrees with the others within this share of the same
 INDEPENDENCE = 1e-11   # a row counts as dependent when this share of it is left, relative
 PATIENCE = 30          # steps, beside 4 per dimension, after which the tolerance grows tenfold:
@@ -51,7 +51,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
     scale = 0.0
     for i in range(rows):
         multipliers[i] = 0.0
-        scale = max(scale, abs(b[i]))
+        # Rows far from their bound at the origin, however far, say nothing of the solution's size.
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     count, steps, equality = 0, 0, 0
     warm = preferred.shape[0] > 0
     tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim

@@ -114,7 +114,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             if attempt == 2:
                 # No forces make this motion possible: what contradicts gives way.
                 eased = True
-                status, count, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+                status, count, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
                 steps += count
                 contradiction = max(contradiction, change)
             elif project:
@@ -138,7 +138,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             for i in range(n):
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
-                    scale = max(scale, abs(free[3 * i + d]))
+                    scale = max(scale, abs(moved[3 * i + d]))
                     for k in range(nu):
                         u[k] += Y[3 * i + d, k] * impulses[i, d]
             classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)

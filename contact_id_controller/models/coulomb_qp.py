@@ -114,7 +114,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 break
         if status != SOLVED:
             eased = True
-            status, steps, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+            status, steps, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
             contradiction = max(contradiction, change)
             if not project:
                 status = INFEASIBLE

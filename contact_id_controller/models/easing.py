@@ -80,10 +80,10 @@ def _balanced(Y, eps, x, z):
 
 
 @kernel
-def ease(Y, speed, moved, gap_speed, mu, edges, u, z):
+def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
 
-    speed (3n,): today's contact velocity, for scale. Returns (status, steps, largest change m/s):
+    c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps, largest change m/s):
     SOLVED when only a tolerated share, or the recovery of a penetration, had to give way.
     """
     eps = SOFTNESS * mean_diagonal(Y)
@@ -92,7 +92,7 @@ def ease(Y, speed, moved, gap_speed, mu, edges, u, z):
     fill(u, 0.0)
     scale, largest, recovery = 0.0, 0.0, 0.0
     for r in range(moved.shape[0]):
-        scale = max(scale, abs(moved[r]), abs(speed[r]))
+        scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
         amount = eps * z[r]
         moved[r] += amount
         largest = max(largest, abs(amount))

@@ -118,7 +118,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             fill(locked, False)
             for release in range(2 * n + 1):
                 if eased:
-                    status, count, change = ease(Y, speed, moved, gap_speed, grip, edges, u, z)
+                    status, count, change = ease(Y, c, speed, moved, gap_speed, grip, edges, u, z)
                     contradiction = max(contradiction, change)
                     verdict = max(verdict, status)
                 else:

@@ -132,7 +132,7 @@ def _is_nearest(A, b, equalities, u, multipliers):
     rows, dim = A.shape
     scale, length = 0.0, 0.0
     for i in range(rows):
-        scale = max(scale, abs(b[i]))
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     for k in range(dim):
         length = max(length, abs(u[k]))
     for k in range(dim):

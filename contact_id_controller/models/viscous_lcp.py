@@ -108,7 +108,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             else:
                 before = np.empty(3 * n)
                 assign(before, target)
-                status, count, change = ease(A, speed, target, gap_speed, smooth, np.int64(4), u, normals)
+                status, count, change = ease(A, c, speed, target, gap_speed, smooth, np.int64(4), u, normals)
                 contradiction = max(contradiction, change)
                 for i in range(n):
                     moved[3 * i] += target[3 * i] - before[3 * i]
