@@ -146,7 +146,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                     mode[i] = APART  # let go: it may slip, so it must stay without load
             bound = np.empty(n)
             for i in range(n):
-                bound[i] = min(mu[i], grip[i])
+                # What holds without load has no friction cone to stay in.
+                bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
             count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, weight, z)
             if count < 0:
