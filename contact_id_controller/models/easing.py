@@ -19,10 +19,10 @@ from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..problem import fill
 from .cone_descent import cone_descent
 from .cone_newton import cone_newton
-from .cones import STICKING
+from .cones import STICKING, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
-BALANCED = 1e-8       # accepted difference of u and Y^T z, relative to the largest entry
+BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -90,15 +90,33 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     x = np.zeros(u.shape[0])
     steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
     fill(u, 0.0)
-    scale, largest, recovery = 0.0, 0.0, 0.0
     for r in range(moved.shape[0]):
-        scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
-        amount = eps * z[r]
-        moved[r] += amount
-        largest = max(largest, abs(amount))
-        if r % 3 == 0:
-            recovery = max(recovery, -gap_speed[r // 3])
         for k in range(u.shape[0]):
             u[k] += Y[r, k] * z[r]
+    scale, largest, recovery = 0.0, 0.0, 0.0
+    force, basis, change = np.empty(3), np.empty((3, 3)), np.empty(3)
+    nearest, first, second = np.empty(3), np.empty(3), np.empty(3)
+    for i in range(gap_speed.shape[0]):
+        recovery = max(recovery, -gap_speed[i])
+        for d in range(3):
+            r = 3 * i + d
+            velocity = moved[r] + (gap_speed[i] if d == 0 else 0.0)
+            for k in range(u.shape[0]):
+                velocity += Y[r, k] * u[k]
+            force[d] = -velocity / eps
+            change[d] = eps * z[r]
+        # What rounding leaves of the velocity along the piece of the cone that z lies on goes too.
+        piece = project_contact(STICKING, 0.0, 0.0, mu[i], edges, force, nearest, basis, first, second)
+        for a in range(piece):
+            rest = 0.0
+            for d in range(3):
+                rest += basis[a, d] * (change[d] - eps * force[d])
+            for d in range(3):
+                change[d] -= rest * basis[a, d]
+        for d in range(3):
+            r = 3 * i + d
+            scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
+            largest = max(largest, abs(change[d]))
+            moved[r] += change[d]
     tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
     return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
