@@ -18,7 +18,7 @@ POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
 VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
-ILL_POSED = 1e7          # forces that cancel each other but for this share are made of rounding
+ILL_POSED = 1e7          # forces so much larger than those that stop single contacts are rounding's
 STICKING_SPEED = 1e-7    # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
 
@@ -126,8 +126,8 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
 def _is_nearest(A, b, equalities, u, multipliers):
     """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both.
 
-    False also for multipliers that nearly cancel each other: rows that differ by rounding only, or
-    contradict each other by it, ask for forces of any size.
+    False also for enormous multipliers: rows that differ by rounding only, or contradict each other
+    by it, ask for forces and motions of any size.
     """
     rows, dim = A.shape
     scale, length = 0.0, 0.0
@@ -151,7 +151,7 @@ def _is_nearest(A, b, equalities, u, multipliers):
             total += term
             size = max(size, abs(term))
             square += A[i, k] * A[i, k]
-        if not abs(multipliers[i]) * np.sqrt(square) <= ILL_POSED * length:
+        if not abs(multipliers[i]) * square <= ILL_POSED * scale:
             return False
         if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
             return False
