@@ -18,9 +18,6 @@ from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, firs
                           raise_cover, tie_tolerance)
 from .status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
 
-ROUNDING = 1e-15  # normal velocities this little negative, relative to the largest, are zero
-
-
 @kernel
 def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report):
     """Drive z_0 to zero; returns the status and the number of loaded contacts, values final.
@@ -113,8 +110,6 @@ def _unload(c, scale_c, attempt, u, work):
     for i in range(work.cover.shape[0]):
         work.cover[i] = 1.0 + attempt * GOLDEN * i % 1.0
         work.level[VALUE, i] = c[3 * i] * scale_c
-        if -ROUNDING < work.level[VALUE, i] < 0.0:
-            work.level[VALUE, i] = 0.0  # touches: no force could be small enough to undo this
         work.level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
     contact, z0, z0_spread = raise_cover(work.level, work.cover, work.cover.shape[0])
     return contact if contact != NOTHING else contact - NOTHING + COVERING, z0, z0_spread

@@ -23,6 +23,7 @@ from .cones import STICKING, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
 BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
+ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -117,6 +118,9 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
             r = 3 * i + d
             scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
             largest = max(largest, abs(change[d]))
+            before, gap = moved[r], (gap_speed[i] if d == 0 else 0.0)
             moved[r] += change[d]
+            if abs(moved[r] + gap) <= ROUNDING * (abs(before) + abs(gap)):
+                moved[r] = -gap  # touches, or rests, exactly
     tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
     return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
