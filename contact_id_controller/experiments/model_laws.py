@@ -13,6 +13,7 @@ from contact_id_controller.models.coulomb_lcp import NO_SLIP
 from contact_id_controller.solution import Solution
 
 REGULARISATION = 1e-6  # the default of the one-stage models
+STANDSTILL_M_S = 1e-9  # the velocity scale is at least this: 1e-6 of it is the rounding of some m/s
 SMALLEST_FORCE = 1e-6  # the force scale is at least this share of the one that would stop the contacts
 
 
@@ -24,10 +25,11 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
     if n == 0:
         return 0.0
     z, w = solution.impulses.reshape(n, 3), solution.contact_velocity.copy()
-    speed = max(np.abs(problem.c).max(), np.abs(w).max())
+    # Bodies that fall together have contact velocities made of rounding alone: no law is in them.
+    speed = max(np.abs(problem.c).max(), np.abs(w).max(), STANDSTILL_M_S)
     inertia = np.square(problem.Y).sum() / (3 * n)
     force = max(np.abs(z).max(), SMALLEST_FORCE * speed / inertia if inertia else 0.0)
-    speed, force = speed or 1.0, force or 1.0
+    force = force or 1.0
     z, w = z / force, w / speed
     gap = problem.gap_speed / speed
     touching = problem.gap_speed <= TOUCHING_SPEED

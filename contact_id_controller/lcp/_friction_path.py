@@ -18,7 +18,6 @@ from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, firs
                           raise_cover, tie_tolerance)
 from .status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
 
-
 @kernel
 def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report):
     """Drive z_0 to zero; returns the status and the number of loaded contacts, values final.

@@ -16,7 +16,7 @@ from ._compile import bare_kernel
 
 SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
 
-FEASIBILITY = 1e-13    # a row counts as violated below this times its terms and the largest b
+FEASIBILITY = 1e-13    # a row counts as violated below this times its terms and the largest -b
 AGREEMENT = 1e-9       # a dependent row agrees with the others within this share of the same
 INDEPENDENCE = 1e-11   # a row counts as dependent when this share of it is left, relative
 PATIENCE = 30          # steps, beside 4 per dimension, after which the tolerance grows tenfold:
@@ -33,13 +33,16 @@ def _rotate(a, b):
 
 
 @bare_kernel
-def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
+def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, active, Q, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
     Args:
         A (rows, dim), b (rows,).
         preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
             among them are satisfied before any other row, equalities included.
+        dependence: equalities of which less than this share of their length is independent of the
+            active rows are left out where they agree with those up to the same share of their terms:
+            to enforce such a row takes multipliers larger than others by its inverse.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
         active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (4, dim + 1): workspace.
     """
@@ -51,7 +54,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
     scale = 0.0
     for i in range(rows):
         multipliers[i] = 0.0
-        scale = max(scale, abs(b[i]))
+        # Rows far from their bound at the origin, however far, say nothing of the solution's size.
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     count, steps, equality = 0, 0, 0
     warm = preferred.shape[0] > 0
     tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim
@@ -148,6 +152,9 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                 primal_step = np.inf
                 if abs(violation) <= AGREEMENT * size:
                     break  # dependent on the active rows and satisfied: nothing to add
+            if (chosen < equalities and gained == 0.0 and rest <= dependence * dependence * square
+                    and abs(violation) <= dependence * size):
+                break
             if leaving < 0 and not independent:
                 return INFEASIBLE, steps
             step = min(dual_step, primal_step)

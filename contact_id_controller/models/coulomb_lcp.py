@@ -19,16 +19,16 @@ from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from ..lcp.status import PIVOTS, RAY, REPORT_SIZE
 from ..lcp.status import SOLVED as LCP_SOLVED
-from ..problem import Problem, fill
+from ..problem import Problem
 from ..solution import Solution
-from .cones import APART, SLIDING, STICKING
+from .compliant_lcp import solve_compliant
 from .consistency import project_plan
-from .distribution import distribute
 from .easing import ease
 from .one_stage import with_fallback
+from .slip import share_forces
 from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
-    check_option, classify, finish, map_identities, matrices, outcome, polygon_friction, shift_offset,
+    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, finish,
+    map_identities, matrices, outcome, polygon_friction,
 )
 
 NO_SLIP = 1e4       # stands for infinite friction: the polygon needs a finite coefficient
@@ -47,8 +47,8 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
 
     Handles copositive problems, G of any rank. Lemke's method ends at a solution, certified by its
     residual, at a ray or at its pivot limit. Contacts that contradict each other are eased as in
-    coulomb/qp (status ``inconsistent`` from 5 % on); where Lemke fails all the same (``not_converged``)
-    the forces are those of the complementarity-free model.
+    coulomb/qp (status ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a
+    little (``compliant_lcp``); where that fails too (``not_converged``) the forces are soft ones.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -69,35 +69,17 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
         *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
         consistency == "project", basis, real, integer, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved)
+    if code == NOT_CONVERGED:
+        solution = solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
     return with_fallback(solution, mu, edges)
-
-
-@kernel
-def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
-    """What each contact may carry at the motion of a solution: pairs z, w (n, edges + 2)."""
-    width = 2.0 * np.pi / edges
-    for i in range(mode.shape[0]):
-        angle[i], span[i] = 0.0, 0.0
-        if w[i, 0] > tolerance:
-            mode[i] = APART
-        elif z[i, edges + 1] <= tolerance or mu[i] == 0.0:
-            mode[i] = STICKING
-        else:
-            # Sliding: on the edges without slack, which are one or two neighbours.
-            mode[i] = SLIDING
-            for j in range(edges):
-                if w[i, 1 + j] <= tolerance and w[i, 1 + (j + edges - 1) % edges] > tolerance:
-                    angle[i] = j * width
-                    span[i] = width if w[i, 1 + (j + 1) % edges] <= tolerance else 0.0
-                    break
 
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
            edges, distribution, project, basis, real, integer, moved, z, delta, torques, velocity):
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    n = gap_speed.shape[0]
     contradiction = 0.0
-    u = np.zeros(nu)
+    u = np.zeros(Y.shape[1])
     status, steps = SOLVED, 0
     if n:
         directions = np.empty((edges, 2))
@@ -114,7 +96,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             if attempt == 2:
                 # No forces make this motion possible: what contradicts gives way.
                 eased = True
-                status, count, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+                status, count, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
                 steps += count
                 contradiction = max(contradiction, change)
             elif project:
@@ -128,29 +110,16 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             steps += int(report[PIVOTS])
             if code == LCP_SOLVED:
                 break
-        shifted = np.empty(na)
-        shift_offset(offset, schur, dt, delta, shifted)
-        mode = np.empty(n, np.int64)
-        angle, span = np.empty(n), np.empty(n)
         if code == LCP_SOLVED:
-            scale = 0.0
-            fill(u, 0.0)
             for i in range(n):
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
-                    scale = max(scale, abs(free[3 * i + d]))
-                    for k in range(nu):
-                        u[k] += Y[3 * i + d, k] * impulses[i, d]
-            classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
+            steps += share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges,
+                                  distribution, z)
             if eased and not project:
                 status = INFEASIBLE
         else:
-            # The complementarity-free model's forces.
             status = INFEASIBLE if status != SOLVED or not project else NOT_CONVERGED
-            classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
-        if distribution < 2 or code != LCP_SOLVED:
-            steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
-                                    1.0 if distribution == 0 else 0.0, z))
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction

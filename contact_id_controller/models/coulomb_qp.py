@@ -109,12 +109,13 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
                 contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
-            status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+            status, steps, change = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+            contradiction = max(contradiction, change)
             if status == SOLVED or not project:
                 break
         if status != SOLVED:
             eased = True
-            status, steps, change = ease(Y, speed, moved, gap_speed, mu, edges, u, z)
+            status, steps, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
             contradiction = max(contradiction, change)
             if not project:
                 status = INFEASIBLE

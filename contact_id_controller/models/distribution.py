@@ -23,6 +23,7 @@ from .cone_newton import cone_newton
 from .cones import APART, HOLDING, SLIDING, STICKING, edge, edge_directions, project_contact
 
 TIE_BREAK = 1e-6        # eps: weight of the force norm against the torque norm, relative to traces
+NO_LEVER = 1e-6         # N·m/(N·s); forces with less effect on the torques have none but rounding
 SAME_MOTION = 1e-8      # accepted change of u, relative to its largest entry
 DENSE_COMPONENTS = 24   # up to here the active-set method is faster than the Newton method
 MANY_TIE_BREAK = 1e-3   # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
@@ -160,6 +161,10 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
             A[nu + row, start + d] = facets[row, d]
     L = np.empty((m, m))
     w = np.empty(m)
+    if size <= NO_LEVER * NO_LEVER * m:
+        size, torque_weight = 0.0, 0.0
+        for a in range(m):
+            fill(TB[a], 0.0)
     tie = TIE_BREAK * size / m if size > 0.0 else 1.0
     for a in range(m):
         for c in range(a + 1):
@@ -179,7 +184,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
     for row in range(nu + rows):
         forward_substitute(L, m, A[row])
     multipliers = np.empty(nu + rows)
-    status, steps = nearest_point(A, b, nu, np.empty(0, np.bool_), w, multipliers,
+    status, steps = nearest_point(A, b, nu, np.empty(0, np.bool_), 0.0, w, multipliers,
                                   np.empty(m + 1, np.int64),
                                   np.empty((m, m)), np.empty((m, m)), np.empty((4, m + 1)))
     if status != SOLVED:
@@ -228,7 +233,8 @@ def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, tor
                 row[na + k] = Y[3 * i + d, k]
                 size_y += row[na + k] * row[na + k]
         count += 1
-    scale_t = torque_weight / np.sqrt(size_t / (3 * count)) if size_t > 0.0 else 0.0
+    lever = size_t > NO_LEVER * NO_LEVER * 3 * count
+    scale_t = torque_weight / np.sqrt(size_t / (3 * count)) if lever else 0.0
     scale_y = 1.0 / np.sqrt(size_y / (3 * count)) if size_y > 0.0 else 0.0
     for r in range(3 * count):
         row = W[r]

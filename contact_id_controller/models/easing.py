@@ -17,10 +17,13 @@ import numpy as np
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..problem import fill
+from .cone_descent import cone_descent
 from .cone_newton import cone_newton
-from .cones import STICKING
+from .cones import STICKING, edge_directions, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
+BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
+ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -38,7 +41,7 @@ def mean_diagonal(Y):
 def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
     """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
 
-    Returns Newton steps, negative when the method failed; z lies in the cones all the same.
+    Returns Newton steps, negative when both methods failed; z lies in the cones all the same.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     shift, weight = np.empty(3 * n), np.empty(nu)
@@ -49,34 +52,78 @@ def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
     mode = np.empty(n, np.int64)
     fill(mode, STICKING)
     steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
-    if steps < 0:
-        # A warm start far away can cost the method its patience: once more from rest.
-        fill(x, 0.0)
-        steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges,
-                            x, z)
-    return steps
+    if steps >= 0 and _balanced(Y, eps, x, z):
+        return steps
+    # Far away, badly scaled, or ended by rounding: once more, by gradients.
+    u = np.empty(nu)
+    for k in range(nu):
+        u[k] = eps * x[k]
+    for r in range(3 * n):
+        shift[r] *= eps
+    more = cone_descent(Y, shift, eps, mu, edges, u, z)
+    for k in range(nu):
+        x[k] = u[k] / eps
+    return abs(steps) + more if more >= 0 else more - abs(steps)
 
 
 @kernel
-def ease(Y, speed, moved, gap_speed, mu, edges, u, z):
+def _balanced(Y, eps, x, z):
+    """Whether eps x = Y^T z up to a share of its largest entry."""
+    largest, worst = 0.0, 0.0
+    for k in range(x.shape[0]):
+        total = eps * x[k]
+        largest = max(largest, abs(total))
+        for r in range(Y.shape[0]):
+            total -= Y[r, k] * z[r]
+        if not abs(total) <= worst:  # keeps NaN
+            worst = abs(total)
+    return worst <= BALANCED * largest
+
+
+@kernel
+def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
 
-    speed (3n,): today's contact velocity, for scale. Returns (status, steps, largest change m/s):
-    SOLVED when only a tolerated share, or the recovery of a penetration, had to give way.
+    c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
+    largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to give way.
     """
     eps = SOFTNESS * mean_diagonal(Y)
     x = np.zeros(u.shape[0])
     steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
     fill(u, 0.0)
-    scale, largest, recovery = 0.0, 0.0, 0.0
     for r in range(moved.shape[0]):
-        scale = max(scale, abs(moved[r]), abs(speed[r]))
-        amount = eps * z[r]
-        moved[r] += amount
-        largest = max(largest, abs(amount))
-        if r % 3 == 0:
-            recovery = max(recovery, -gap_speed[r // 3])
         for k in range(u.shape[0]):
             u[k] += Y[r, k] * z[r]
+    scale, largest, recovery = 0.0, 0.0, 0.0
+    force, basis, change = np.empty(3), np.empty((3, 3)), np.empty(3)
+    nearest, first, second = np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for i in range(gap_speed.shape[0]):
+        recovery = max(recovery, -gap_speed[i])
+        for d in range(3):
+            r = 3 * i + d
+            velocity = moved[r] + (gap_speed[i] if d == 0 else 0.0)
+            for k in range(u.shape[0]):
+                velocity += Y[r, k] * u[k]
+            force[d] = -velocity / eps
+            change[d] = eps * z[r]
+        # What rounding leaves of the velocity along the piece of the cone that z lies on goes too.
+        piece = project_contact(STICKING, 0.0, 0.0, mu[i], directions, force, nearest, basis, first,
+                                second)
+        for a in range(piece & 3):
+            rest = 0.0
+            for d in range(3):
+                rest += basis[a, d] * (change[d] - eps * force[d])
+            for d in range(3):
+                change[d] -= rest * basis[a, d]
+        for d in range(3):
+            r = 3 * i + d
+            scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
+            largest = max(largest, abs(change[d]))
+            before, gap = moved[r], (gap_speed[i] if d == 0 else 0.0)
+            moved[r] += change[d]
+            if abs(moved[r] + gap) <= ROUNDING * (abs(before) + abs(gap)):
+                moved[r] = -gap  # touches, or rests, exactly
     tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
     return SOLVED if tolerable else INFEASIBLE, abs(steps), largest

@@ -118,11 +118,12 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             fill(locked, False)
             for release in range(2 * n + 1):
                 if eased:
-                    status, count, change = ease(Y, speed, moved, gap_speed, grip, edges, u, z)
+                    status, count, change = ease(Y, c, speed, moved, gap_speed, grip, edges, u, z)
                     contradiction = max(contradiction, change)
                     verdict = max(verdict, status)
                 else:
-                    status, count = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+                    status, count, change = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+                    contradiction = max(contradiction, change)
                 steps += count
                 if status != SOLVED and not eased:
                     break
@@ -146,7 +147,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                     mode[i] = APART  # let go: it may slip, so it must stay without load
             bound = np.empty(n)
             for i in range(n):
-                bound[i] = min(mu[i], grip[i])
+                # What holds without load has no friction cone to stay in.
+                bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
             count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, weight, z)
             if count < 0:

@@ -67,14 +67,32 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
     """A solution without forces gets those of soft contacts: finite, inside their cones.
 
     The regularisation is of the size of G itself, so that contradictory velocities are resisted with
-    forces of ordinary size. The status keeps its name.
+    forces of ordinary size. Status, plan and what was found to be attainable stay.
     """
     if solution.status == SOLVED:
         return solution
-    soft = solve_regularised(solution.problem, mu, edges, "project", FALLBACK_REGULARISATION, None)
-    soft.status = solution.status
-    soft.memory = None
-    return soft
+    problem = solution.problem
+    z, delta, torques, velocity = buffers(problem)
+    delta[:] = solution.joint_velocity_change
+    _soften(*matrices(problem), mu, edges, delta, z, torques, velocity)
+    return Solution(problem, solution.status, torques, z, velocity, solution.iterations, delta,
+                    solution.contradiction_m_s, None, solution.attainable)
+
+
+@kernel
+def _soften(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
+            edges, delta, z, torques, velocity):
+    """Forces of soft contacts for the plan changed by delta (na,) rad/s."""
+    plan = np.empty(c.shape[0])
+    for r in range(c.shape[0]):
+        plan[r] = c[r]
+        for k in range(delta.shape[0]):
+            plan[r] -= dt * T[r, k] * delta[k]
+    if gap_speed.shape[0]:
+        elastic(Y, plan, gap_speed, mu, edges, FALLBACK_REGULARISATION * mean_diagonal(Y),
+                np.zeros(Y.shape[1]), z)
+    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
+           velocity)
 
 
 @kernel

@@ -18,6 +18,8 @@ POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
 VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
+DEPENDENCE = 0.03        # share of a tangent's row that must be independent for it to be enforced
+ILL_POSED = 1e7          # forces so much larger than those that stop single contacts are rounding's
 STICKING_SPEED = 1e-7    # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
 
@@ -123,11 +125,15 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
 
 @bare_kernel
 def _is_nearest(A, b, equalities, u, multipliers):
-    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both."""
+    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both.
+
+    False also for enormous multipliers: rows that differ by rounding only, or contradict each other
+    by it, ask for forces and motions of any size.
+    """
     rows, dim = A.shape
     scale, length = 0.0, 0.0
     for i in range(rows):
-        scale = max(scale, abs(b[i]))
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     for k in range(dim):
         length = max(length, abs(u[k]))
     for k in range(dim):
@@ -140,11 +146,14 @@ def _is_nearest(A, b, equalities, u, multipliers):
         if not abs(total - u[k]) <= VERIFIED * size:
             return False
     for i in range(rows):
-        total, size = b[i], scale
+        total, size, square = b[i], scale, 0.0
         for k in range(dim):
             term = A[i, k] * u[k]
             total += term
             size = max(size, abs(term))
+            square += A[i, k] * A[i, k]
+        if not abs(multipliers[i]) * square <= ILL_POSED * scale:
+            return False
         if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
             return False
     return True
@@ -152,7 +161,10 @@ def _is_nearest(A, b, equalities, u, multipliers):
 
 @kernel
 def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
-    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
+    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps, largest change m/s).
+
+    Tangents of unbounded friction that nearly depend on the other rows are left out (first paper,
+    algorithm 1): their slip is taken out of c (3n,), which changes there, and the largest is returned.
 
     loaded (n,) or (0,): bool, contacts that carried load in a similar problem.
     """
@@ -203,13 +215,26 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
             row += count
     multipliers = np.empty(rows)
     fill(u, 0.0)
-    status, steps = nearest_point(A, b, equalities, preferred, u, multipliers, np.empty(nu + 1, np.int64),
-                                  np.empty((nu, nu)), np.empty((nu, nu)), np.empty((4, nu + 1)))
+    status, steps = nearest_point(A, b, equalities, preferred, DEPENDENCE, u, multipliers,
+                                  np.empty(nu + 1, np.int64), np.empty((nu, nu)), np.empty((nu, nu)),
+                                  np.empty((4, nu + 1)))
     fill(z, 0.0)
     if status != SOLVED:
-        return status, steps
+        return status, steps, 0.0
+    change, row = 0.0, 0
+    for i in range(n):
+        for d in range(1, 3):
+            if np.isinf(mu[i]):
+                slip = b[row]
+                for k in range(nu):
+                    slip += A[row, k] * u[k]
+                if multipliers[row] == 0.0:
+                    b[row] -= slip
+                    c[3 * i + d] -= slip
+                    change = max(change, abs(slip))
+                row += 1
     if not _is_nearest(A, b, equalities, u, multipliers):
-        return STEP_LIMIT, steps
+        return STEP_LIMIT, steps, change
     upper, row = 0, equalities
     for i in range(n):
         at = 3 * i
@@ -226,7 +251,7 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                 z[at + 1] += mu[i] * cosine[j] * amount
                 z[at + 2] += mu[i] * sine[j] * amount
                 row += 1
-    return status, steps
+    return status, steps, change
 
 
 @kernel

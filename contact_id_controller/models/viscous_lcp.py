@@ -104,11 +104,11 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for k in range(nu):
                     target[3 * i] += A[3 * i, k] * free[k]
             if not eased:
-                status, count = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
+                status, count, _ = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
             else:
                 before = np.empty(3 * n)
                 assign(before, target)
-                status, count, change = ease(A, speed, target, gap_speed, smooth, np.int64(4), u, normals)
+                status, count, change = ease(A, c, speed, target, gap_speed, smooth, np.int64(4), u, normals)
                 contradiction = max(contradiction, change)
                 for i in range(n):
                     moved[3 * i] += target[3 * i] - before[3 * i]
