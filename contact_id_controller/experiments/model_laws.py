@@ -12,7 +12,7 @@ from contact_id_controller.models.consistency import TOUCHING_SPEED
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
 from contact_id_controller.solution import Solution
 
-REGULARISATION = 1e-6  # the default of the one-stage models
+REGULARISATION = {"coulomb": 1e-6, "no_slip": 1e-2}  # the defaults of the one-stage models
 STANDSTILL_M_S = 1e-9  # the velocity scale is at least this: 1e-6 of it is the rounding of some m/s
 SMALLEST_FORCE = 1e-6  # the force scale is at least this share of the one that would stop the contacts
 
@@ -47,7 +47,7 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
             return _complementary(z, w, parting, np.minimum(mu, NO_SLIP), edges)
         return _no_slip(z, w, parting, touching)
     if solver == "qp_one_stage":
-        w = w + REGULARISATION * (inertia or 1.0) * z * force / speed
+        w = w + REGULARISATION[friction] * (inertia or 1.0) * z * force / speed
         parting = w[:, 0] + gap
     return _conic(z, w, parting, mu, edges)
 

@@ -33,16 +33,13 @@ def _rotate(a, b):
 
 
 @bare_kernel
-def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, active, Q, R, work):
+def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
     Args:
         A (rows, dim), b (rows,).
         preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
             among them are satisfied before any other row, equalities included.
-        dependence: equalities of which less than this share of their length is independent of the
-            active rows are left out where they agree with those up to the same share of their terms:
-            to enforce such a row takes multipliers larger than others by its inverse.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
         active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (4, dim + 1): workspace.
     """
@@ -56,7 +53,7 @@ def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, activ
         multipliers[i] = 0.0
         # Rows far from their bound at the origin, however far, say nothing of the solution's size.
         scale = max(scale, abs(b[i]) if i < equalities else -b[i])
-    count, steps, equality = 0, 0, 0
+    count, steps = 0, 0
     warm = preferred.shape[0] > 0
     tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim
     limit = patience * (GROWTHS + 1)
@@ -67,24 +64,32 @@ def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, activ
             tolerance *= 10.0
             patience += PATIENCE + 4 * dim
 
-        # The next row to satisfy: equalities in order, then the most violated inequality.
+        # The next row to satisfy: the most violated of the preferred ones, then of the equalities,
+        # then of all. Which one that is does not depend on the rows' order.
         chosen, worst, sign = -1, 0.0, 1.0
-        if equality < equalities and not warm:
-            chosen = equality
-            equality += 1
-            total = b[chosen]
-            for k in range(dim):
-                total += A[chosen, k] * x[k]
-            if count == dim and abs(total) <= AGREEMENT * scale:
-                continue  # nothing can move any more, and the row agrees
-            if total > 0.0:
-                sign = -1.0
-            listed = False
-            for k in range(count):
-                listed = listed or active[k] == chosen
-            if listed:
-                continue
-        else:
+        if not warm:
+            for i in range(equalities):
+                if multipliers[i] != 0.0:
+                    continue  # depends on the active rows, and agrees with them
+                total, size, square = b[i], scale, 0.0
+                for k in range(dim):
+                    term = A[i, k] * x[k]
+                    total += term
+                    size += abs(term)
+                    square += A[i, k] * A[i, k]
+                if abs(total) > FEASIBILITY * size:
+                    if square == 0.0:
+                        if abs(total) > AGREEMENT * size:
+                            return INFEASIBLE, steps
+                        continue
+                    distance = abs(total) / np.sqrt(square)
+                    if distance > worst:
+                        listed = False
+                        for k in range(count):
+                            listed = listed or active[k] == i
+                        if not listed:
+                            chosen, worst, sign = i, distance, -1.0 if total > 0.0 else 1.0
+        if chosen < 0:
             for i in range(equalities, rows):
                 if warm and not preferred[i]:
                     continue
@@ -111,6 +116,8 @@ def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, activ
                 warm = False
                 continue
             if chosen < 0:
+                for i in range(equalities):
+                    multipliers[i] = 0.0
                 for k in range(count):
                     multipliers[active[k]] = u[k]
                 return SOLVED, steps
@@ -151,10 +158,9 @@ def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, activ
             else:
                 primal_step = np.inf
                 if abs(violation) <= AGREEMENT * size:
+                    if chosen < equalities:
+                        multipliers[chosen] = 1.0  # a mark
                     break  # dependent on the active rows and satisfied: nothing to add
-            if (chosen < equalities and gained == 0.0 and rest <= dependence * dependence * square
-                    and abs(violation) <= dependence * size):
-                break
             if leaving < 0 and not independent:
                 return INFEASIBLE, steps
             step = min(dual_step, primal_step)
@@ -191,7 +197,8 @@ def nearest_point(A, b, equalities, preferred, dependence, x, multipliers, activ
                 break
             # Partial step: the blocking row leaves, the chosen one is tried again. Equalities that
             # depended on the row that leaves have to be looked at once more.
-            equality = 0
+            for i in range(equalities):
+                multipliers[i] = 0.0
             count -= 1
             for j in range(leaving, count):
                 active[j] = active[j + 1]

@@ -22,10 +22,10 @@ from ..problem import Problem
 from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
-from .easing import ease
+from .easing import ease, tame
 from .one_stage import with_fallback
 from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, classify, finish,
+    CONSISTENCIES, DISTRIBUTIONS, ENORMOUS, POLYGONS, buffers, check_edges, check_option, classify, finish,
     matrices, outcome, polygon_friction, shift_offset, stage_one,
 )
 
@@ -109,8 +109,12 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
                 contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
-            status, steps, change = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
-            contradiction = max(contradiction, change)
+            status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+            if status == ENORMOUS:
+                status = SOLVED
+                if project:
+                    count, change = tame(Y, c, speed, moved, gap_speed, mu, edges, u, z)
+                    contradiction, steps = max(contradiction, change), steps + count
             if status == SOLVED or not project:
                 break
         if status != SOLVED:

@@ -184,7 +184,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
     for row in range(nu + rows):
         forward_substitute(L, m, A[row])
     multipliers = np.empty(nu + rows)
-    status, steps = nearest_point(A, b, nu, np.empty(0, np.bool_), 0.0, w, multipliers,
+    status, steps = nearest_point(A, b, nu, np.empty(0, np.bool_), w, multipliers,
                                   np.empty(m + 1, np.int64),
                                   np.empty((m, m)), np.empty((m, m)), np.empty((4, m + 1)))
     if status != SOLVED:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..problem import fill
+from ..problem import assign, fill
 from .cone_descent import cone_descent
 from .cone_newton import cone_newton
 from .cones import STICKING, edge_directions, project_contact
@@ -24,6 +24,7 @@ from .cones import STICKING, edge_directions, project_contact
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
 BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
 ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
+GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -84,23 +85,66 @@ def _balanced(Y, eps, x, z):
 def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
 
+    Tangents of unbounded friction yield more readily (``GRIP_SOFTNESS``): where they nearly depend
+    on other contacts, to hold them takes forces out of all proportion.
+
     c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
-    largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to give way.
+    largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to
+    give way.
     """
-    eps = SOFTNESS * mean_diagonal(Y)
+    n, nu = gap_speed.shape[0], u.shape[0]
+    # Unbounded cones stay the same when their tangents are measured in another unit.
+    unit = np.sqrt(SOFTNESS / GRIP_SOFTNESS)
+    scaled, target = np.empty((3 * n, nu)), np.empty(3 * n)
+    scale, recovery = 0.0, 0.0
+    for r in range(3 * n):
+        factor = unit if r % 3 and np.isinf(mu[r // 3]) else 1.0
+        target[r] = factor * moved[r]
+        for k in range(nu):
+            scaled[r, k] = factor * Y[r, k]
+        scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
+        recovery = max(recovery, -gap_speed[r // 3])
+    steps = _give_way(scaled, SOFTNESS * mean_diagonal(Y), target, gap_speed, mu, edges, u, z)
+    largest = 0.0
+    for r in range(3 * n):
+        factor = unit if r % 3 and np.isinf(mu[r // 3]) else 1.0
+        largest = max(largest, abs(target[r] / factor - moved[r]))
+        moved[r] = target[r] / factor
+        z[r] *= factor
+    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
+    return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
+
+
+@kernel
+def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
+    """Ease contacts that stage I held with enormous forces, if little has to give way for it.
+
+    Returns (steps, largest change m/s); where too much would have to, nothing is changed.
+    """
+    eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
+    status, steps, change = ease(Y, c, speed, eased, gap_speed, mu, edges, motion, forces)
+    if status != SOLVED:
+        return steps, 0.0
+    assign(moved, eased)
+    assign(u, motion)
+    assign(z, forces)
+    return steps, change
+
+
+@kernel
+def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
+    """Soften the contacts by eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
     x = np.zeros(u.shape[0])
     steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
     fill(u, 0.0)
     for r in range(moved.shape[0]):
         for k in range(u.shape[0]):
             u[k] += Y[r, k] * z[r]
-    scale, largest, recovery = 0.0, 0.0, 0.0
     force, basis, change = np.empty(3), np.empty((3, 3)), np.empty(3)
     nearest, first, second = np.empty(3), np.empty(3), np.empty(3)
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
     for i in range(gap_speed.shape[0]):
-        recovery = max(recovery, -gap_speed[i])
         for d in range(3):
             r = 3 * i + d
             velocity = moved[r] + (gap_speed[i] if d == 0 else 0.0)
@@ -119,11 +163,8 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
                 change[d] -= rest * basis[a, d]
         for d in range(3):
             r = 3 * i + d
-            scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
-            largest = max(largest, abs(change[d]))
             before, gap = moved[r], (gap_speed[i] if d == 0 else 0.0)
             moved[r] += change[d]
             if abs(moved[r] + gap) <= ROUNDING * (abs(before) + abs(gap)):
                 moved[r] = -gap  # touches, or rests, exactly
-    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
-    return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
+    return steps

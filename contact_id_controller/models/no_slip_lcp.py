@@ -24,10 +24,10 @@ from ..solution import Solution
 from .cones import APART, HOLDING, STICKING
 from .consistency import TOUCHING_SPEED, project_plan
 from .distribution import distribute
-from .easing import ease
+from .easing import ease, tame
 from .one_stage import with_fallback
 from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_edges, check_option,
+    CONSISTENCIES, DISTRIBUTIONS, ENORMOUS, STICKING_SPEED, STILL_M_S, buffers, check_edges, check_option,
     finish, map_identities, matrices, outcome, shift_offset, stage_one,
 )
 
@@ -122,8 +122,12 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                     contradiction = max(contradiction, change)
                     verdict = max(verdict, status)
                 else:
-                    status, count, change = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
-                    contradiction = max(contradiction, change)
+                    status, count = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+                    if status == ENORMOUS:
+                        status = SOLVED
+                        if project:
+                            more, change = tame(Y, c, speed, moved, gap_speed, grip, edges, u, z)
+                            contradiction, count = max(contradiction, change), count + more
                 steps += count
                 if status != SOLVED and not eased:
                     break

@@ -18,8 +18,9 @@ POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
 VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
-DEPENDENCE = 0.03        # share of a tangent's row that must be independent for it to be enforced
 ILL_POSED = 1e7          # forces so much larger than those that stop single contacts are rounding's
+DEPENDENT = 30.0         # and from here on, tangential ones, those of nearly dependent rows
+ENORMOUS = 3             # status of stage I beside those of ``nearest_point``
 STICKING_SPEED = 1e-7    # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15        # keeps that test meaningful when nothing moves
 
@@ -125,13 +126,13 @@ def finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, una
 
 @bare_kernel
 def _is_nearest(A, b, equalities, u, multipliers):
-    """Whether u is feasible and A^T multipliers, up to rounding: near-dependent rows may spoil both.
+    """SOLVED where u is feasible and A^T multipliers, up to rounding; STEP_LIMIT where it is not.
 
-    False also for enormous multipliers: rows that differ by rounding only, or contradict each other
-    by it, ask for forces and motions of any size.
+    STEP_LIMIT also for multipliers that only rounding makes: rows that differ by it, or contradict
+    each other by it, ask for forces and motions of any size. ENORMOUS: see ``stage_one``.
     """
     rows, dim = A.shape
-    scale, length = 0.0, 0.0
+    scale, length, verdict = 0.0, 0.0, SOLVED
     for i in range(rows):
         scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     for k in range(dim):
@@ -144,7 +145,7 @@ def _is_nearest(A, b, equalities, u, multipliers):
                 total += term
                 size = max(size, abs(term))
         if not abs(total - u[k]) <= VERIFIED * size:
-            return False
+            return STEP_LIMIT
     for i in range(rows):
         total, size, square = b[i], scale, 0.0
         for k in range(dim):
@@ -152,19 +153,22 @@ def _is_nearest(A, b, equalities, u, multipliers):
             total += term
             size = max(size, abs(term))
             square += A[i, k] * A[i, k]
-        if not abs(multipliers[i]) * square <= ILL_POSED * scale:
-            return False
+        stopping = abs(multipliers[i]) * square
+        if not stopping <= ILL_POSED * scale:
+            return STEP_LIMIT
+        if i < equalities and stopping > DEPENDENT * scale:
+            verdict = ENORMOUS
         if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
-            return False
-    return True
+            return STEP_LIMIT
+    return verdict
 
 
 @kernel
 def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
-    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps, largest change m/s).
+    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
 
-    Tangents of unbounded friction that nearly depend on the other rows are left out (first paper,
-    algorithm 1): their slip is taken out of c (3n,), which changes there, and the largest is returned.
+    ENORMOUS: the exact answer, but tangents of unbounded friction that nearly depend on the other
+    rows take forces out of all proportion (first paper, algorithm 1, drops such rows).
 
     loaded (n,) or (0,): bool, contacts that carried load in a similar problem.
     """
@@ -215,26 +219,15 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
             row += count
     multipliers = np.empty(rows)
     fill(u, 0.0)
-    status, steps = nearest_point(A, b, equalities, preferred, DEPENDENCE, u, multipliers,
+    status, steps = nearest_point(A, b, equalities, preferred, u, multipliers,
                                   np.empty(nu + 1, np.int64), np.empty((nu, nu)), np.empty((nu, nu)),
                                   np.empty((4, nu + 1)))
     fill(z, 0.0)
     if status != SOLVED:
-        return status, steps, 0.0
-    change, row = 0.0, 0
-    for i in range(n):
-        for d in range(1, 3):
-            if np.isinf(mu[i]):
-                slip = b[row]
-                for k in range(nu):
-                    slip += A[row, k] * u[k]
-                if multipliers[row] == 0.0:
-                    b[row] -= slip
-                    c[3 * i + d] -= slip
-                    change = max(change, abs(slip))
-                row += 1
-    if not _is_nearest(A, b, equalities, u, multipliers):
-        return STEP_LIMIT, steps, change
+        return status, steps
+    status = _is_nearest(A, b, equalities, u, multipliers)
+    if status == STEP_LIMIT:
+        return status, steps
     upper, row = 0, equalities
     for i in range(n):
         at = 3 * i
@@ -251,7 +244,7 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                 z[at + 1] += mu[i] * cosine[j] * amount
                 z[at + 2] += mu[i] * sine[j] * amount
                 row += 1
-    return status, steps, change
+    return status, steps
 
 
 @kernel

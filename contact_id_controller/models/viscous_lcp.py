@@ -104,7 +104,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for k in range(nu):
                     target[3 * i] += A[3 * i, k] * free[k]
             if not eased:
-                status, count, _ = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
+                status, count = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
             else:
                 before = np.empty(3 * n)
                 assign(before, target)
