@@ -146,7 +146,7 @@ def test_the_answer_obeys_the_equations_of_motion(robot):
     rng = np.random.default_rng(5)
     q, contacts = standing_solo(robot)
     v = 1e-2 * rng.normal(size=robot.nv)
-    problem = build_problem(robot, q, v, rng.normal(size=robot.na), contacts, DT, contact_time_constant_s=0.05)
+    problem = build_problem(robot, q, v, rng.normal(size=robot.na), contacts, DT)
     solution = solve(problem, *PAIR)
     assert max(solution.residuals(q, v).values()) < 1e-8
 
@@ -157,7 +157,7 @@ def test_no_contact_contacts_out_of_reach_and_too_many(robot):
     assert solve(build_problem(robot, q, v, rest, ContactSet.empty(), DT), *PAIR).status == "solved"
     far = contacts.moved(contacts.points, gaps=np.ones(4))
     assert not solve(build_problem(robot, q, v, rest, far, DT), *PAIR).impulses.any()
-    five = ContactSet(contacts.points[[0, 1, 2, 3, 0]], np.tile([0, 0, 1.0], (5, 1)), SOLO_FEET + SOLO_FEET[:1])
+    five = ContactSet(contacts.points[[0, 1, 2, 3, 0]], [[0, 0, 1]] * 5, SOLO_FEET + SOLO_FEET[:1])
     with pytest.raises(UnknownModelError, match="at most 4 contacts, got 5; choose coulomb/lcp"):
         solve(build_problem(robot, q, v, rest, five, DT), *PAIR)
 

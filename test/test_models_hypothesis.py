@@ -133,8 +133,8 @@ UNUSABLE = {("no_slip", "lcp")}
 def each_model(known, reason):
     """All pairs; those with known failures may fail."""
     mark = pytest.mark.xfail(strict=False, reason=reason)
-    return pytest.mark.parametrize(
-        "pair", [pytest.param(pair, marks=mark if pair in known else (), id="/".join(pair)) for pair in PAIRS])
+    return pytest.mark.parametrize("pair", [
+        pytest.param(pair, marks=mark if pair in known else (), id="/".join(pair)) for pair in PAIRS])
 
 
 def accepts(pair, case):

@@ -1,15 +1,14 @@
 """Contact modes of the Coulomb LCP on a friction polygon: which forces and velocities each allows.
 
-With k edges d_j a contact's impulse z and velocity w solve the LCP (DESIGN: eq. 64 corrected) if and
-only if they lie in one of 2 + 2k convex cells, of dimension three each, none inside another:
+With k edges d_j a contact's impulse z and velocity w obey the LCP of ``coulomb_lcp`` if and only if
+they lie in one of 2 + 2k convex cells, of dimension three each, none inside another:
 
-    parts                   z = 0                             w_N >= 0
-    sticks                  z in the pyramid                  w = 0
-    slides on edge j        z on the edge                     w_N = 0, d_j farthest against w_T
-    slides between j, j+1   z in the pyramid's face           w_N = 0, w_T along -(d_j + d_j+1)
+    parts                   z = 0                       w_N >= 0
+    sticks                  z in the pyramid            w = 0
+    slides on edge j        z on the edge               w_N = 0, d_j the farthest against w_T
+    slides between j, j+1   z on the pyramid's face     w_N = 0, w_T along -(d_j + d_j+1)
 
-(mu = 0: the first, and z_N >= 0 with w_N = 0.) While a contact is undecided, the pyramid and
-w_N >= 0 hold it: every cell lies inside.
+(without friction: the first, and z_N >= 0 with w_N = 0.) The pyramid and w_N >= 0 hold all of them.
 """
 
 from __future__ import annotations
@@ -17,15 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED, nearest_point
-from ..problem import fill
 from .cones import APART, SLIDING, STICKING, project_contact
 
 UNDECIDED, PARTS, STICKS, SLIDES = -1, 0, 1, 2  # SLIDES + j: on edge j; SLIDES + k + j: beside it
-DEPENDENT = 1e-6   # share of a velocity condition that is left when it depends on the others
-AGREES = 1e-9      # velocity, of about 1, within which dependent conditions agree: contacts at nearly
-#                    the same place must not fight for the last digits with enormous forces
-NOTHING = 1e-13    # a row this small, with velocities and inertia about 1, asks for nothing
 
 
 @kernel
@@ -89,247 +82,3 @@ def fitting_mode(mu, edges, z, w, force_scale, speed_scale, work):
         if size < least:
             best, least = mode, size
     return best, least
-
-
-@kernel
-def _velocity_rows(mode, i, Y, free, mu, edges, rows, right):
-    """Conditions rows (3, nu) u + right (3,): returns (equations, inequalities >= 0 after them)."""
-    nu = Y.shape[1]
-    for k in range(nu):
-        rows[0, k] = Y[3 * i, k]
-    right[0] = free[3 * i]
-    if mode == UNDECIDED or mode == PARTS:
-        return 0, 1
-    if mu == 0.0:
-        return 1, 0
-    # Combinations of the tangential rows: both, or those that bound w_T against the edge.
-    first = second = np.pi / 2
-    equations, inequalities = 3, 0
-    if mode == STICKS:
-        first = 0.0
-    else:
-        j = (mode - SLIDES) % edges
-        width = 2.0 * np.pi / edges
-        if mode < SLIDES + edges:
-            # -w_T within half a width of d_j: two half-planes.
-            equations, inequalities = 1, 2
-            first = (j + 0.5) * width + np.pi / 2
-            second = (j - 0.5) * width - np.pi / 2
-        else:
-            equations, inequalities = 2, 1
-            first = (j + 0.5) * width + np.pi / 2
-            second = (j + 0.5) * width + np.pi
-    for r in range(2):
-        angle = first if r == 0 else second
-        cosine, sine = np.cos(angle), np.sin(angle)
-        right[r + 1] = cosine * free[3 * i + 1] + sine * free[3 * i + 2]
-        for k in range(nu):
-            rows[r + 1, k] = cosine * Y[3 * i + 1, k] + sine * Y[3 * i + 2, k]
-    return equations, inequalities
-
-
-@kernel
-def _force_rows(mode, mu, edges, columns, facets):
-    """Forces of a mode: orthonormal columns (3, 3), facets (edges, 3) >= 0 on their coordinates.
-
-    Returns (columns, facets).
-    """
-    for r in range(3):
-        fill(columns[r], 0.0)
-    if mode == PARTS:
-        return 0, 0
-    fill(facets[0], 0.0)
-    columns[0, 0] = 1.0
-    facets[0, 0] = 1.0
-    if mu == 0.0:
-        return 1, 1
-    width = 2.0 * np.pi / edges
-    if mode <= STICKS:
-        for j in range(edges):
-            middle = (j + 0.5) * width
-            size = np.sqrt(1.0 + (mu * np.cos(0.5 * width)) ** 2)
-            facets[j, 0] = mu * np.cos(0.5 * width) / size
-            facets[j, 1], facets[j, 2] = -np.cos(middle) / size, -np.sin(middle) / size
-        columns[1, 1] = columns[2, 2] = 1.0
-        return 3, edges
-    j = (mode - SLIDES) % edges
-    if mode < SLIDES + edges:
-        size = np.sqrt(1.0 + mu * mu)
-        columns[0, 0] = 1.0 / size
-        columns[0, 1], columns[0, 2] = mu * np.cos(j * width) / size, mu * np.sin(j * width) / size
-        return 1, 1
-    # A face of the pyramid: along its middle line, and across.
-    middle, half = (j + 0.5) * width, 0.5 * width
-    size = np.sqrt(1.0 + (mu * np.cos(half)) ** 2)
-    columns[0, 0] = 1.0 / size
-    columns[0, 1] = mu * np.cos(half) * np.cos(middle) / size
-    columns[0, 2] = mu * np.cos(half) * np.sin(middle) / size
-    columns[1, 1], columns[1, 2] = -np.sin(middle), np.cos(middle)
-    long = np.sqrt(1.0 + mu * mu)
-    for r in range(2):
-        facets[r, 0] = mu * np.sin(half) / long
-        facets[r, 1] = size / long if r == 0 else -size / long
-    return 2, 2
-
-
-@kernel
-def _independent(E, e, count):
-    """Make equations E (count, nu) u + e = 0 orthonormal, first those that leave most; their number.
-
-    Behind them remain what is left of the dependent ones. In u, not in the impulses, where the
-    condition number would be squared.
-    """
-    nu = E.shape[1]
-    length, left = np.empty(count), np.empty(count)
-    for r in range(count):
-        length[r] = _norm(E[r])
-        left[r] = length[r]
-    kept = 0
-    while kept < count:
-        best, share = -1, DEPENDENT
-        for r in range(kept, count):
-            if left[r] > share * length[r]:
-                best, share = r, left[r] / length[r]
-        if best < 0:
-            break
-        for k in range(nu):
-            E[kept, k], E[best, k] = E[best, k], E[kept, k]
-        e[kept], e[best] = e[best], e[kept]
-        length[best], left[best] = length[kept], left[kept]
-        for p in range(kept):  # once more: what rounding has left of the rows before
-            e[kept] -= _take_away(E[p], E[kept]) * e[p]
-        size = _norm(E[kept])
-        for k in range(nu):
-            E[kept, k] /= size
-        e[kept] /= size
-        for r in range(kept + 1, count):
-            e[r] -= _take_away(E[kept], E[r]) * e[kept]
-            left[r] = _norm(E[r])
-        kept += 1
-    return kept
-
-
-@kernel
-def _norm(row):
-    """Euclidean length."""
-    total = 0.0
-    for k in range(row.shape[0]):
-        total += row[k] * row[k]
-    return np.sqrt(total)
-
-
-@kernel
-def _take_away(unit, row):
-    """Take a row's part along a unit vector out of it; returns how much that was."""
-    dot = 0.0
-    for k in range(row.shape[0]):
-        dot += row[k] * unit[k]
-    for k in range(row.shape[0]):
-        row[k] -= dot * unit[k]
-    return dot
-
-
-@kernel
-def _add(condition, constant, YB, A, b, row):
-    """Write a condition on u as row ``row`` of A x + b, its largest term 1.
-
-    Returns the number of the next row; -1 when no force can satisfy it.
-    """
-    for a in range(YB.shape[0]):
-        A[row, a] = 0.0
-        for k in range(YB.shape[1]):
-            A[row, a] += YB[a, k] * condition[k]
-    size = _norm(A[row])
-    if size <= NOTHING:
-        return row if constant >= -AGREES else -1
-    size = max(size, abs(constant))
-    for a in range(YB.shape[0]):
-        A[row, a] /= size
-    b[row] = constant / size
-    return row + 1
-
-
-@kernel
-def nearest_in_modes(Y, free, mu, edges, modes, target, z):
-    """The nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow, and their status.
-
-    Y (3n, nu) and free (3n,), gaps included, are scaled to about 1. Status as of ``nearest_point``.
-    """
-    n, nu = mu.shape[0], Y.shape[1]
-    B = np.zeros((3 * n, 3))
-    owner = np.empty(3 * n, np.int64)
-    D = np.zeros((n * edges, 3))
-    start = np.empty((n * edges, 2), np.int64)
-    E, e = np.empty((3 * n, nu)), np.empty(3 * n)
-    H, h = np.empty((2 * n, nu)), np.empty(2 * n)
-    rows, right = np.empty((3, nu)), np.empty(3)
-    m, facets, equations, inequalities = 0, 0, 0, 0
-    for i in range(n):
-        used, bounds = _force_rows(modes[i], mu[i], edges, B[m:m + 3], D[facets:facets + edges])
-        for a in range(used):
-            owner[m + a] = i
-        for r in range(bounds):
-            start[facets + r, 0], start[facets + r, 1] = m, used
-        m += used
-        facets += bounds
-        equal, unequal = _velocity_rows(modes[i], i, Y, free, mu[i], edges, rows, right)
-        for r in range(equal + unequal):
-            for k in range(nu):
-                if r < equal:
-                    E[equations, k] = rows[r, k]
-                else:
-                    H[inequalities, k] = rows[r, k]
-            if r < equal:
-                e[equations] = right[r]
-                equations += 1
-            else:
-                h[inequalities] = right[r]
-                inequalities += 1
-    YB = np.empty((m, nu))
-    for a in range(m):
-        i = 3 * owner[a]
-        for k in range(nu):
-            YB[a, k] = B[a, 0] * Y[i, k] + B[a, 1] * Y[i + 1, k] + B[a, 2] * Y[i + 2, k]
-    firm = _independent(E, e, equations)
-    A = np.zeros((2 * equations + inequalities + facets, m))
-    b = np.zeros(2 * equations + inequalities + facets)
-    row = 0
-    for r in range(firm):
-        before = row
-        row = _add(E[r], e[r], YB, A, b, row)
-        if row < 0 or (row == before and e[r] > AGREES):
-            return INFEASIBLE
-    equal = row
-    for r in range(firm, equations):
-        row = _add(E[r], e[r] + AGREES, YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-        for k in range(nu):
-            E[r, k] = -E[r, k]
-        row = _add(E[r], AGREES - e[r], YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-    for r in range(inequalities):
-        row = _add(H[r], h[r], YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-    for r in range(facets):
-        fill(A[row], 0.0)
-        b[row] = 0.0
-        for d in range(start[r, 1]):
-            A[row, start[r, 0] + d] = D[r, d]
-        row += 1
-    x = np.empty(m)
-    for a in range(m):
-        i = 3 * owner[a]
-        x[a] = B[a, 0] * target[i] + B[a, 1] * target[i + 1] + B[a, 2] * target[i + 2]
-    status = SOLVED
-    if m:
-        status, _ = nearest_point(A[:row], b[:row], equal, np.empty(0, np.bool_), x, np.empty(row),
-                                  np.empty(m + 1, np.int64), np.empty((m, m)), np.empty((m, m)),
-                                  np.empty((4, m + 1)))
-    fill(z, 0.0)
-    for a in range(m):
-        for d in range(3):
-            z[3 * owner[a] + d] += B[a, d] * x[a]
-    return status
