@@ -29,7 +29,8 @@ from .stages import STILL_M_S, buffers, finish, map_identities, polygon_friction
 MOST_CONTACTS = 4
 MOST_NODES = 20_000     # nearest-point problems, after which the nearest found so far is returned
 COMPLEMENTARY = 1e-8    # accepted distance from the contacts' modes, relative
-EXACT = 1e-11           # a relaxation this near to modes for all contacts needs no branching
+EXACT = 3e-9            # a relaxation this near to modes for all contacts needs no branching
+SAME = 1e-6             # share by which it may be nearer than the solution that it leads to
 NEARER = 1e-9           # share by which a solution must be nearer to replace another
 SMALLEST_FORCE = 1e-6   # forces are measured by at least this share of those that stop the contacts
 SMALLEST_SPEED = 1e-9   # velocities by at least this share of those that the last forces make
@@ -171,7 +172,7 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
     most = 2 + 2 * edges
     work, sizes, worst = np.empty((6, 3)), np.empty(2), np.empty(n)
     fit, modes = np.empty(n, np.int64), np.empty(n, np.int64)
-    z, point = np.empty(3 * n), np.empty(3)
+    z, relaxed, point = np.empty(3 * n), np.empty(3 * n), np.empty(3)
     # reach[i, m]: distance from the last force of contact i to the nearest that mode m allows;
     # order[i]: modes by reach. open_reach[i]: the same while the contact is undecided.
     reach, order, open_reach = np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n)
@@ -189,33 +190,47 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
             order[i, place] = mode
     # The guess, and the nearest solution in its modes.
     assign(z, best)
+    sequence, branch, turn = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
     least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, np.inf, work)
     nodes = 1
     if least < np.inf:
         assign(modes, fit)
-        if nearest_in_modes(Y, free, mu, edges, modes, target, z) == SOLVED:
+        if nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z) == SOLVED:
             least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, least,
                            work)
-    branch, turn = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         modes[i] = UNDECIDED
     depth = 0
     while nodes < MOST_NODES:
         # Judge the present choice; branch where it may hold something nearer.
         bound = 0.0
+        place = depth
         for i in range(n):
-            bound += open_reach[i] ** 2 if modes[i] == UNDECIDED else reach[i, modes[i]] ** 2
+            if modes[i] == UNDECIDED:
+                bound += open_reach[i] ** 2
+                sequence[place] = i
+                place += 1
+            else:
+                bound += reach[i, modes[i]] ** 2
         chosen = -1
         if np.sqrt(bound) < least * (1.0 - NEARER):
             nodes += 1
-            status = nearest_in_modes(Y, free, mu, edges, modes, target, z)
-            if status != INFEASIBLE and not (
-                    status == SOLVED and distance(z, target) >= least * (1.0 - NEARER)):
+            for k in range(depth):
+                sequence[k] = branch[k]
+            status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
+            here = distance(z, target)
+            if status != INFEASIBLE and not (status == SOLVED and here >= least * (1.0 - NEARER)):
                 off = _fit(Y, free, gap_speed, mu, edges, z, fit, sizes, worst, work)
                 if off > EXACT or status != SOLVED:
                     for i in range(n):
                         if modes[i] == UNDECIDED and (chosen < 0 or worst[i] > worst[chosen]):
                             chosen = i
+                elif depth < n:
+                    # All contacts are in modes: without what a relaxation may violate, if possible.
+                    assign(relaxed, z)
+                    status = nearest_in_modes(Y, free, mu, edges, fit, sequence, target, z)
+                    if status != SOLVED or distance(z, target) > here + SAME * (here + sizes[0]):
+                        assign(z, relaxed)
                 if chosen < 0:
                     least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best,
                                    least, work)

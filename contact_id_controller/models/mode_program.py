@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED, nearest_point
-from ..problem import fill
+from ..lcp.dual_qp import INFEASIBLE, SOLVED, STEP_LIMIT, nearest_point
+from ..problem import assign, fill
 from .contact_modes import PARTS, SLIDES, STICKS, UNDECIDED
 
 # Contacts at nearly the same place must not fight with enormous forces for the last digits: what is
@@ -103,11 +103,12 @@ def _force_rows(mode, mu, edges, columns, facets):
 
 
 @kernel
-def _independent(E, e, count):
-    """Make equations E (count, nu) u + e = 0 orthonormal, first those that leave most; their number.
+def _independent(E, e, place, count):
+    """Make equations E (count, nu) u + e = 0 orthonormal; how many are independent.
 
-    Behind them remain what is left of the dependent ones. In u, not in the impulses, where the
-    condition number would be squared.
+    In the order of ``place`` (count,), within one place first those that leave most; behind them
+    remains what is left of the dependent ones. In u, not in the impulses, where the condition number
+    would be squared.
     """
     nu = E.shape[1]
     length, left = np.empty(count), np.empty(count)
@@ -118,13 +119,16 @@ def _independent(E, e, count):
     while kept < count:
         best, share = -1, DEPENDENT
         for r in range(kept, count):
-            if left[r] > share * length[r]:
+            if left[r] > DEPENDENT * length[r] and (
+                    best < 0 or place[r] < place[best]
+                    or (place[r] == place[best] and left[r] > share * length[r])):
                 best, share = r, left[r] / length[r]
         if best < 0:
             break
         for k in range(nu):
             E[kept, k], E[best, k] = E[best, k], E[kept, k]
         e[kept], e[best] = e[best], e[kept]
+        place[kept], place[best] = place[best], place[kept]
         length[best], left[best] = length[kept], left[kept]
         for p in range(kept):  # once more: what rounding has left of the rows before
             e[kept] -= _take_away(E[p], E[kept]) * e[p]
@@ -180,10 +184,14 @@ def _add(condition, constant, YB, A, b, row):
 
 
 @kernel
-def nearest_in_modes(Y, free, mu, edges, modes, target, z):
+def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
     """The nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow, and their status.
 
-    Y (3n, nu) and free (3n,), gaps included, are scaled to about 1. Status as of ``nearest_point``.
+    Y (3n, nu) and free (3n,), gaps included, are scaled to about 1. Status as of ``nearest_point``;
+    STEP_LIMIT: allowed impulses, but not the nearest.
+    sequence (n,): contacts in the order in which they were decided, so that the impulses allowed
+    only become fewer when one more is: while any is undecided, inequalities may be violated by as
+    much as an equation that takes their place later.
     """
     n, nu = mu.shape[0], Y.shape[1]
     B = np.zeros((3 * n, 3))
@@ -192,9 +200,13 @@ def nearest_in_modes(Y, free, mu, edges, modes, target, z):
     start = np.empty((n * edges, 2), np.int64)
     E, e = np.empty((3 * n, nu)), np.empty(3 * n)
     H, h = np.empty((2 * n, nu)), np.empty(2 * n)
-    rows, right = np.empty((3, nu)), np.empty(3)
+    rows, right, rest = np.empty((3, nu)), np.empty(3), np.empty(nu)
+    place = np.empty(3 * n, np.int64)
     m, facets, equations, inequalities = 0, 0, 0, 0
-    for i in range(n):
+    relaxed = False
+    for p in range(n):
+        i = sequence[p]
+        relaxed = relaxed or modes[i] == UNDECIDED
         used, bounds = _force_rows(modes[i], mu[i], edges, B[m:m + 3], D[facets:facets + edges])
         for a in range(used):
             owner[m + a] = i
@@ -211,6 +223,7 @@ def nearest_in_modes(Y, free, mu, edges, modes, target, z):
                     H[inequalities, k] = rows[r, k]
             if r < equal:
                 e[equations] = right[r]
+                place[equations] = p
                 equations += 1
             else:
                 h[inequalities] = right[r]
@@ -220,7 +233,7 @@ def nearest_in_modes(Y, free, mu, edges, modes, target, z):
         i = 3 * owner[a]
         for k in range(nu):
             YB[a, k] = B[a, 0] * Y[i, k] + B[a, 1] * Y[i + 1, k] + B[a, 2] * Y[i + 2, k]
-    firm = _independent(E, e, equations)
+    firm = _independent(E, e, place, equations)
     A = np.zeros((2 * equations + inequalities + facets, m))
     b = np.zeros(2 * equations + inequalities + facets)
     row = 0
@@ -240,7 +253,11 @@ def nearest_in_modes(Y, free, mu, edges, modes, target, z):
         if row < 0:
             return INFEASIBLE
     for r in range(inequalities):
-        row = _add(H[r], h[r], YB, A, b, row)
+        assign(rest, H[r])
+        for p in range(firm):
+            _take_away(E[p], rest)
+        dependent = _norm(rest) <= DEPENDENT * _norm(H[r])
+        row = _add(H[r], h[r] + (AGREES if relaxed or dependent else 0.0), YB, A, b, row)
         if row < 0:
             return INFEASIBLE
     for r in range(facets):
@@ -255,9 +272,17 @@ def nearest_in_modes(Y, free, mu, edges, modes, target, z):
         x[a] = B[a, 0] * target[i] + B[a, 1] * target[i + 1] + B[a, 2] * target[i + 2]
     status = SOLVED
     if m:
-        status, _ = nearest_point(A[:row], b[:row], equal, np.empty(0, np.bool_), x, np.empty(row),
-                                  np.empty(m + 1, np.int64), np.empty((m, m)), np.empty((m, m)),
-                                  np.empty((4, m + 1)))
+        multipliers, active = np.empty(row), np.empty(m + 1, np.int64)
+        Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((4, m + 1))
+        status, _ = nearest_point(A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active,
+                                  Q, R, work)
+        if status == INFEASIBLE:
+            # Nearly dependent rows can look contradictory: not from everywhere, though.
+            fill(x, 1.0)
+            again, _ = nearest_point(A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers,
+                                     active, Q, R, work)
+            if again != INFEASIBLE:
+                status = STEP_LIMIT
     fill(z, 0.0)
     for a in range(m):
         for d in range(3):
