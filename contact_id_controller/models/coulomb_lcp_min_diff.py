@@ -1,0 +1,251 @@
+"""Of all solutions of the Coulomb LCP, the one nearest to the last (first paper, algorithm 3).
+
+The solutions of the LCP of ``coulomb_lcp`` are a union of convex sets, one for each choice of a mode
+for each contact (``contact_modes``), at most (2 + 2k)^n. In each of them the impulses nearest to the
+last ones are a convex program (``mode_program``); forces and, through them, v+ may vary. The paper
+solves a linear system for each combination of basic variables. Here choices for some of the contacts
+are dropped, with all that belong to them, where even without the conditions of the others nothing
+is nearer than what is known (branch and bound): the answer is that of the full enumeration, after
+tens of programs instead of 10,000. The paper's distance is that of (v+, torques), a sum of different
+units; here it is that of the impulses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import UnknownModelError
+from ..lcp._compile import kernel
+from ..lcp.dual_qp import INFEASIBLE, SOLVED
+from ..problem import Problem, assign
+from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
+from ..solution import SOLVED as SOLVED_NAME
+from .contact_modes import UNDECIDED, count_modes, distance, fitting_mode, nearest_force
+from .coulomb_lcp import NO_SLIP, solve_coulomb_lcp
+from .easing import mean_diagonal
+from .mode_program import nearest_in_modes
+from .stages import STILL_M_S, buffers, finish, map_identities, polygon_friction
+
+MOST_CONTACTS = 4
+MOST_NODES = 20_000     # nearest-point problems, after which the nearest found so far is returned
+COMPLEMENTARY = 1e-8    # accepted distance from the contacts' modes, relative
+EXACT = 3e-9            # a relaxation this near to modes for all contacts needs no branching
+SAME = 1e-6             # share by which it may be nearer than the solution that it leads to
+NEARER = 1e-9           # share by which a solution must be nearer to replace another
+SMALLEST_FORCE = 1e-6   # forces are measured by at least this share of those that stop the contacts
+SMALLEST_SPEED = 1e-9   # velocities by at least this share of those that the last forces make
+
+
+def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None = None,
+                               edges: int = 4, polygon: str = "inscribed",
+                               consistency: str = "project") -> Solution:
+    """Of all contact forces under Coulomb friction with complementarity, those nearest to the last.
+
+        min |z - z_last|^2      z solves the Coulomb LCP
+
+    Args:
+        warm_start: the last period's solution; its forces (world frame), matched by contact identity,
+            are z_last, zero at new contacts. None: the least impulses.
+        edges, polygon, consistency: as for coulomb/lcp.
+
+    At most 4 contacts: the cost is exponential. The forces are unique but for ties, so there is no
+    ``distribution``. Each contact of a solution is verified to lie within 1e-8, relative, of one of its
+    modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
+    the search is cut short (status ``not_converged``) the forces solve the LCP but may not be the
+    nearest.
+
+    Raises:
+        UnknownModelError: more than 4 contacts, or an option's value that does not exist.
+
+    Source: first paper, section 5.3.
+    """
+    n = len(problem)
+    if n > MOST_CONTACTS:
+        raise UnknownModelError(
+            f"coulomb/lcp_min_diff takes at most {MOST_CONTACTS} contacts, got {n}; choose coulomb/lcp "
+            "or coulomb/qp, whose distribution 'least_torque' keeps forces steady for any number")
+    first = solve_coulomb_lcp(problem, warm_start=warm_start, edges=edges, polygon=polygon,
+                              distribution="none", consistency=consistency)
+    if n == 0 or first.status == INCONSISTENT:
+        return first
+    force = np.zeros((n, 3))
+    if warm_start is not None:
+        map_identities(problem, warm_start, warm_start.forces, force)
+    target = (problem.frames @ force[:, :, None]).ravel() * problem.period
+    z, _, torques, velocity = buffers(problem)
+    z[:] = first.impulses
+    mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
+    found, complete, nodes = _nearest_solution(problem.Y, first.attainable, problem.gap_speed, mu,
+                                               edges, target, z)
+    if not found:
+        first.status = NOT_CONVERGED
+        return first
+    delta, robot = first.joint_velocity_change, problem.robot
+    finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
+           problem.desired_velocity, problem.T, problem.Y, z, delta, problem.period, robot.actuated,
+           robot.unactuated, torques, velocity)
+    return Solution(problem, SOLVED_NAME if complete else NOT_CONVERGED, torques, z, velocity,
+                    first.iterations + nodes, delta, first.contradiction_m_s, first.memory,
+                    first.attainable)
+
+
+@kernel
+def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
+    """Scale to velocities and inertia of about 1, search, and scale back; z (3n,) in: a solution.
+
+    Returns (whether z is a verified solution, whether no other is nearer, nodes).
+    """
+    inertia = mean_diagonal(Y)
+    speed, last = STILL_M_S, 0.0
+    for r in range(z.shape[0]):
+        speed, last = max(speed, abs(moved[r])), max(last, abs(target[r]))
+    speed = max(speed, SMALLEST_SPEED * inertia * last)
+    impulse, root = speed / inertia, np.sqrt(inertia)
+    scaled, free = np.empty(Y.shape), np.empty(z.shape[0])
+    there, best = np.empty(z.shape[0]), np.empty(z.shape[0])
+    for r in range(z.shape[0]):
+        free[r] = (moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)) / speed
+        there[r], best[r] = target[r] / impulse, z[r] / impulse
+        for k in range(Y.shape[1]):
+            scaled[r, k] = Y[r, k] / root
+    found, complete, nodes = _search(scaled, free, gap_speed / speed, mu, edges, there, best)
+    if found:
+        for r in range(z.shape[0]):
+            z[r] = best[r] * impulse
+    return found, complete, nodes
+
+
+@kernel
+def _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work):
+    """Every contact's mode nearest to z and how far it is off, into worst (n,); the largest of these.
+
+    sizes (2,): scales of force and velocity, out.
+    """
+    n, nu = mu.shape[0], Y.shape[1]
+    w = np.empty((n, 3))
+    sizes[0], sizes[1] = SMALLEST_FORCE, 1.0
+    u = np.empty(nu)
+    for k in range(nu):
+        u[k] = 0.0
+        for r in range(3 * n):
+            u[k] += Y[r, k] * z[r]
+    for r in range(3 * n):
+        i, d = r // 3, r % 3
+        w[i, d] = free[r]
+        for k in range(nu):
+            w[i, d] += Y[r, k] * u[k]
+        sizes[0] = max(sizes[0], abs(z[r]))
+        sizes[1] = max(sizes[1], abs(w[i, d] - (gap_speed[i] if d == 0 else 0.0)))
+    largest = 0.0
+    for i in range(n):
+        modes[i], worst[i] = fitting_mode(mu[i], edges, z[3 * i:3 * i + 3], w[i], sizes[0], sizes[1],
+                                          work)
+        largest = max(largest, worst[i])
+    return largest
+
+
+@kernel
+def _offer(Y, free, gap_speed, mu, edges, target, z, modes, sizes, worst, best, least, work):
+    """Take z for the nearest solution if it is one and nearer; returns the least distance."""
+    _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work)
+    point = np.empty(3)
+    for i in range(mu.shape[0]):
+        # What rounding leaves outside the cones.
+        assign(point, z[3 * i:3 * i + 3])
+        nearest_force(modes[i], mu[i], edges, point, z[3 * i:3 * i + 3], work)
+    if not _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work) <= COMPLEMENTARY:
+        return least
+    here = distance(z, target)
+    if here < least * (1.0 - NEARER):
+        assign(best, z)
+        return here
+    return least
+
+
+@kernel
+def _search(Y, free, gap_speed, mu, edges, target, best):
+    """Branch and bound over the modes; best (3n,) holds a guess, and the nearest solution at the end.
+
+    Returns (whether best is a solution, whether the search was complete, nodes).
+    """
+    n = mu.shape[0]
+    most = 2 + 2 * edges
+    work, sizes, worst = np.empty((6, 3)), np.empty(2), np.empty(n)
+    fit, modes = np.empty(n, np.int64), np.empty(n, np.int64)
+    z, relaxed, point = np.empty(3 * n), np.empty(3 * n), np.empty(3)
+    # reach[i, m]: distance from the last force of contact i to the nearest that mode m allows;
+    # order[i]: modes by reach. open_reach[i]: the same while the contact is undecided.
+    reach, order, open_reach = np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n)
+    for i in range(n):
+        last = target[3 * i:3 * i + 3]
+        nearest_force(UNDECIDED, mu[i], edges, last, point, work)
+        open_reach[i] = distance(last, point)
+        for mode in range(count_modes(mu[i], edges)):
+            nearest_force(mode, mu[i], edges, last, point, work)
+            reach[i, mode] = distance(last, point)
+            place = mode
+            while place > 0 and reach[i, order[i, place - 1]] > reach[i, mode]:
+                order[i, place] = order[i, place - 1]
+                place -= 1
+            order[i, place] = mode
+    # The guess, and the nearest solution in its modes.
+    assign(z, best)
+    sequence, branch, turn = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, np.inf, work)
+    nodes = 1
+    if least < np.inf:
+        assign(modes, fit)
+        if nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z) == SOLVED:
+            least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, least,
+                           work)
+    for i in range(n):
+        modes[i] = UNDECIDED
+    depth = 0
+    while nodes < MOST_NODES:
+        # Judge the present choice; branch where it may hold something nearer.
+        bound = 0.0
+        place = depth
+        for i in range(n):
+            if modes[i] == UNDECIDED:
+                bound += open_reach[i] ** 2
+                sequence[place] = i
+                place += 1
+            else:
+                bound += reach[i, modes[i]] ** 2
+        chosen = -1
+        if np.sqrt(bound) < least * (1.0 - NEARER):
+            nodes += 1
+            for k in range(depth):
+                sequence[k] = branch[k]
+            status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
+            here = distance(z, target)
+            if status != INFEASIBLE and not (status == SOLVED and here >= least * (1.0 - NEARER)):
+                off = _fit(Y, free, gap_speed, mu, edges, z, fit, sizes, worst, work)
+                if off > EXACT or status != SOLVED:
+                    for i in range(n):
+                        if modes[i] == UNDECIDED and (chosen < 0 or worst[i] > worst[chosen]):
+                            chosen = i
+                elif depth < n:
+                    # All contacts are in modes: without what a relaxation may violate, if possible.
+                    assign(relaxed, z)
+                    status = nearest_in_modes(Y, free, mu, edges, fit, sequence, target, z)
+                    if status != SOLVED or distance(z, target) > here + SAME * (here + sizes[0]):
+                        assign(z, relaxed)
+                if chosen < 0:
+                    least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best,
+                                   least, work)
+        if chosen >= 0:
+            branch[depth], turn[depth] = chosen, -1
+            depth += 1
+        # The next choice: modes by reach, so that the first too far ends the contact's.
+        while depth > 0:
+            i = branch[depth - 1]
+            turn[depth - 1] += 1
+            if turn[depth - 1] < count_modes(mu[i], edges):
+                modes[i] = order[i, turn[depth - 1]]
+                break
+            modes[i] = UNDECIDED
+            depth -= 1
+        if depth == 0:
+            return least < np.inf, True, nodes
+    return least < np.inf, False, nodes
