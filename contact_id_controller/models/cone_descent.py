@@ -31,8 +31,8 @@ def _gradient(Y, b, eps, mu, edges, u, z, gradient, pieces, basis, force, first,
     for k in range(nu):
         gradient[k] = u[k]
     noise = 0.0
+    sizes = np.empty(3)
     for i in range(n):
-        size = 0.0
         for d in range(3):
             r = 3 * i + d
             total = -b[r]
@@ -41,16 +41,18 @@ def _gradient(Y, b, eps, mu, edges, u, z, gradient, pieces, basis, force, first,
                 term = Y[r, k] * u[k]
                 total -= term
                 large += abs(term)
-            force[d] = total / eps
-            size = max(size, large)
+            force[d], sizes[d] = total / eps, large
         pieces[i] = project_contact(STICKING, 0.0, 0.0, mu[i], edges, force, z[3 * i:3 * i + 3],
                                     basis[i], first, second)
         if pieces[i] > 0:
+            # Within a pyramid the rounding of one direction reaches the others.
+            most = 0.0 if np.isinf(mu[i]) else max(sizes[0], sizes[1], sizes[2])
             for d in range(3):
                 r = 3 * i + d
-                for k in range(nu):
-                    gradient[k] -= Y[r, k] * z[r]
-                    noise = max(noise, abs(Y[r, k]) * size / eps)
+                if z[r] != 0.0:
+                    for k in range(nu):
+                        gradient[k] -= Y[r, k] * z[r]
+                        noise = max(noise, abs(Y[r, k]) * max(most, sizes[d]) / eps)
     largest = 0.0
     for k in range(nu):
         if not abs(gradient[k]) <= largest:  # keeps NaN

@@ -24,6 +24,7 @@ from .cones import STICKING, project_contact
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
 BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
 ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
+UNFELT_M_S = 1e-12    # contradictions below this are rounding, whatever the scale
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -122,5 +123,5 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
             moved[r] += change[d]
             if abs(moved[r] + gap) <= ROUNDING * (abs(before) + abs(gap)):
                 moved[r] = -gap  # touches, or rests, exactly
-    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
+    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery + UNFELT_M_S
     return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
