@@ -24,7 +24,7 @@ from .cones import APART, HOLDING, SLIDING, STICKING, edge, project_contact
 
 TIE_BREAK = 1e-6        # eps: weight of the force norm against the torque norm, relative to traces
 NO_LEVER = 1e-6         # N·m/(N·s); forces with less effect on the torques have none but rounding
-SAME_MOTION = 1e-9      # accepted change of u, relative to its largest entry
+SAME_MOTION = 1e-8      # accepted change of u, relative to its largest entry
 DENSE_CONTACTS = 8      # up to here the active-set method is faster than the Newton method
 MANY_TIE_BREAK = 1e-3   # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
