@@ -32,7 +32,6 @@ FAILED = {
     "Lemke on a ray or inaccurate": [(COULOMB_LCP, 1, 594), (COULOMB_LCP, 1, 1242), (COULOMB_LCP, 8, 12493)],
     "edge forces that cancel": [(COULOMB_LCP, 7, 3692), (COULOMB_LCP, 1, 2715)],
     "velocities of rounding alone": [(COULOMB_LCP, 7, 9987), (COULOMB_QP, 8, 6118)],
-    "distributed forces with another motion": [(VISCOUS, 8, 5918)],
 }
 
 
