@@ -99,10 +99,13 @@ def _refine(Y, b, eps, mu, edges, H, pieces, basis, column, u, z):
     """Correct z so that (Y Y^T + eps) z + b vanishes along its pieces; H: factor from ``_newton_step``.
 
     There z is not the small difference of large velocities divided by eps, so rounding is not either.
+    Where that would take forces out of their cones, u and z stay as they are.
     """
     n, nu = mu.shape[0], u.shape[0]
     rest, total = np.zeros((n, 3)), np.empty(nu)
     force, first, second, spare = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    old_u, old_z = u.copy(), z.copy()
+    largest, outside = 0.0, 0.0
     for repetition in range(REFINEMENTS):
         fill(u, 0.0)
         fill(total, 0.0)
@@ -137,6 +140,13 @@ def _refine(Y, b, eps, mu, edges, H, pieces, basis, column, u, z):
             if pieces[i] > 0:
                 project_contact(STICKING, 0.0, 0.0, mu[i], edges, force, z[3 * i:3 * i + 3], spare,
                                 first, second)
+                for d in range(3):
+                    largest = max(largest, abs(force[d]))
+                    outside = max(outside, abs(force[d] - z[3 * i + d]))
+    if not outside <= PRECISE * largest:
+        assign(u, old_u)
+        assign(z, old_z)
+        return
     fill(u, 0.0)
     for r in range(3 * n):
         for k in range(nu):
