@@ -33,10 +33,12 @@ class Problem:
         T: (3n, na), row r is d torques / d z_r, N·m/(N·s).
         torque_offset: (na,) N·m.  schur: (na, na) = M_aa - C^T C.
         frames: (n, 3, 3), rows normal, tangent 1, tangent 2 in the world.
+        external_forces: (nv,) generalized forces known from elsewhere, N and N·m; None for none.
     """
 
     __slots__ = ("robot", "contacts", "period", "desired_velocity", "L", "C", "base", "Y", "c",
-                 "keep", "speed", "gap_speed", "T", "torque_offset", "schur", "frames")
+                 "keep", "speed", "gap_speed", "T", "torque_offset", "schur", "frames",
+                 "external_forces")
 
     def __init__(self, robot, contacts, period, desired_velocity, n):
         nu, na = robot.nu, robot.na
@@ -54,6 +56,7 @@ class Problem:
         self.torque_offset = np.empty(na)
         self.schur = np.empty((na, na))
         self.frames = np.empty((n, 3, 3))
+        self.external_forces = None
 
     def __len__(self):
         """Number of contacts."""
@@ -104,6 +107,8 @@ def build_problem(robot: RobotModel, q, v, desired_acceleration, contacts: Conta
     bodies, pair = contacts.links(robot)
     n = len(contacts)
     problem = Problem(robot, contacts, period, np.empty(robot.na), n)
+    if external_forces is not None:
+        problem.external_forces = force.copy()
     surface = contacts.surface_velocities
     keep = problem.keep = 0.0 if time_constant == period else 1.0 - period / time_constant
     sound = _reduce(

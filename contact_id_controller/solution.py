@@ -67,7 +67,8 @@ class Solution:
         cone_n: largest force outside its (circular) friction cone; adhesion_n: largest pulling
         force; gap_m_s: largest closing speed beyond what the gap allows; complementarity_w: largest
         normal force times parting speed; with the state ``q, v`` also dynamics: the
-        largest entry of M (v+ - v)/dt + h - J^T f - P^T tau, by Pinocchio's own recursions (N·m).
+        largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext, by Pinocchio's own recursions
+        (N·m).
         """
         problem, n = self.problem, len(self.problem)
         result = {"cone_n": 0.0, "adhesion_n": 0.0, "gap_m_s": 0.0, "complementarity_w": 0.0}
@@ -86,7 +87,7 @@ class Solution:
         return result
 
     def dynamics_defect(self, q, v) -> float:
-        """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau (N or N·m), by Pinocchio."""
+        """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext (N or N·m), by Pinocchio."""
         problem = self.problem
         robot, contacts = problem.robot, problem.contacts
         acceleration = (self.velocity - v) / problem.period
@@ -105,4 +106,6 @@ class Solution:
                 wrench = np.concatenate([force, np.cross(arm, force)])
                 rest = rest - sign * jacobian.T @ wrench
         rest[robot.actuated] -= self.torques
+        if problem.external_forces is not None:
+            rest -= problem.external_forces
         return float(np.abs(rest).max())

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from robots import SOLO_FEET, point_kinematics, random_contacts, random_state, solo12
 
-from contact_id_controller import ContactSet, build_problem
+from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import (
     ConfigurationError, ContactSetError, RobotDescriptionError, StateError, UnknownFrameError,
     UnknownJointError,
@@ -171,3 +171,16 @@ def test_command_order_is_the_callers(robot):
     q = other.configuration([0, 0, 1, 0, 0, 0, 1], np.arange(12) * 0.1)
     assert q[robot.q_index[0]] == pytest.approx(1.1)
     assert other.joint_names == names
+
+
+def test_dynamics_defect_counts_external_forces(robot):
+    rng = np.random.default_rng(8)
+    q, v = random_state(robot, rng)
+    contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
+    force = 20.0 * rng.normal(size=robot.nv)
+    problem = build_problem(robot, q, v, rng.normal(size=robot.na), contacts, DT, external_forces=force)
+    solution = solve(problem)
+    assert solution.residuals(q, v)["dynamics"] < 1e-7
+    np.testing.assert_array_equal(problem.external_forces, force)
+    problem.external_forces = None
+    assert solution.dynamics_defect(q, v) > 1.0

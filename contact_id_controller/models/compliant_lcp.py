@@ -39,7 +39,9 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     free = solution.attainable.copy()
     free[::3] += problem.gap_speed
-    scale = max(np.abs(array).max() for array in (problem.c, problem.speed, solution.attainable))
+    plan = problem.c - problem.period * (problem.T @ delta)
+    scale = max(np.abs(array).max() for array in (problem.c, problem.speed, plan))
+    tolerable = TOLERATED * scale + max(-problem.gap_speed.min(), 0.0)
     steps = solution.iterations
     for compliance in COMPLIANCES:
         eps = compliance * mean_diagonal(problem.Y)
@@ -47,16 +49,16 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
         result = lemke_friction(rows, free, mu, directions)
         steps += result.pivots
         yielded = eps * result.impulses.ravel()
-        if result.solved and np.abs(yielded).max() <= TOLERATED * scale:
+        moved = solution.attainable + yielded
+        if result.solved and np.abs(moved - plan).max() <= tolerable:
             break
     else:
         return None
-    moved = solution.attainable + yielded
     z, _, torques, velocity = buffers(problem)
     z[:] = result.impulses.ravel()
     _distribute(*matrices(problem), mu, edges, distribution, moved, result.z, result.w, delta, z,
                 torques, velocity)
-    contradiction = max(solution.contradiction_m_s, float(np.abs(yielded).max()))
+    contradiction = max(solution.contradiction_m_s, float(np.abs(moved - plan).max()))
     return outcome(problem, SOLVED, steps, contradiction, delta, z, torques, velocity, None, moved)
 
 

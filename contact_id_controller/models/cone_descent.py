@@ -21,6 +21,7 @@ ROUNDINGS = 4.0     # a gradient of so many roundings of its largest terms is ze
 PRECISE = 1e-12     # or one of this share of u
 ENOUGH = 1e-9       # share of u that will do when rounding allows no further step
 MAX_STEPS = 200
+REFINEMENTS = 2
 MAX_SECTIONS = 60   # evaluations of one line search
 
 
@@ -31,8 +32,8 @@ def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, f
     for k in range(nu):
         gradient[k] = u[k]
     noise = 0.0
+    sizes = np.empty(3)
     for i in range(n):
-        size = 0.0
         for d in range(3):
             r = 3 * i + d
             total = -b[r]
@@ -41,16 +42,18 @@ def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, f
                 term = Y[r, k] * u[k]
                 total -= term
                 large += abs(term)
-            force[d] = total / eps
-            size = max(size, large)
+            force[d], sizes[d] = total / eps, large
         pieces[i] = project_contact(STICKING, 0.0, 0.0, mu[i], directions, force, z[3 * i:3 * i + 3],
                                     basis[i], first, second)
         if pieces[i] > 0:
+            # Within a pyramid the rounding of one direction reaches the others.
+            most = 0.0 if np.isinf(mu[i]) else max(sizes[0], sizes[1], sizes[2])
             for d in range(3):
                 r = 3 * i + d
-                for k in range(nu):
-                    gradient[k] -= Y[r, k] * z[r]
-                    noise = max(noise, abs(Y[r, k]) * size / eps)
+                if z[r] != 0.0:
+                    for k in range(nu):
+                        gradient[k] -= Y[r, k] * z[r]
+                        noise = max(noise, abs(Y[r, k]) * max(most, sizes[d]) / eps)
     largest = 0.0
     for k in range(nu):
         if not abs(gradient[k]) <= largest:  # keeps NaN
@@ -59,16 +62,22 @@ def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, f
 
 
 @kernel
+def _along(Y, basis, i, r, column):
+    """column (nu,) = direction r of contact i's piece times the contact's rows."""
+    for k in range(column.shape[0]):
+        column[k] = (basis[i, r, 0] * Y[3 * i, k] + basis[i, r, 1] * Y[3 * i + 1, k]
+                     + basis[i, r, 2] * Y[3 * i + 2, k])
+
+
+@kernel
 def _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
-    """Solve (I + Y_p^T Y_p / eps) step = -gradient on the cones' present pieces p."""
+    """Solve (I + Y_p^T Y_p / eps) step = -gradient on the cones' present pieces p; False without a factor."""
     nu = gradient.shape[0]
     for a in range(nu):
         fill(H[a], 0.0)
     for i in range(pieces.shape[0]):
         for r in range(pieces[i] & 3):
-            for k in range(nu):
-                column[k] = (basis[i, r, 0] * Y[3 * i, k] + basis[i, r, 1] * Y[3 * i + 1, k]
-                             + basis[i, r, 2] * Y[3 * i + 2, k])
+            _along(Y, basis, i, r, column)
             for a in range(nu):
                 for c in range(a + 1):
                     H[a, c] += column[a] * column[c]
@@ -79,9 +88,69 @@ def _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
     if not cholesky(H, nu, 0.0):
         for k in range(nu):  # only overflow gets here: steepest descent
             step[k] = -gradient[k]
-        return
+        return False
     forward_substitute(H, nu, step)
     backward_substitute(H, nu, step)
+    return True
+
+
+@kernel
+def _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z):
+    """Correct z so that (Y Y^T + eps) z + b vanishes along its pieces; H: factor from ``_newton_step``.
+
+    There z is not the small difference of large velocities divided by eps, so rounding is not either.
+    Where that would take forces out of their cones, u and z stay as they are.
+    """
+    n, nu = mu.shape[0], u.shape[0]
+    rest, total = np.zeros((n, 3)), np.empty(nu)
+    force, first, second, spare = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    old_u, old_z = u.copy(), z.copy()
+    largest, outside = 0.0, 0.0
+    for repetition in range(REFINEMENTS):
+        fill(u, 0.0)
+        fill(total, 0.0)
+        for r in range(3 * n):
+            for k in range(nu):
+                u[k] += Y[r, k] * z[r]
+        for i in range(n):
+            for d in range(3):
+                r = 3 * i + d
+                force[d] = b[r] + eps * z[r]
+                for k in range(nu):
+                    force[d] += Y[r, k] * u[k]
+            for r in range(pieces[i] & 3):
+                rest[i, r] = 0.0
+                for d in range(3):
+                    rest[i, r] += basis[i, r, d] * force[d]
+                _along(Y, basis, i, r, column)
+                for k in range(nu):
+                    total[k] += column[k] * rest[i, r]
+        forward_substitute(H, nu, total)
+        backward_substitute(H, nu, total)
+        for i in range(n):
+            for d in range(3):
+                force[d] = z[3 * i + d]
+            for r in range(pieces[i] & 3):
+                _along(Y, basis, i, r, column)
+                change = -rest[i, r]
+                for k in range(nu):
+                    change += column[k] * total[k]
+                for d in range(3):
+                    force[d] += basis[i, r, d] * change / eps
+            if pieces[i] > 0:
+                project_contact(STICKING, 0.0, 0.0, mu[i], directions, force, z[3 * i:3 * i + 3], spare,
+                                first, second)
+                for d in range(3):
+                    largest = max(largest, abs(force[d]))
+                    outside = max(outside, abs(force[d] - z[3 * i + d]))
+    if not outside <= PRECISE * largest:
+        assign(u, old_u)
+        assign(z, old_z)
+        return
+    fill(u, 0.0)
+    for r in range(3 * n):
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
 
 
 @kernel
@@ -160,4 +229,8 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
     size = 0.0
     for k in range(nu):
         size = max(size, abs(u[k]))
-    return steps if defect <= max(ENOUGH * size, 100.0 * ROUNDINGS * noise) else -steps - 1
+    if not defect <= max(ENOUGH * size, 100.0 * ROUNDINGS * noise):
+        return -steps - 1
+    if _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
+        _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z)
+    return steps

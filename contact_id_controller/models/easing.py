@@ -22,9 +22,10 @@ from .cone_newton import cone_newton
 from .cones import STICKING, edge_directions, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
-BALANCED = 1e-9       # accepted difference of u and Y^T z, relative to the largest entry
+BALANCED = 1e-9       # difference of u and Y^T z, relative to u, that ordinary problems may keep
 ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
 GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
+UNFELT_M_S = 1e-12    # contradictions below this are rounding, whatever the scale
 TOLERATED = 0.05      # share of the largest contact velocity that may give way: drifts stay below it
 
 
@@ -39,9 +40,10 @@ def mean_diagonal(Y):
 
 
 @kernel
-def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
+def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
     """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
 
+    balance: difference of u and Y^T z, relative to u, that the fast method may leave.
     Returns Newton steps, negative when both methods failed; z lies in the cones all the same.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
@@ -53,7 +55,7 @@ def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
     mode = np.empty(n, np.int64)
     fill(mode, STICKING)
     steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
-    if steps >= 0 and _balanced(Y, eps, x, z):
+    if steps >= 0 and balance > 0.0 and _balanced(Y, eps, balance, x, z):
         return steps
     # Far away, badly scaled, or ended by rounding: once more, by gradients.
     u = np.empty(nu)
@@ -68,7 +70,7 @@ def elastic(Y, c, gap_speed, mu, edges, eps, x, z):
 
 
 @kernel
-def _balanced(Y, eps, x, z):
+def _balanced(Y, eps, share, x, z):
     """Whether eps x = Y^T z up to a share of its largest entry."""
     largest, worst = 0.0, 0.0
     for k in range(x.shape[0]):
@@ -78,7 +80,7 @@ def _balanced(Y, eps, x, z):
             total -= Y[r, k] * z[r]
         if not abs(total) <= worst:  # keeps NaN
             worst = abs(total)
-    return worst <= BALANCED * largest
+    return worst <= share * largest
 
 
 @kernel
@@ -111,7 +113,7 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
         largest = max(largest, abs(target[r] / factor - moved[r]))
         moved[r] = target[r] / factor
         z[r] *= factor
-    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery
+    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery + UNFELT_M_S
     return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
 
 
@@ -135,7 +137,7 @@ def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
     """Soften the contacts by eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
     x = np.zeros(u.shape[0])
-    steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
+    steps = elastic(Y, moved, gap_speed, mu, edges, eps, 0.0, x, z)
     fill(u, 0.0)
     for r in range(moved.shape[0]):
         for k in range(u.shape[0]):

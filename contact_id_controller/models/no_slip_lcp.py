@@ -64,7 +64,8 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
         DISTRIBUTIONS.index(distribution), consistency == "project", loaded, moved, z, delta,
         torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
-    return with_fallback(solution, problem.contacts.friction, edges)
+    held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
+    return with_fallback(solution, held, edges)
 
 
 @kernel

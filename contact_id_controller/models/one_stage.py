@@ -17,7 +17,7 @@ from ..lcp._compile import kernel
 from ..problem import Problem
 from ..solution import SOLVED, Solution
 from .consistency import project_plan
-from .easing import elastic, mean_diagonal
+from .easing import BALANCED, elastic, mean_diagonal
 from .stages import (
     CONSISTENCIES, POLYGONS, buffers, check_edges, check_option, finish, matrices, outcome,
     polygon_friction,
@@ -89,7 +89,7 @@ def _soften(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated
         for k in range(delta.shape[0]):
             plan[r] -= dt * T[r, k] * delta[k]
     if gap_speed.shape[0]:
-        elastic(Y, plan, gap_speed, mu, edges, FALLBACK_REGULARISATION * mean_diagonal(Y),
+        elastic(Y, plan, gap_speed, mu, edges, FALLBACK_REGULARISATION * mean_diagonal(Y), BALANCED,
                 np.zeros(Y.shape[1]), z)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
@@ -107,7 +107,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         eps = regularisation * mean_diagonal(Y)
         for k in range(nu):
             x[k] /= eps
-        steps = elastic(Y, moved, gap_speed, mu, edges, eps, x, z)
+        steps = elastic(Y, moved, gap_speed, mu, edges, eps, BALANCED, x, z)
         for k in range(nu):
             x[k] *= eps
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,

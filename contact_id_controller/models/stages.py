@@ -17,7 +17,7 @@ CONSISTENCIES = ("project", "report")
 POLYGONS = ("inscribed", "circumscribed")
 STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
 
-VERIFIED = 1e-8          # accepted defect of stage I, relative to the terms it is made of
+VERIFIED = 1e-8          # accepted defect of stage I, relative to the motion
 ILL_POSED = 1e7          # forces so much larger than those that stop single contacts are rounding's
 DEPENDENT = 30.0         # and from here on, tangential ones, those of nearly dependent rows
 ENORMOUS = 3             # status of stage I beside those of ``nearest_point``
@@ -132,20 +132,11 @@ def _is_nearest(A, b, equalities, u, multipliers):
     each other by it, ask for forces and motions of any size. ENORMOUS: see ``stage_one``.
     """
     rows, dim = A.shape
-    scale, length, verdict = 0.0, 0.0, SOLVED
+    scale, length, longest, verdict = 0.0, 0.0, 0.0, SOLVED
     for i in range(rows):
         scale = max(scale, abs(b[i]) if i < equalities else -b[i])
     for k in range(dim):
         length = max(length, abs(u[k]))
-    for k in range(dim):
-        total, size = 0.0, length
-        for i in range(rows):
-            if multipliers[i] != 0.0:
-                term = A[i, k] * multipliers[i]
-                total += term
-                size = max(size, abs(term))
-        if not abs(total - u[k]) <= VERIFIED * size:
-            return STEP_LIMIT
     for i in range(rows):
         total, size, square = b[i], scale, 0.0
         for k in range(dim):
@@ -153,12 +144,22 @@ def _is_nearest(A, b, equalities, u, multipliers):
             total += term
             size = max(size, abs(term))
             square += A[i, k] * A[i, k]
+        longest = max(longest, square)
         stopping = abs(multipliers[i]) * square
         if not stopping <= ILL_POSED * scale:
             return STEP_LIMIT
         if i < equalities and stopping > DEPENDENT * scale:
             verdict = ENORMOUS
         if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
+            return STEP_LIMIT
+    if longest > 0.0:
+        length = max(length, scale / np.sqrt(longest))
+    for k in range(dim):
+        total = 0.0
+        for i in range(rows):
+            if multipliers[i] != 0.0:
+                total += A[i, k] * multipliers[i]
+        if not abs(total - u[k]) <= VERIFIED * length:
             return STEP_LIMIT
     return verdict
 
@@ -201,11 +202,13 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                     b[upper] = c[at + d]
                     upper += 1
         else:
+            # Of the size of Y's rows whatever mu, so that tolerances mean the same in all.
+            share = 1.0 / (1.0 + mu[i])
             for j in range(edges):
-                first, second = mu[i] * cosine[j], mu[i] * sine[j]
+                first, second = share * mu[i] * cosine[j], share * mu[i] * sine[j]
                 for k in range(nu):
-                    A[row, k] = Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
-                b[row] = normal + first * c[at + 1] + second * c[at + 2]
+                    A[row, k] = share * Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
+                b[row] = share * normal + first * c[at + 1] + second * c[at + 2]
                 row += 1
     # Normals before tangents: what a foot's tangents add to the others' is exactly nothing once the
     # normals hold, but nearly nothing without them, and then takes enormous forces.
@@ -239,7 +242,7 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
                 upper += 2
         else:
             for j in range(edges):
-                amount = multipliers[row]
+                amount = multipliers[row] / (1.0 + mu[i])
                 z[at] += amount
                 z[at + 1] += mu[i] * cosine[j] * amount
                 z[at + 2] += mu[i] * sine[j] * amount

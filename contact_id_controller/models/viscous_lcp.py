@@ -26,6 +26,7 @@ from .stages import (
 )
 
 FORMS = ("implicit", "explicit")
+LEFT_OVER = 1e-5  # share of the largest contact velocity that may be taken for rounding
 
 
 def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
@@ -148,6 +149,27 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                                     1.0 if distribution == 0 else 0.0, normals))
         for i in range(n):
             z[3 * i] = normals[3 * i]
+        if eased:
+            _settle(Y, gap_speed, z, moved)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction
+
+
+@kernel
+def _settle(Y, gap_speed, z, moved):
+    """Take from the eased normal velocities (``moved``) what rounding left of closing or loaded parting.
+
+    Strong friction turns rounding of the motion into forces, and these into larger rounding.
+    """
+    u, scale = np.zeros(Y.shape[1]), 0.0
+    for r in range(z.shape[0]):
+        scale = max(scale, abs(moved[r]))
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
+    for i in range(gap_speed.shape[0]):
+        parting = moved[3 * i] + gap_speed[i]
+        for k in range(u.shape[0]):
+            parting += Y[3 * i, k] * u[k]
+        if (parting < 0.0 or z[3 * i] > 0.0) and abs(parting) <= LEFT_OVER * scale:
+            moved[3 * i] -= parting

@@ -1,0 +1,83 @@
+"""Random problems that once failed, one or two of each cause; see ``experiments.random_problems``."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.experiments.random_problems import random_problem
+from contact_id_controller.experiments.robustness import (
+    IMPOSSIBLE, SOLVED, TOLERANCE, attempt, contradictory, usable,
+)
+from contact_id_controller.models import options, solve
+from contact_id_controller.models.cone_descent import cone_descent
+from contact_id_controller.models.cones import STICKING, project_contact
+
+COULOMB_QP, COULOMB_ONE, COULOMB_LCP = ("coulomb", "qp"), ("coulomb", "qp_one_stage"), ("coulomb", "lcp")
+NO_SLIP_QP, NO_SLIP_ONE, NO_SLIP_LCP = ("no_slip", "qp"), ("no_slip", "qp_one_stage"), ("no_slip", "lcp")
+VISCOUS = ("viscous", "lcp")
+
+FAILED = {
+    "Newton's line search ended by rounding": [
+        (COULOMB_ONE, 1, 478), (COULOMB_ONE, 1, 1356), (NO_SLIP_ONE, 1, 615), (COULOMB_QP, 1, 86)],
+    "rounding of a large gap taken for the gradient's": [(COULOMB_ONE, 8, 6118)],
+    "near-dependent contacts with enormous forces": [
+        (COULOMB_QP, 1, 508), (COULOMB_QP, 1, 1464), (NO_SLIP_QP, 1, 727), (VISCOUS, 1, 1935)],
+    "near-dependent contacts with enormous motions": [(COULOMB_QP, 1, 3871)],
+    "large forces excused a wrong motion": [(NO_SLIP_QP, 8, 7892), (COULOMB_LCP, 8, 304)],
+    "a large friction coefficient set the tolerance of all": [(COULOMB_QP, 8, 8283)],
+    "a far gap set the tolerance of all": [(COULOMB_QP, 1, 130), (COULOMB_LCP, 1, 1929)],
+    "eased velocities inexact beside a fast plan": [(NO_SLIP_LCP, 1, 3436)],
+    "load for a contact that holds without": [(NO_SLIP_LCP, 1, 1548), (NO_SLIP_LCP, 1, 1616)],
+    "no unactuated coordinate": [(COULOMB_QP, 1, 228), (COULOMB_LCP, 1, 359), (COULOMB_LCP, 7, 7593)],
+    "contacts without levers": [(COULOMB_LCP, 7, 10578)],
+    "Lemke on a ray or inaccurate": [(COULOMB_LCP, 1, 594), (COULOMB_LCP, 1, 1242), (COULOMB_LCP, 8, 12493)],
+    "edge forces that cancel": [(COULOMB_LCP, 7, 3692), (COULOMB_LCP, 1, 2715)],
+    "velocities of rounding alone": [(COULOMB_LCP, 7, 9987), (COULOMB_QP, 8, 6118)],
+}
+
+
+@pytest.mark.parametrize("cause", FAILED)
+def test_once_failed_now_solved(cause):
+    for pair, seed, number in FAILED[cause]:
+        trial = attempt(*pair, random_problem(seed, number), dynamics=True)
+        assert trial.outcome == SOLVED and trial.violation <= TOLERANCE, (pair, seed, number, trial)
+
+
+@pytest.mark.parametrize("pair, seed, number", [(NO_SLIP_LCP, 8, 1398), (NO_SLIP_LCP, 8, 6499)])
+def test_contradictions_are_certified_and_have_soft_forces(pair, seed, number):
+    case = random_problem(seed, number)
+    assert attempt(*pair, case, dynamics=True).outcome == IMPOSSIBLE
+    known = {"edges": case.edges, "polygon": case.polygon, "distribution": case.distribution}
+    solution = solve(case.problem, *pair, **{k: v for k, v in known.items() if k in options(*pair)})
+    assert usable(pair[0], solution, case) and contradictory(pair[0], solution, case)
+    # The fallback answers the plan that was certified, and its motion obeys the dynamics.
+    plan = case.problem.c - case.problem.period * (case.problem.T @ solution.joint_velocity_change)
+    assert np.abs(plan - solution.attainable).max() > 0.0
+    # Its forces are of the size that stops a contact, not larger by the contradiction's condition.
+    inertia = np.square(case.problem.Y).sum() / max(len(plan), 1) or 1.0
+    demand = np.abs(plan).max() + max(-case.problem.gap_speed.min(), 0.0)
+    assert np.abs(solution.impulses).max() <= 2.0 * demand / inertia
+
+
+def test_a_certificate_is_not_given_to_what_can_be_solved():
+    for number in range(40):
+        case = random_problem(3, number)
+        solution = solve(case.problem, *COULOMB_QP, edges=case.edges, polygon=case.polygon)
+        if solution.status == SOLVED and np.abs(solution.contradiction_m_s) == 0.0 and len(case.problem):
+            assert not contradictory("coulomb", solution, case)
+
+
+@pytest.mark.parametrize("mu, eps", [(0.5, 1e-6), (np.inf, 1e-7), (1e3, 1e-3)])
+def test_cone_descent_finds_the_point_without_gradient(mu, eps):
+    rng = np.random.default_rng(1)
+    for scale in (1e-3, 1.0, 1e3):
+        n, nu = 12, 6
+        Y, b, u, z = scale * rng.normal(size=(3 * n, nu)), rng.normal(size=3 * n), np.zeros(nu), np.empty(3 * n)
+        coefficients, edges, size = np.full(n, mu), 5, eps * scale ** 2
+        steps = cone_descent(Y, b, size, coefficients, edges, u, z)
+        assert 0 < steps < 100
+        np.testing.assert_allclose(u, Y.T @ z, atol=1e-8 * np.abs(u).max())
+        force, out, basis = np.empty(3), np.empty(3), np.empty((3, 3))
+        for i in range(n):
+            force[:] = -(Y[3 * i:3 * i + 3] @ u + b[3 * i:3 * i + 3]) / size
+            project_contact(STICKING, 0.0, 0.0, mu, edges, force, out, basis, np.empty(3), np.empty(3))
+            np.testing.assert_allclose(z[3 * i:3 * i + 3], out, atol=1e-6 * np.abs(z).max())
