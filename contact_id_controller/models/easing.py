@@ -22,6 +22,7 @@ from .cone_newton import cone_newton
 from .cones import STICKING, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
+EXACT = 1e-11         # difference of u and Y^T z, relative to u, that easing may leave
 BALANCED = 1e-9       # difference of u and Y^T z, relative to u, that ordinary problems may keep
 ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
 UNFELT_M_S = 1e-12    # contradictions below this are rounding, whatever the scale
@@ -91,7 +92,7 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """
     eps = SOFTNESS * mean_diagonal(Y)
     x = np.zeros(u.shape[0])
-    steps = elastic(Y, moved, gap_speed, mu, edges, eps, 0.0, x, z)
+    steps = elastic(Y, moved, gap_speed, mu, edges, eps, EXACT, x, z)
     fill(u, 0.0)
     for r in range(moved.shape[0]):
         for k in range(u.shape[0]):
