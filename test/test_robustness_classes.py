@@ -71,7 +71,8 @@ def test_cone_descent_finds_the_point_without_gradient(mu, eps):
     rng = np.random.default_rng(1)
     for scale in (1e-3, 1.0, 1e3):
         n, nu = 12, 6
-        Y, b, u, z = scale * rng.normal(size=(3 * n, nu)), rng.normal(size=3 * n), np.zeros(nu), np.empty(3 * n)
+        Y, b = scale * rng.normal(size=(3 * n, nu)), rng.normal(size=3 * n)
+        u, z = np.zeros(nu), np.empty(3 * n)
         coefficients, edges, size = np.full(n, mu), 5, eps * scale ** 2
         steps = cone_descent(Y, b, size, coefficients, edges, u, z)
         assert 0 < steps < 100

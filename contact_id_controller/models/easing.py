@@ -22,6 +22,7 @@ from .cone_newton import cone_newton
 from .cones import STICKING, edge_directions, project_contact
 
 SOFTNESS = 1e-7       # eps relative to the mean diagonal of G
+EXACT = 1e-11         # difference of u and Y^T z, relative to u, that easing may leave
 BALANCED = 1e-9       # difference of u and Y^T z, relative to u, that ordinary problems may keep
 ROUNDING = 1e-15      # share of the terms of a sum below which it is zero
 GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
@@ -137,7 +138,7 @@ def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
 def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
     """Soften the contacts by eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
     x = np.zeros(u.shape[0])
-    steps = elastic(Y, moved, gap_speed, mu, edges, eps, 0.0, x, z)
+    steps = elastic(Y, moved, gap_speed, mu, edges, eps, EXACT, x, z)
     fill(u, 0.0)
     for r in range(moved.shape[0]):
         for k in range(u.shape[0]):
