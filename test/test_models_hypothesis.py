@@ -125,23 +125,14 @@ def make_contacts(robot, q, rows, flat, length, has_object, rng):
 
 
 UNLAWFUL = "wrong"
-# Nearly copied or contradictory contacts on passive or hugely scaled robots: found by this file.
-WRONG = {("no_slip", "qp"), ("no_slip", "lcp"), ("coulomb", "qp"), ("coulomb", "lcp")}
-UNUSABLE = {("no_slip", "lcp")}
-
-
-def each_model(known, reason):
-    """All pairs; those with known failures may fail."""
-    mark = pytest.mark.xfail(strict=False, reason=reason)
-    return pytest.mark.parametrize("pair", [
-        pytest.param(pair, marks=mark if pair in known else (), id="/".join(pair)) for pair in PAIRS])
+each_model = pytest.mark.parametrize("pair", PAIRS, ids="/".join)
 
 
 def accepts(pair, case):
     return pair[1] != "lcp_min_diff" or len(case.problem) <= MOST_CONTACTS
 
 
-@each_model(UNUSABLE, "fallback forces outside their cones")
+@each_model
 def test_every_answer_has_a_name_and_forces_that_can_be_used(pair):
     @profile(150)
     @given(drawn())
@@ -157,7 +148,7 @@ def test_every_answer_has_a_name_and_forces_that_can_be_used(pair):
     check()
 
 
-@each_model(WRONG, "laws off by more than 1e-6, yet 'solved'")
+@each_model
 def test_a_model_that_says_solved_obeys_its_laws(pair):
     @profile(150)
     @given(drawn(MOST_CONTACTS if pair[1] == "lcp_min_diff" else 24))

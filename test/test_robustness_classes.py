@@ -9,7 +9,7 @@ from contact_id_controller.experiments.robustness import (
 )
 from contact_id_controller.models import options, solve
 from contact_id_controller.models.cone_descent import cone_descent
-from contact_id_controller.models.cones import STICKING, project_contact
+from contact_id_controller.models.cones import STICKING, edge_directions, project_contact
 
 COULOMB_QP, COULOMB_ONE, COULOMB_LCP = ("coulomb", "qp"), ("coulomb", "qp_one_stage"), ("coulomb", "lcp")
 NO_SLIP_QP, NO_SLIP_ONE, NO_SLIP_LCP = ("no_slip", "qp"), ("no_slip", "qp_one_stage"), ("no_slip", "lcp")
@@ -78,7 +78,9 @@ def test_cone_descent_finds_the_point_without_gradient(mu, eps):
         assert 0 < steps < 100
         np.testing.assert_allclose(u, Y.T @ z, atol=1e-8 * np.abs(u).max())
         force, out, basis = np.empty(3), np.empty(3), np.empty((3, 3))
+        directions = np.empty((edges, 2))
+        edge_directions(edges, directions)
         for i in range(n):
             force[:] = -(Y[3 * i:3 * i + 3] @ u + b[3 * i:3 * i + 3]) / size
-            project_contact(STICKING, 0.0, 0.0, mu, edges, force, out, basis, np.empty(3), np.empty(3))
+            project_contact(STICKING, 0.0, 0.0, mu, directions, force, out, basis, np.empty(3), np.empty(3))
             np.testing.assert_allclose(z[3 * i:3 * i + 3], out, atol=1e-6 * np.abs(z).max())

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..lcp._compile import kernel
-from .cones import APART, SLIDING, STICKING, project_contact
+from .cones import APART, SLIDING, STICKING, edge_directions, project_contact
 
 UNDECIDED, PARTS, STICKS, SLIDES = -1, 0, 1, 2  # SLIDES + j: on edge j; SLIDES + k + j: beside it
 
@@ -38,7 +38,9 @@ def nearest_force(mode, mu, edges, target, z, work):
         width = 2.0 * np.pi / edges
         kind, angle = SLIDING, ((mode - SLIDES) % edges) * width
         span = width if mode >= SLIDES + edges else 0.0
-    project_contact(kind, angle, span, mu, edges, target, z, work[:3], work[3], work[4])
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    project_contact(kind, angle, span, mu, directions, target, z, work[:3], work[3], work[4])
 
 
 @kernel
