@@ -18,6 +18,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.experiments.model_laws import outside_cone, violation
 from contact_id_controller.experiments.random_problems import RandomProblem, random_problem
 from contact_id_controller.models import available, options, solve
+from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
 from contact_id_controller.models.easing import elastic, mean_diagonal
 from contact_id_controller.models.no_slip_qp import unbounded_friction
 from contact_id_controller.solution import INCONSISTENT, SOLVED, STATUSES, Solution
@@ -48,8 +49,8 @@ class Trial(NamedTuple):
 
 
 def models() -> list[tuple[str, str]]:
-    """The models tried: all of the registry that look at contacts and at any number of them."""
-    return [pair for pair in available() if pair[0] != "none" and pair[1] != "lcp_min_diff"]
+    """The models tried: all of the registry that look at contacts."""
+    return [pair for pair in available() if pair[0] != "none"]
 
 
 def attempt(friction: str, solver: str, case: RandomProblem, dynamics: bool) -> Trial:
@@ -148,6 +149,8 @@ def run_chunk(task: tuple[int, int, int]) -> dict:
     for number in range(first, last):
         case = random_problem(seed, number)
         for pair, row in result.items():
+            if pair[1] == "lcp_min_diff" and len(case.problem) > MOST_CONTACTS:
+                continue  # refused, which test_coulomb_lcp_min_diff.py shows
             trial = attempt(*pair, case, dynamics=number % DYNAMICS_EVERY == 0)
             outcome = trial.outcome.split(" (")[0]
             row["outcomes"][outcome] += 1

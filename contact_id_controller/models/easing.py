@@ -88,16 +88,33 @@ def _balanced(Y, eps, share, x, z):
 def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
 
-    Tangents of unbounded friction yield more readily (``GRIP_SOFTNESS``): where they nearly depend
-    on other contacts, to hold them takes forces out of all proportion.
-
     c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
     largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to
     give way.
     """
+    unbounded = False
+    for i in range(mu.shape[0]):
+        unbounded = unbounded or np.isinf(mu[i])
+    steps = 0
+    if unbounded:
+        before = moved.copy()
+        status, steps, change = _soften(GRIP_SOFTNESS, Y, c, speed, moved, gap_speed, mu, edges, u, z)
+        if status == SOLVED:
+            return status, steps, change
+        assign(moved, before)
+    status, more, change = _soften(SOFTNESS, Y, c, speed, moved, gap_speed, mu, edges, u, z)
+    return status, steps + more, change
+
+
+@kernel
+def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
+    """``ease`` with a softness of its own for the tangents of unbounded friction.
+
+    Where these nearly depend on other contacts, to hold them takes forces out of all proportion.
+    """
     n, nu = gap_speed.shape[0], u.shape[0]
     # Unbounded cones stay the same when their tangents are measured in another unit.
-    unit = np.sqrt(SOFTNESS / GRIP_SOFTNESS)
+    unit = np.sqrt(SOFTNESS / grip)
     scaled, target = np.empty((3 * n, nu)), np.empty(3 * n)
     scale, recovery = 0.0, 0.0
     for r in range(3 * n):
@@ -125,7 +142,8 @@ def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     Returns (steps, largest change m/s); where too much would have to, nothing is changed.
     """
     eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
-    status, steps, change = ease(Y, c, speed, eased, gap_speed, mu, edges, motion, forces)
+    status, steps, change = _soften(GRIP_SOFTNESS, Y, c, speed, eased, gap_speed, mu, edges, motion,
+                                    forces)
     if status != SOLVED:
         return steps, 0.0
     assign(moved, eased)
