@@ -171,8 +171,10 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
             total = 0.0
             for k in range(na):
                 total += TB[a, k] * TB[c, k]
+            if contact[a] == contact[c]:
+                for d in range(3):
+                    total += tie * columns[a, d] * columns[c, d]
             L[a, c] = total
-        L[a, a] += tie
         total = 0.0
         for k in range(na):
             total -= TB[a, k] * torque_offset[k]
