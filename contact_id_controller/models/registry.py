@@ -8,6 +8,7 @@ from ..exceptions import UnknownModelError, choices
 from ..problem import Problem
 from ..solution import Solution
 from .coulomb_lcp import solve_coulomb_lcp
+from .coulomb_qcqp import solve_coulomb_qcqp
 from .coulomb_qp import solve_coulomb_qp
 from .no_contact import solve_no_contact, solve_sensed
 from .no_slip_lcp import solve_no_slip_lcp
@@ -19,6 +20,7 @@ MODELS = {
     ("coulomb", "qp"): solve_coulomb_qp,
     ("coulomb", "qp_one_stage"): solve_coulomb_qp_one_stage,
     ("coulomb", "lcp"): solve_coulomb_lcp,
+    ("coulomb", "qcqp"): solve_coulomb_qcqp,
     ("no_slip", "qp"): solve_no_slip_qp,
     ("no_slip", "qp_one_stage"): solve_no_slip_qp_one_stage,
     ("no_slip", "lcp"): solve_no_slip_lcp,

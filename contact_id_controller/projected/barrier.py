@@ -30,7 +30,7 @@ ACCEPTED = 1e-7      # the same, where rounding lets the method get no closer
 MAX_STEPS = 60
 PULL = 0.99          # share of the way to the boundary that a step goes
 DELTA = 1e-13        # pivots of dependent rows are lifted to this share of the largest
-FREE = 1e-13         # weight that keeps a free variable without cost determined
+FREE = 1e-8          # weight that keeps a free variable without cost determined
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
 STALLED = 1e-5       # steps shorter than this make no progress
 WARM_GAP = 1e-2      # complementarity, in scaled units, at which the point for warm starts is kept
@@ -321,7 +321,10 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                 share = max(after / gap, 0.0) if gap > 0.0 else 0.0
                 target = mean * min(1.0, share * share * share)
         length = min(1.0, PULL * reach)
-        if not length > 0.0:
+        total = length
+        for j in range(N):
+            total += abs(dx[j]) + abs(ds[j])
+        if not (length > 0.0 and total < np.inf):
             break
         short = short + 1 if length < STALLED else 0
         for j in range(N):
