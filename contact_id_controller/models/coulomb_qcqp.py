@@ -9,7 +9,7 @@ this, the physics stay and the planned joint accelerations change by the disturb
 
     min u^T W u + rho |d|^2     u = torque_offset + T^T z + schur d,   Y Y^T z + c - dt^2 T d = 0
 
-(section 3.3; a contact yields only where no d can hold it, at HOLD times the price). Source: Aghili,
+(section 3.3). Only where no d holds them either, contacts yield: least squares in their velocities. Source: Aghili,
 Optimal control of legged robots subject to friction cone constraints, eq. 26 to 33.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from ..exceptions import ConfigurationError
 from ..lcp._compile import kernel
 from ..problem import Problem, assign, fill
-from ..projected.barrier import SCALING, SOLVED, WORK_ROWS, central_path
+from ..projected.barrier import ROWS, SCALING, SOLVED, WORK_ROWS, central_path
 from ..projected.rank import independent_rows
 from ..projected.scaling import equilibrate, into_units, out_of_units
 from ..solution import INCONSISTENT, NOT_CONVERGED, RELAXED, Certificate, Solution
@@ -33,7 +33,9 @@ RELAXED_CODE = 3
 CONTRADICTORY = 4
 STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCONSISTENT}
 
-HOLD = 1e6             # price of a contact that yields against that of the same motion of the joints
+TIE_BREAK = 1e-8       # price of forces against that of the torques they cause: makes them unique
+LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
+YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
 MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
 
@@ -144,8 +146,8 @@ def _factors(mu):
 
 
 @kernel
-def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, joints, place, weight,
-             linear, At, b, soft, lower, upper, memory, warm, figures):
+def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, rank, joints, place,
+             weight, linear, At, b, soft, lower, upper, memory, warm, figures):
     """One program: assemble, scale, solve. ``memory`` (5, .): solution and start point, in SI units.
 
     Variables: torques, the disturbance (``joints`` of them), forces without friction limit, cones.
@@ -170,7 +172,7 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, join
         At[j, j] = 1.0
         b[j] = offset[j]
     if joints:
-        # rho in units of the torques that move a free joint; the hold in those of the same motion.
+        # rho in units of the torques that move a free joint; yielding in those of the same motion.
         size, lever = 0.0, 0.0
         for i in range(na):
             for j in range(na):
@@ -178,7 +180,7 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, join
         for r in range(3 * n):
             for j in range(na):
                 lever += dt * dt * T[r, j] * T[r, j]
-        price = rho * size / na
+        price = (1.0 if yields else rho) * size / na
         lever /= 3 * n * na
         for j in range(na):
             weight[na + j] = 2.0 * price
@@ -188,9 +190,14 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, join
             for i in range(rank):
                 At[na + j, na + i] = K[i, nu + j]
         for i in range(rank):
-            soft[na + i] = 0.5 * lever * dt * dt / (HOLD * price) if lever > 0.0 else 1e-12
+            soft[na + i] = 0.5 * lever * dt * dt / (YIELD * price) if yields and lever > 0.0 else 0.0
     for i in range(rank):
         b[na + i] = k[i]
+    cost = 0.0
+    for r in range(3 * n):
+        for j in range(na):
+            cost += W[j] * T[r, j] * T[r, j]
+    tie = 2.0 * TIE_BREAK * cost / (3 * n) if cost > 0.0 else 1.0
     box, cone = na + joints, boxes
     for i in range(n):
         place[i] = -1
@@ -202,6 +209,7 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, join
         normal, tangent = _factors(mu[i]) if bounded else (1.0, 1.0)
         for d in range(3):
             factor = normal if d == 0 else tangent
+            weight[at + d] = tie
             row = T[3 * i + d]
             for j in range(na):
                 At[at + d, j] = -factor * row[j]
@@ -220,13 +228,15 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, K, k, rank, join
             box += 3
     column, row = np.empty(N), np.empty(p)
     beta, kappa = equilibrate(weight, linear, At, b, soft, lower, upper, column, row)
+    for j in range(na + joints, N):
+        weight[j] = max(weight[j], LEAST_TIE)
     cones = (N - boxes) // 3
     x, y, s, r = memory[0, :N], np.empty(p), np.empty(N), np.empty(boxes)
     if warm:
         _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r)
     status, steps, gap, defect = central_path(
         weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, memory[1:], np.empty((WORK_ROWS, N)),
-        np.empty((4, p)), np.empty((p, p)), np.empty((cones, SCALING)))
+        np.empty((ROWS, p)), np.empty((p, p)), np.empty((cones, SCALING)))
     power = 0.0
     for j in range(N):
         power += 0.5 * weight[j] * x[j] * x[j]
@@ -281,9 +291,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     if same:
         for q in range(5):
             assign(memory[q], start[q])
-    status, steps, joints = SOLVED, 0, 0
-    for attempt in range(2):
-        if attempt:
+    status, steps, joints, attempt = SOLVED, 0, 0, 0
+    for attempt in range(3):
+        if attempt == 1:
             if na == 0 and count == 0:
                 break
             joints = na
@@ -291,8 +301,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         boxes = na + joints + 3 * (count - bounded)
         N, p = boxes + 3 * bounded, na + rank
         status, spent = _program(
-            Y, T, shifted, schur, dt, mu, held, limits, W, rho, K, k, rank, joints, place, np.empty(N),
-            np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes), np.empty(boxes),
+            Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, rank, joints, place,
+            np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes), np.empty(boxes),
             memory, same and attempt == 0, figures)
         steps += spent
         if status == SOLVED:
@@ -316,7 +326,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     figures[0] = 0.0
     for j in range(na):
         figures[0] += W[j] * torques[j] * torques[j]
-    if status == SOLVED and contradicts:
+    if status == SOLVED and (contradicts or attempt == 2):
         status = CONTRADICTORY
     elif status == SOLVED and joints:
         status = RELAXED_CODE

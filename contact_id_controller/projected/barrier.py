@@ -32,28 +32,29 @@ PULL = 0.99          # share of the way to the boundary that a step goes
 DELTA = 1e-13        # pivots of dependent rows are lifted to this share of the largest
 FREE = 1e-8          # weight that keeps a free variable without cost determined
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
+REFINEMENTS = 3      # corrections of a direction against rounding
+ROUNDING = 1e-13     # defect of the rows below which a direction needs none
 STALLED = 1e-5       # steps shorter than this make no progress
 WARM_GAP = 1e-2      # complementarity, in scaled units, at which the point for warm starts is kept
-WORK_ROWS, SCALING = 8, 20
+WORK_ROWS, ROWS, SCALING = 9, 6, 12
 
 
 def workspace(variables: int, rows: int, cones: int):
     """Arrays that ``central_path`` works in: (work, rows_work, S, scalings)."""
-    return (np.empty((WORK_ROWS, variables)), np.empty((4, rows)), np.empty((rows, rows)),
+    return (np.empty((WORK_ROWS, variables)), np.empty((ROWS, rows)), np.empty((rows, rows)),
             np.empty((cones, SCALING)))
 
 
 @kernel
-def factor(S, p):
-    """Upper factor of a positive semidefinite S (p, p) in place: S = U^T U; dependent rows get none."""
-    largest = 0.0
+def factor(S, p, diagonal):
+    """Upper factor of a a positive semidefinite S (p, p) in place: S = U^T U."""
     for k in range(p):
-        largest = max(largest, S[k, k])
+        diagonal[k] = S[k, k]
     for k in range(p):
         top = S[k]
         pivot = top[k]
         # A row that depends on the others has no say: an infinite pivot leaves its multiplier zero.
-        root = np.sqrt(pivot) if pivot > DELTA * largest else 1e150
+        root = np.sqrt(pivot) if pivot > DELTA * diagonal[k] else 1e150
         top[k] = root
         for j in range(k + 1, p):
             top[j] /= root
@@ -97,10 +98,10 @@ def cold_start(lower, upper, x, y, s, r):
 
 @kernel
 def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp):
-    """KKT defects rd (N,), rp (p,); returns (largest rd, largest rp, complementarity, objective)."""
+    """KKT defects rd (N,), rp (p,); relative to their terms; returns (dual, primal, gap, objective)."""
     N, p = At.shape
     boxes = lower.shape[0]
-    objective, gap, dual = 0.0, 0.0, 0.0
+    objective, gap, dual, size = 0.0, 0.0, 0.0, 1.0
     for i in range(p):
         rp[i] = b[i] - soft[i] * y[i]
     for j in range(N):
@@ -121,12 +122,15 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp):
             pull += row[i] * y[i]
             rp[i] -= row[i] * value
         rd[j] = total - pull
-        dual = max(dual, abs(rd[j]))
+        dual, size = max(dual, abs(rd[j])), max(size, abs(pull), abs(s[j]))
     primal = 0.0
+    largest = 1.0
+    for j in range(N):
+        largest = max(largest, abs(x[j]))
     for i in range(p):
         primal = max(primal, abs(rp[i]))
         objective += 0.5 * soft[i] * y[i] * y[i]
-    return dual, primal, gap, objective
+    return dual / size, primal / largest, gap, objective
 
 
 @kernel
@@ -161,7 +165,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     """Solve in place; everything in units in which the program is of the size of one.
 
     Args:
-        weight, linear (N,): D >= 0 and g.  At (N, p): A transposed.  b, soft (p,).
+        weight, linear (N,): D >= 0, the same for all three of a cone, and g.  At (N, p): A transposed.  b, soft (p,).
         lower, upper (m,): bounds of the first m variables, infinite where there are none; the
             other N - m are cones of three.
         warm: x, y, s, r hold a point strictly inside the bounds and cones to start from.
@@ -173,14 +177,19 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     """
     N, p = At.shape
     boxes, cones = lower.shape[0], scalings.shape[0]
-    rd, dx, ds, dr, inverse, rhs, first = (work[0], work[1], work[2], work[3], work[4], work[5], work[6])
-    rp, dy = rows[0], rows[1]
+    rd, dx, ds, dr, inverse, rhs, first, pull, asked_for = (
+        work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
+    rp, dy, change, one_row, two_row, three_row = (
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
     if not warm:
         cold_start(lower, upper, x, y, s, r)
     degree = cones
     for j in range(boxes):
         degree += (1 if lower[j] > -np.inf else 0) + (1 if upper[j] < np.inf else 0)
-    one, two, three = np.empty(3), np.empty(3), np.empty(3)
+    one, two, three, four = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    fill(dx, 0.0)
+    fill(ds, 0.0)
+    fill(dr, 0.0)
     short, kept = 0, False
     gap, defect = np.inf, np.inf
     for step in range(MAX_STEPS):
@@ -226,31 +235,34 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             if not nt_scaling(x[j:j + 3], s[j:j + 3], block[0:4], block[4:7]):
                 return (SOLVED if max(defect, gap / scale_of_gap) <= ACCEPTED else NOT_CONVERGED,
                         step, gap, defect)
-            _invert(block, weight[j:j + 3])
-            h00, h10, h11, h20, h21, h22 = (block[7], block[8], block[9], block[10], block[11], block[12])
+            _spectrum(block, weight[j])
+            outer, middle, across = 0.5 * block[7], 0.5 * block[8], block[9]
+            e1, e2 = block[10], block[11]
             row0, row1, row2 = At[j], At[j + 1], At[j + 2]
             for a in range(p):
-                v0 = h00 * row0[a] + h10 * row1[a] + h20 * row2[a]
-                v1 = h10 * row0[a] + h11 * row1[a] + h21 * row2[a]
-                v2 = h20 * row0[a] + h21 * row1[a] + h22 * row2[a]
+                radial = e1 * row1[a] + e2 * row2[a]
+                one_row[a], two_row[a] = row0[a] + radial, row0[a] - radial
+                three_row[a] = e1 * row2[a] - e2 * row1[a]
+            for a in range(p):
+                v0, v1, v2 = outer * one_row[a], middle * two_row[a], across * three_row[a]
                 out = S[a]
                 for c in range(a, p):
-                    out[c] += v0 * row0[c] + v1 * row1[c] + v2 * row2[c]
-        factor(S, p)
+                    out[c] += v0 * one_row[c] + v1 * two_row[c] + v2 * three_row[c]
+        factor(S, p, dy)
 
-        target = 0.0
+        target, share, taken = 0.0, 1.0, 0.0  # taken: how far the predictor went
         for corrector in range(2):
             # rhs = -rd + what complementarity asks for; first keeps that part for ds.
             for j in range(boxes):
                 first[j] = 0.0
-                asked = -rd[j]
+                asked = -share * rd[j]
                 if lower[j] > -np.inf:
-                    change = dx[j] * ds[j] if corrector else 0.0
-                    first[j] = (target - change) / (x[j] - lower[j]) - s[j]
+                    second = taken * dx[j] * ds[j]
+                    first[j] = (target - second) / (x[j] - lower[j]) - s[j]
                     asked += first[j]
                 if upper[j] < np.inf:
-                    change = -dx[j] * dr[j] if corrector else 0.0
-                    dr[j] = (target - change) / (upper[j] - x[j]) - r[j]
+                    second = -taken * dx[j] * dr[j]
+                    dr[j] = (target - second) / (upper[j] - x[j]) - r[j]
                     asked -= dr[j]
                 rhs[j] = asked
             for i in range(cones):
@@ -261,17 +273,17 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                 if corrector:
                     unscale(eta_w, dx[j:j + 3], one)
                     scale(eta_w, ds[j:j + 3], two)
-                    product(one, two, block[13:16])
+                    product(one, two, four)
                     for d in range(3):
-                        three[d] += block[13 + d]
+                        three[d] += taken * four[d]
                 for d in range(3):
                     three[d] = (target if d == 0 else 0.0) - three[d]
                 quotient(point, three, three)
                 unscale(eta_w, three, first[j:j + 3])
                 for d in range(3):
-                    rhs[j + d] = first[j + d] - rd[j + d]
+                    rhs[j + d] = first[j + d] - share * rd[j + d]
             for i in range(p):
-                dy[i] = rp[i]
+                dy[i] = share * rp[i]
             for j in range(N):
                 dx[j] = 0.0
             _apply(inverse, scalings, boxes, rhs, dx)
@@ -280,13 +292,32 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                 for i in range(p):
                     dy[i] -= row[i] * value
             substitute(S, p, dy)
-            for j in range(N):
-                row = At[j]
-                total = rhs[j]
+            for refinement in range(REFINEMENTS):
+                for j in range(N):
+                    row = At[j]
+                    total = 0.0
+                    for i in range(p):
+                        total += row[i] * dy[i]
+                    pull[j] = total
+                    asked_for[j] = rhs[j] + total
+                _apply(inverse, scalings, boxes, asked_for, dx)
+                if refinement == REFINEMENTS - 1:
+                    break
+                # What rounding left of the rows; most of the time nothing worth a correction.
                 for i in range(p):
-                    total += row[i] * dy[i]
-                rhs[j] = total
-            _apply(inverse, scalings, boxes, rhs, dx)
+                    change[i] = share * rp[i] - soft[i] * dy[i]
+                for j in range(N):
+                    row, value = At[j], dx[j]
+                    for i in range(p):
+                        change[i] -= row[i] * value
+                left = 0.0
+                for i in range(p):
+                    left = max(left, abs(change[i]))
+                if left <= max(ROUNDING, 1e-4 * primal):
+                    break
+                substitute(S, p, change)
+                for i in range(p):
+                    dy[i] += change[i]
             reach = np.inf
             for j in range(boxes):
                 ds[j] = 0.0
@@ -308,18 +339,15 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                     dr[j] = 0.0
             for i in range(cones):
                 j = boxes + 3 * i
-                eta_w = scalings[i, 0:4]
-                unscale(eta_w, dx[j:j + 3], one)
-                unscale(eta_w, one, one)
-                for d in range(3):
-                    ds[j + d] = first[j + d] - one[d]
+                for d in range(j, j + 3):
+                    # From the dual equation, not from complementarity: rounding must not add to rd.
+                    ds[d] = weight[d] * dx[d] - pull[d] + share * rd[d]
                 reach = min(reach, longest_step(x[j:j + 3], dx[j:j + 3]),
                             longest_step(s[j:j + 3], ds[j:j + 3]))
             if not corrector:
-                length = min(1.0, reach)
-                after = _complementarity(lower, upper, x, s, r, dx, ds, dr, length)
-                share = max(after / gap, 0.0) if gap > 0.0 else 0.0
-                target = mean * min(1.0, share * share * share)
+                taken = min(1.0, reach)
+                centre = (1.0 - taken) ** 3
+                target, share = mean * centre, 1.0 - centre
         length = min(1.0, PULL * reach)
         total = length
         for j in range(N):
@@ -332,6 +360,9 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             s[j] += length * ds[j]
         for j in range(boxes):
             r[j] += length * dr[j]
+            # Rounding must not put a variable onto its bound.
+            margin = 1e-15 * (abs(x[j]) + 1e-3)
+            x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)
         for i in range(p):
             y[i] += length * dy[i]
     dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp)
@@ -351,26 +382,20 @@ def _keep(x, y, s, r, saved):
 
 
 @kernel
-def _invert(block, weight):
-    """Inverse of W^-2 + diag(weight) of one cone: lower triangle by rows into block[7:13]."""
-    square = block[0] * block[0]
-    w0, w1, w2 = block[1], block[2], block[3]
-    if weight[0] == 0.0 and weight[1] == 0.0 and weight[2] == 0.0:
-        # W^2 = eta^2 (2 w w^T - J), no inversion needed.
-        block[7] = square * (2.0 * w0 * w0 - 1.0)
-        block[8], block[9] = square * 2.0 * w1 * w0, square * (2.0 * w1 * w1 + 1.0)
-        block[10], block[11] = square * 2.0 * w2 * w0, square * 2.0 * w2 * w1
-        block[12] = square * (2.0 * w2 * w2 + 1.0)
-        return
-    a = (2.0 * w0 * w0 - 1.0) / square + weight[0]
-    b, c = -2.0 * w1 * w0 / square, (2.0 * w1 * w1 + 1.0) / square + weight[1]
-    d, e = -2.0 * w2 * w0 / square, 2.0 * w2 * w1 / square
-    f = (2.0 * w2 * w2 + 1.0) / square + weight[2]
-    determinant = a * (c * f - e * e) - b * (b * f - e * d) + d * (b * e - c * d)
-    block[7] = (c * f - e * e) / determinant
-    block[8], block[9] = (d * e - b * f) / determinant, (a * f - d * d) / determinant
-    block[10], block[11] = (b * e - c * d) / determinant, (b * d - a * e) / determinant
-    block[12] = (a * c - b * b) / determinant
+def _spectrum(block, weight):
+    """(W^-2 + weight I)^-1 of one cone by its eigenvectors: three values and a unit vector in block[7:12].
+
+    W^2 has the values eta^2 (w0 + |w1|)^2, eta^2 / (w0 + |w1|)^2 and eta^2 along (1, e), (1, -e) and
+    across, e = w1 / |w1|: nothing cancels, however close to the boundary.
+    """
+    length = np.sqrt(block[2] * block[2] + block[3] * block[3])
+    block[10], block[11] = 1.0, 0.0
+    if length > 0.0:
+        block[10], block[11] = block[2] / length, block[3] / length
+    square, ratio = block[0] * block[0], (block[1] + length) * (block[1] + length)
+    block[7] = square * ratio / (1.0 + weight * square * ratio)
+    block[8] = square / (ratio + weight * square)
+    block[9] = square / (1.0 + weight * square)
 
 
 @kernel
@@ -380,24 +405,9 @@ def _apply(inverse, scalings, boxes, v, out):
         out[j] = inverse[j] * v[j]
     for i in range(scalings.shape[0]):
         j, h = boxes + 3 * i, scalings[i]
-        a, b, c = v[j], v[j + 1], v[j + 2]
-        out[j] = h[7] * a + h[8] * b + h[10] * c
-        out[j + 1] = h[8] * a + h[9] * b + h[11] * c
-        out[j + 2] = h[10] * a + h[11] * b + h[12] * c
-
-
-@kernel
-def _complementarity(lower, upper, x, s, r, dx, ds, dr, length):
-    """The gap after a step."""
-    boxes = lower.shape[0]
-    total = 0.0
-    for j in range(x.shape[0]):
-        moved, pushed = x[j] + length * dx[j], s[j] + length * ds[j]
-        if j >= boxes:
-            total += moved * pushed
-            continue
-        if lower[j] > -np.inf:
-            total += (moved - lower[j]) * pushed
-        if upper[j] < np.inf:
-            total += (upper[j] - moved) * (r[j] + length * dr[j])
-    return total
+        radial, across = h[10] * v[j + 1] + h[11] * v[j + 2], h[10] * v[j + 2] - h[11] * v[j + 1]
+        outer, inner_part = 0.5 * h[7] * (v[j] + radial), 0.5 * h[8] * (v[j] - radial)
+        across *= h[9]
+        out[j] = outer + inner_part
+        out[j + 1] = h[10] * (outer - inner_part) - h[11] * across
+        out[j + 2] = h[11] * (outer - inner_part) + h[10] * across

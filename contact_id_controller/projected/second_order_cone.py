@@ -85,10 +85,7 @@ def longest_step(x, dx):
     a = (dx[0] - np.hypot(dx[1], dx[2])) * (dx[0] + np.hypot(dx[1], dx[2]))
     b = x[0] * dx[0] - x[1] * dx[1] - x[2] * dx[2]
     c = inner(x)
-    discriminant = b * b - a * c
-    if discriminant < 0.0:
-        return np.inf
-    root = np.sqrt(discriminant) - b
+    root = np.sqrt(max(b * b - a * c, 0.0)) - b  # never negative for x inside, but for rounding
     return c / root if root > 0.0 else np.inf
 
 
