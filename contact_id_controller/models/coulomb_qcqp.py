@@ -26,7 +26,7 @@ from ..projected.scaling import equilibrate, into_units, out_of_units
 from ..solution import INCONSISTENT, NOT_CONVERGED, RELAXED, Certificate, Solution
 from ..solution import SOLVED as SOLVED_NAME
 from .consistency import NOISE, project_held, touching
-from .easing import TOLERATED
+from .easing import TOLERATED, mean_diagonal
 from .stages import CONSISTENCIES, buffers, check_option, finish, matrices, shift_offset
 
 RELAXED_CODE = 3
@@ -36,6 +36,8 @@ STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCON
 TIE_BREAK = 1e-8       # price of forces against that of the torques they cause: makes them unique
 LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
 YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
+YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
+ROUGH = 1e-4           # accuracy that does where contacts yield, in the solver's units
 MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
 
@@ -171,9 +173,10 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, ra
         lower[j] = -upper[j]
         At[j, j] = 1.0
         b[j] = offset[j]
+    price, lever = 1.0, 0.0
     if joints:
         # rho in units of the torques that move a free joint; yielding in those of the same motion.
-        size, lever = 0.0, 0.0
+        size = 0.0
         for i in range(na):
             for j in range(na):
                 size += W[i] * schur[i, j] * schur[i, j]
@@ -189,8 +192,6 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, ra
                 At[na + j, i] = -schur[i, j]
             for i in range(rank):
                 At[na + j, na + i] = K[i, nu + j]
-        for i in range(rank):
-            soft[na + i] = 0.5 * lever * dt * dt / (YIELD * price) if yields and lever > 0.0 else 0.0
     for i in range(rank):
         b[na + i] = k[i]
     cost = 0.0
@@ -198,6 +199,12 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, ra
         for j in range(na):
             cost += W[j] * T[r, j] * T[r, j]
     tie = 2.0 * TIE_BREAK * cost / (3 * n) if cost > 0.0 else 1.0
+    if yields:
+        inertia = mean_diagonal(Y)
+        yielding = (0.5 * lever * dt * dt / (YIELD * price) if lever > 0.0
+                    else YIELDING * inertia * inertia / tie)
+        for i in range(rank):
+            soft[na + i] = yielding
     box, cone = na + joints, boxes
     for i in range(n):
         place[i] = -1
@@ -325,8 +332,10 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
            velocity)
     figures[0] = 0.0
     for j in range(na):
+        torques[j] = min(max(torques[j], -limits[j]), limits[j])  # but for rounding they are inside
         figures[0] += W[j] * torques[j] * torques[j]
-    if status == SOLVED and (contradicts or attempt == 2):
+    rough = attempt == 2 and max(figures[1], figures[2]) <= ROUGH
+    if (status == SOLVED and contradicts) or rough:
         status = CONTRADICTORY
     elif status == SOLVED and joints:
         status = RELAXED_CODE

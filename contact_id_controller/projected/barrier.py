@@ -25,7 +25,7 @@ from .second_order_cone import (
 )
 
 SOLVED, INFEASIBLE, NOT_CONVERGED = 0, 1, 2
-TIGHT = 1e-10        # residuals and relative gap that end the iteration, in scaled units
+TIGHT = 1e-9         # residuals and relative gap that end the iteration, in scaled units
 ACCEPTED = 1e-7      # the same, where rounding lets the method get no closer
 MAX_STEPS = 60
 PULL = 0.99          # share of the way to the boundary that a step goes
@@ -34,6 +34,7 @@ FREE = 1e-8          # weight that keeps a free variable without cost determined
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
 REFINEMENTS = 3      # corrections of a direction against rounding
 ROUNDING = 1e-13     # defect of the rows below which a direction needs none
+WEAK = 1e4           # the same when the method has stalled
 STALLED = 1e-5       # steps shorter than this make no progress
 WARM_GAP = 1e-2      # complementarity, in scaled units, at which the point for warm starts is kept
 WORK_ROWS, ROWS, SCALING = 9, 6, 12
@@ -134,8 +135,8 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp):
 
 
 @kernel
-def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd):
-    """Whether y proves that every point of the constraints were absurdly large."""
+def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
+    """Whether y proves that every point of the constraints were larger than ``proof``."""
     boxes = lower.shape[0]
     value, left = 0.0, 0.0
     for i in range(b.shape[0]):
@@ -156,7 +157,7 @@ def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd):
             k = j + d
             force[d] = -(weight[k] * x[k] + linear[k] - s[k] - rd[k])
         left += distance(force)
-    return value > ABSURD * left
+    return value > proof * left
 
 
 @kernel
@@ -191,7 +192,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     fill(ds, 0.0)
     fill(dr, 0.0)
     short, kept = 0, False
-    gap, defect = np.inf, np.inf
+    gap, defect, last = np.inf, np.inf, np.inf
     for step in range(MAX_STEPS):
         dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r,
                                                  rd, rp)
@@ -199,14 +200,18 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
         if not np.isfinite(gap + defect):
             return NOT_CONVERGED, step, gap, defect
         scale_of_gap = max(abs(objective), 1e-6)
-        if defect <= TIGHT and gap <= TIGHT * scale_of_gap:
+        quality = max(defect, gap / scale_of_gap)
+        if quality <= TIGHT or (quality <= ACCEPTED and quality > 0.5 * last):
             return SOLVED, step, gap, defect
+        last = quality
         mean = gap / degree if degree else 0.0
         if not kept and (mean <= WARM_GAP or short):
             kept = True
         if not kept or step == 0:
             _keep(x, y, s, r, saved)
-        if step > 2 and excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd):
+        # The longer nothing moves, the weaker a proof will do.
+        proof = ABSURD if short < 3 and step < MAX_STEPS - 1 else WEAK
+        if step > 2 and excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
             return INFEASIBLE, step, gap, defect
         if short >= 3:
             break
@@ -233,8 +238,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             j = boxes + 3 * i
             block = scalings[i]
             if not nt_scaling(x[j:j + 3], s[j:j + 3], block[0:4], block[4:7]):
-                return (SOLVED if max(defect, gap / scale_of_gap) <= ACCEPTED else NOT_CONVERGED,
-                        step, gap, defect)
+                return SOLVED if quality <= ACCEPTED else NOT_CONVERGED, step, gap, defect
             _spectrum(block, weight[j])
             outer, middle, across = 0.5 * block[7], 0.5 * block[8], block[9]
             e1, e2 = block[10], block[11]
