@@ -37,7 +37,7 @@ TIE_BREAK = 1e-8       # price of forces against that of the torques they cause:
 LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
 YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
 YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
-ROUGH = 1e-4           # accuracy that does where contacts yield, in the solver's units
+ROUGH = 1e-3           # accuracy that does where contacts yield, in the solver's units
 MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
 

@@ -35,6 +35,7 @@ ABSURD = 1e8         # infeasible when every feasible point were larger than thi
 REFINEMENTS = 3      # corrections of a direction against rounding
 ROUNDING = 1e-13     # defect of the rows below which a direction needs none
 WEAK = 1e4           # the same when the method has stalled
+SMALLEST = 1e-4      # smallest term of a row against which its defect counts, in scaled units
 STALLED = 1e-5       # steps shorter than this make no progress
 WARM_GAP = 1e-2      # complementarity, in scaled units, at which the point for warm starts is kept
 WORK_ROWS, ROWS, SCALING = 9, 6, 12
@@ -98,13 +99,14 @@ def cold_start(lower, upper, x, y, s, r):
 
 
 @kernel
-def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp):
+def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, terms):
     """KKT defects rd (N,), rp (p,); relative to their terms; returns (dual, primal, gap, objective)."""
     N, p = At.shape
     boxes = lower.shape[0]
     objective, gap, dual, size = 0.0, 0.0, 0.0, 1.0
     for i in range(p):
         rp[i] = b[i] - soft[i] * y[i]
+        terms[i] = SMALLEST + abs(b[i])
     for j in range(N):
         total = weight[j] * x[j]
         objective += x[j] * (0.5 * total + linear[j])
@@ -121,17 +123,16 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp):
         pull = 0.0
         for i in range(p):
             pull += row[i] * y[i]
-            rp[i] -= row[i] * value
+            term = row[i] * value
+            rp[i] -= term
+            terms[i] += abs(term)
         rd[j] = total - pull
         dual, size = max(dual, abs(rd[j])), max(size, abs(pull), abs(s[j]))
     primal = 0.0
-    largest = 1.0
-    for j in range(N):
-        largest = max(largest, abs(x[j]))
     for i in range(p):
-        primal = max(primal, abs(rp[i]))
+        primal = max(primal, abs(rp[i]) / terms[i])
         objective += 0.5 * soft[i] * y[i] * y[i]
-    return dual / size, primal / largest, gap, objective
+    return dual / size, primal, gap, objective
 
 
 @kernel
@@ -195,7 +196,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     gap, defect, last = np.inf, np.inf, np.inf
     for step in range(MAX_STEPS):
         dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r,
-                                                 rd, rp)
+                                                 rd, rp, change)
         defect = max(dual, primal)
         if not np.isfinite(gap + defect):
             return NOT_CONVERGED, step, gap, defect
@@ -317,7 +318,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                 left = 0.0
                 for i in range(p):
                     left = max(left, abs(change[i]))
-                if left <= max(ROUNDING, 1e-4 * primal):
+                if left <= ROUNDING:
                     break
                 substitute(S, p, change)
                 for i in range(p):
@@ -369,7 +370,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)
         for i in range(p):
             y[i] += length * dy[i]
-    dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp)
+    dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, change)
     defect = max(dual, primal)
     good = max(defect, gap / max(abs(objective), 1e-6)) <= ACCEPTED
     return SOLVED if good else NOT_CONVERGED, MAX_STEPS, gap, defect
