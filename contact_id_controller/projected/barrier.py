@@ -29,7 +29,7 @@ TIGHT = 1e-9         # residuals and relative gap that end the iteration, in sca
 ACCEPTED = 1e-7      # the same, where rounding lets the method get no closer
 MAX_STEPS = 60
 PULL = 0.99          # share of the way to the boundary that a step goes
-DELTA = 1e-13        # pivots of dependent rows are lifted to this share of the largest
+DELTA = 1e-15        # pivots of dependent rows are lifted to this share of the largest
 FREE = 1e-8          # weight that keeps a free variable without cost determined
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
 REFINEMENTS = 3      # corrections of a direction against rounding
@@ -85,14 +85,15 @@ def substitute(U, p, x):
 
 @kernel
 def cold_start(lower, upper, x, y, s, r):
-    """A point inside all bounds and cones, of the size of one."""
+    """A point well inside all bounds and cones."""
     boxes = lower.shape[0]
     for j in range(boxes):
+        # Products of one throughout; the two multipliers of a narrow pair of bounds cancel.
         width = upper[j] - lower[j]
-        margin = min(1.0, 0.1 * width)
+        margin = min(1.0, 0.5 * width)
         x[j] = min(max(0.0, lower[j] + margin), upper[j] - margin)
-        s[j] = 1.0 / max(x[j] - lower[j], 0.1) if lower[j] > -np.inf else 0.0
-        r[j] = 1.0 / max(upper[j] - x[j], 0.1) if upper[j] < np.inf else 0.0
+        s[j] = 1.0 / (x[j] - lower[j]) if lower[j] > -np.inf else 0.0
+        r[j] = 1.0 / (upper[j] - x[j]) if upper[j] < np.inf else 0.0
     for j in range(boxes, x.shape[0]):
         x[j] = s[j] = 1.0 if (j - boxes) % 3 == 0 else 0.0
     fill(y, 0.0)
