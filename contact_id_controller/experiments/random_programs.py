@@ -31,8 +31,8 @@ def random_program(seed: int, number: int, feasible: bool = True) -> QcqpProgram
     torque = rng.normal(size=na) * 10.0 ** rng.uniform(-1.0, 2.0)
     offset = torque - T @ force
     wrench = Y @ force
-    room = rng.choice([0.0, 1e-3, 0.1, 1.0, np.inf])
-    limit = np.abs(torque) * (1.0 + (room or 1e-6)) + 1e-3
+    room = rng.choice([1e-4, 1e-3, 0.1, 1.0, np.inf])
+    limit = np.abs(torque) * (1.0 + room) + 1e-3
     if not feasible:
         if nu and rng.random() < 0.5:
             wrench = -wrench

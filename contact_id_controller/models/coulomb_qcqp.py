@@ -37,7 +37,8 @@ TIE_BREAK = 1e-8       # price of forces against that of the torques they cause:
 LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
 YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
 YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
-ROUGH = 1e-3           # accuracy that does where contacts yield, in the solver's units
+ROUGH = 1e-5           # accuracy that does for a disturbance, in the solver's units
+ROUGHER = 1e-3         # and where contacts yield
 MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
 
@@ -244,10 +245,7 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, ra
     status, steps, gap, defect = central_path(
         weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, memory[1:], np.empty((WORK_ROWS, N)),
         np.empty((ROWS, p)), np.empty((p, p)), np.empty((cones, SCALING)))
-    power = 0.0
-    for j in range(N):
-        power += 0.5 * weight[j] * x[j] * x[j]
-    figures[1], figures[2] = gap / max(power, 1e-6), defect
+    figures[1], figures[2] = gap, defect
     out_of_units(x, y, s, r, column, row, beta, kappa)
     out_of_units(memory[1, :N], memory[2, :p], memory[3, :N], memory[4, :boxes], column, row, beta, kappa)
     return status, steps
@@ -312,6 +310,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes), np.empty(boxes),
             memory, same and attempt == 0, figures)
         steps += spent
+        if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
+            status = SOLVED
         if status == SOLVED:
             break
     if joints:
@@ -334,8 +334,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
     for j in range(na):
         torques[j] = min(max(torques[j], -limits[j]), limits[j])  # but for rounding they are inside
         figures[0] += W[j] * torques[j] * torques[j]
-    rough = attempt == 2 and max(figures[1], figures[2]) <= ROUGH
-    if (status == SOLVED and contradicts) or rough:
+    if status == SOLVED and (contradicts or attempt == 2):
         status = CONTRADICTORY
     elif status == SOLVED and joints:
         status = RELAXED_CODE

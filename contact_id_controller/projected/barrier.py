@@ -36,6 +36,7 @@ REFINEMENTS = 3      # corrections of a direction against rounding
 ROUNDING = 1e-13     # defect of the rows below which a direction needs none
 WEAK = 1e4           # the same when the method has stalled
 SMALLEST = 1e-4      # smallest term of a row against which its defect counts, in scaled units
+LEAST_OBJECTIVE = 1e-7  # an objective below this, in scaled units, counts as this
 STALLED = 1e-5       # steps shorter than this make no progress
 WARM_GAP = 1e-2      # complementarity, in scaled units, at which the point for warm starts is kept
 WORK_ROWS, ROWS, SCALING = 9, 6, 12
@@ -101,10 +102,14 @@ def cold_start(lower, upper, x, y, s, r):
 
 @kernel
 def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, terms):
-    """KKT defects rd (N,), rp (p,); relative to their terms; returns (dual, primal, gap, objective)."""
+    """KKT defects rd (N,) and rp (p,); returns (dual, primal, gap, leak, objective).
+
+    dual and primal are the largest defects relative to their terms; the gap is that of a dual point
+    which differs by the leak, |rd^T x|.
+    """
     N, p = At.shape
     boxes = lower.shape[0]
-    objective, gap, dual, size = 0.0, 0.0, 0.0, 1.0
+    objective, gap, leak, dual, size = 0.0, 0.0, 0.0, 0.0, 1.0
     for i in range(p):
         rp[i] = b[i] - soft[i] * y[i]
         terms[i] = SMALLEST + abs(b[i])
@@ -128,12 +133,13 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, ter
             rp[i] -= term
             terms[i] += abs(term)
         rd[j] = total - pull
+        leak += abs(rd[j] * value)
         dual, size = max(dual, abs(rd[j])), max(size, abs(pull), abs(s[j]))
     primal = 0.0
     for i in range(p):
         primal = max(primal, abs(rp[i]) / terms[i])
         objective += 0.5 * soft[i] * y[i] * y[i]
-    return dual / size, primal, gap, objective
+    return dual / size, primal, gap, leak, objective
 
 
 @kernel
@@ -176,7 +182,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
         saved (4, max(N, p)): out, (x, y, s, r) of a point on the way, for a warm start.
         work, rows, S, scalings: see ``workspace``.
 
-    Returns (status, steps, complementarity gap, largest KKT defect).
+    Returns (status, steps, duality gap relative to the objective, largest relative KKT defect).
     """
     N, p = At.shape
     boxes, cones = lower.shape[0], scalings.shape[0]
@@ -194,17 +200,17 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     fill(ds, 0.0)
     fill(dr, 0.0)
     short, kept = 0, False
-    gap, defect, last = np.inf, np.inf, np.inf
+    gap, relative, defect, last = np.inf, np.inf, np.inf, np.inf
     for step in range(MAX_STEPS):
-        dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r,
-                                                 rd, rp, change)
+        dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y,
+                                                       s, r, rd, rp, change)
         defect = max(dual, primal)
         if not np.isfinite(gap + defect):
-            return NOT_CONVERGED, step, gap, defect
-        scale_of_gap = max(abs(objective), 1e-6)
-        quality = max(defect, gap / scale_of_gap)
+            return NOT_CONVERGED, step, np.inf, np.inf
+        relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
+        quality = max(defect, relative)
         if quality <= TIGHT or (quality <= ACCEPTED and quality > 0.5 * last):
-            return SOLVED, step, gap, defect
+            return SOLVED, step, relative, defect
         last = quality
         mean = gap / degree if degree else 0.0
         if not kept and (mean <= WARM_GAP or short):
@@ -214,7 +220,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
         # The longer nothing moves, the weaker a proof will do.
         proof = ABSURD if short < 3 and step < MAX_STEPS - 1 else WEAK
         if step > 2 and excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
-            return INFEASIBLE, step, gap, defect
+            return INFEASIBLE, step, relative, defect
         if short >= 3:
             break
 
@@ -240,7 +246,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             j = boxes + 3 * i
             block = scalings[i]
             if not nt_scaling(x[j:j + 3], s[j:j + 3], block[0:4], block[4:7]):
-                return SOLVED if quality <= ACCEPTED else NOT_CONVERGED, step, gap, defect
+                return SOLVED if quality <= ACCEPTED else NOT_CONVERGED, step, relative, defect
             _spectrum(block, weight[j])
             outer, middle, across = 0.5 * block[7], 0.5 * block[8], block[9]
             e1, e2 = block[10], block[11]
@@ -307,8 +313,6 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                     pull[j] = total
                     asked_for[j] = rhs[j] + total
                 _apply(inverse, scalings, boxes, asked_for, dx)
-                if refinement == REFINEMENTS - 1:
-                    break
                 # What rounding left of the rows; most of the time nothing worth a correction.
                 for i in range(p):
                     change[i] = share * rp[i] - soft[i] * dy[i]
@@ -320,6 +324,8 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
                 for i in range(p):
                     left = max(left, abs(change[i]))
                 if left <= ROUNDING:
+                    break
+                if refinement == REFINEMENTS - 1:
                     break
                 substitute(S, p, change)
                 for i in range(p):
@@ -371,10 +377,12 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)
         for i in range(p):
             y[i] += length * dy[i]
-    dual, primal, gap, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, change)
+    dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y,
+                                                   s, r, rd, rp, change)
     defect = max(dual, primal)
-    good = max(defect, gap / max(abs(objective), 1e-6)) <= ACCEPTED
-    return SOLVED if good else NOT_CONVERGED, MAX_STEPS, gap, defect
+    relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
+    good = max(defect, relative) <= ACCEPTED
+    return SOLVED if good else NOT_CONVERGED, MAX_STEPS, relative, defect
 
 
 @kernel

@@ -182,7 +182,6 @@ class QcqpProgram:
             point[0][:boxes] = np.clip(point[0][:boxes], lower + margin, upper - margin)
         code, steps, gap, residual = central_path(
             weight, linear, At, b, soft, lower, upper, warm, *point, saved, *workspace(N, p, (N - boxes) // 3))
-        value = 0.5 * weight @ point[0] ** 2
         out_of_units(*point, column, row, beta, kappa)
         out_of_units(saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa)
         x = point[0]
@@ -191,7 +190,7 @@ class QcqpProgram:
         torques, disturbance = x[:na].copy(), x[na + k:na + k + m].copy()
         status = (RELAXED if level else SOLVED) if code == SOLVED_CODE else (
             NOT_CONVERGED if code != INFEASIBLE_CODE else INFEASIBLE)
-        certificate = Certificate(float(self.weights @ torques ** 2), gap / max(value, 1e-6), residual)
+        certificate = Certificate(float(self.weights @ torques ** 2), gap, residual)
         return QcqpResult(status, torques, forces, disturbance, level, steps, certificate, (key, saved))
 
 
