@@ -229,7 +229,7 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
             fill(S[i], 0.0)
             S[i, i] = soft[i]
         for j in range(boxes):
-            total = max(weight[j], FREE)
+            total = weight[j] if weight[j] > 0.0 else FREE
             if lower[j] > -np.inf:
                 total += s[j] / (x[j] - lower[j])
             if upper[j] < np.inf:
