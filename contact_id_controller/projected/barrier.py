@@ -20,6 +20,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..problem import fill
+from .rank import concentrate, rotate
 from .second_order_cone import (
     distance, longest_step, nt_scaling, product, quotient, scale, unscale,
 )
@@ -31,6 +32,7 @@ MAX_STEPS = 60
 PULL = 0.99          # share of the way to the boundary that a step goes
 DELTA = 1e-15        # pivots of dependent rows are lifted to this share of the largest
 FREE = 1e-8          # weight that keeps a free variable without cost determined
+CHEAP = 1e-4         # a free variable that costs less counts as one without cost
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
 REFINEMENTS = 3      # corrections of a direction against rounding
 ROUNDING = 1e-13     # defect of the rows below which a direction needs none
@@ -169,21 +171,8 @@ def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
 
 
 @kernel
-def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S,
-                 scalings):
-    """Solve in place; everything in units in which the program is of the size of one.
-
-    Args:
-        weight, linear (N,): D >= 0, the same for all three of a cone, and g.  At (N, p): A transposed.  b, soft (p,).
-        lower, upper (m,): bounds of the first m variables, infinite where there are none; the
-            other N - m are cones of three.
-        warm: x, y, s, r hold a point strictly inside the bounds and cones to start from.
-        x (N,), y (p,), s (N,), r (m,): out; multipliers s of the lower bounds and cones, r of the upper.
-        saved (4, max(N, p)): out, (x, y, s, r) of a point on the way, for a warm start.
-        work, rows, S, scalings: see ``workspace``.
-
-    Returns (status, steps, duality gap relative to the objective, largest relative KKT defect).
-    """
+def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S, scalings):
+    """``central_path`` for rows as they are."""
     N, p = At.shape
     boxes, cones = lower.shape[0], scalings.shape[0]
     rd, dx, ds, dr, inverse, rhs, first, pull, asked_for = (
@@ -383,6 +372,45 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
     good = max(defect, relative) <= ACCEPTED
     return SOLVED if good else NOT_CONVERGED, MAX_STEPS, relative, defect
+
+
+@kernel
+def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S,
+                 scalings):
+    """Solve in place; everything in units in which the program is of the size of one.
+
+    Args:
+        weight, linear (N,): D >= 0, the same for all three of a cone, and g.  At (N, p): A transposed, overwritten, as is b (p,).  soft (p,).
+        lower, upper (m,): bounds of the first m variables, infinite where there are none; the
+            other N - m are cones of three.
+        warm: x, y, s, r hold a point strictly inside the bounds and cones to start from.
+        x (N,), y (p,), s (N,), r (m,): out; multipliers s of the lower bounds and cones, r of the upper.
+        saved (4, max(N, p)): out, (x, y, s, r) of a point on the way, for a warm start.
+        work, rows, S, scalings: see ``workspace``.
+
+    Returns (status, steps, duality gap relative to the objective, largest relative KKT defect).
+    """
+    N, p = At.shape
+    # Free variables next to without cost make some rows of the Schur complement huge. Kept apart
+    # from the others, these rows take nothing from their precision.
+    chosen = np.zeros(N, np.bool_)
+    count = 0
+    for j in range(lower.shape[0]):
+        chosen[j] = lower[j] == -np.inf and upper[j] == np.inf and weight[j] < CHEAP
+        count += 1 if chosen[j] else 0
+    for i in range(p):
+        if soft[i] != 0.0:
+            count = 0
+    reflectors = np.empty((min(count, p), p))
+    if count:
+        count = concentrate(At, b, chosen, reflectors)
+        rotate(reflectors, count, y, False)
+    result = _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S,
+                     scalings)
+    if count:
+        rotate(reflectors, count, y, True)
+        rotate(reflectors, count, saved[1, :p], True)
+    return result
 
 
 @kernel

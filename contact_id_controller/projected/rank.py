@@ -65,3 +65,58 @@ def independent_rows(K, k, rows, order, norms):
     for i in range(rank, rows):
         left += k[i] * k[i]
     return rank, np.sqrt(left)
+
+
+@kernel
+def concentrate(At, b, chosen, reflectors):
+    """Rotate the rows of A x = b in place so that the chosen variables stand in the first ones only.
+
+    At (N, p): A transposed. chosen (N,) bool. reflectors (k, p): out, unit Householder vectors.
+    Returns how many there are; ``rotate`` applies them to a vector of the rows.
+    """
+    N, p = At.shape
+    count = 0
+    for j in range(N):
+        if not chosen[j] or count == min(p, reflectors.shape[0]):
+            continue
+        total, tail = 0.0, 0.0
+        for i in range(p):
+            total += At[j, i] * At[j, i]
+            if i >= count:
+                tail += At[j, i] * At[j, i]
+        if not tail > INDEPENDENCE * INDEPENDENCE * total:
+            continue
+        v = reflectors[count]
+        for i in range(p):
+            v[i] = At[j, i] if i >= count else 0.0
+        v[count] += np.sqrt(tail) if v[count] >= 0.0 else -np.sqrt(tail)
+        length = 0.0
+        for i in range(count, p):
+            length += v[i] * v[i]
+        length = np.sqrt(length)
+        for i in range(count, p):
+            v[i] /= length
+        for other in range(N):
+            _reflect(v, count, At[other])
+        _reflect(v, count, b)
+        count += 1
+    return count
+
+
+@kernel
+def rotate(reflectors, count, y, back):
+    """Apply the rotation of ``concentrate`` to y (p,), or undo it."""
+    for k in range(count):
+        i = count - 1 - k if back else k
+        _reflect(reflectors[i], i, y)
+
+
+@kernel
+def _reflect(v, start, x):
+    """x <- (I - 2 v v^T) x for a unit v that is zero before ``start``."""
+    total = 0.0
+    for i in range(start, v.shape[0]):
+        total += v[i] * x[i]
+    if total != 0.0:
+        for i in range(start, v.shape[0]):
+            x[i] -= 2.0 * total * v[i]
