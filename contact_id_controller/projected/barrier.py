@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
-from ..problem import fill
+from ..lcp._compile import bare_kernel, kernel
 from .rank import concentrate, rotate
 from .second_order_cone import (
     distance, longest_step, nt_scaling, product, quotient, scale, unscale,
@@ -50,7 +49,7 @@ def workspace(variables: int, rows: int, cones: int):
             np.empty((cones, SCALING)))
 
 
-@kernel
+@bare_kernel
 def factor(S, p, diagonal):
     """Upper factor of a a positive semidefinite S (p, p) in place: S = U^T U."""
     for k in range(p):
@@ -71,7 +70,38 @@ def factor(S, p, diagonal):
                     row[j] -= amount * top[j]
 
 
-@kernel
+@bare_kernel
+def dot(a, b, start, stop):
+    """Sum of a_i b_i from start to stop; four sums at a time, since one would wait for itself."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    i = start
+    while i + 4 <= stop:
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        i += 4
+    while i < stop:
+        s0 += a[i] * b[i]
+        i += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@bare_kernel
+def extent(At, first, last):
+    """Where the entries of each variable's column that are not zero begin and end."""
+    p = At.shape[1]
+    for j in range(At.shape[0]):
+        row = At[j]
+        first[j], last[j] = p, 0
+        for i in range(p):
+            if row[i] != 0.0:
+                last[j] = i + 1
+                if first[j] == p:
+                    first[j] = i
+
+
+@bare_kernel
 def substitute(U, p, x):
     """x <- (U^T U)^-1 x."""
     for k in range(p):
@@ -80,13 +110,10 @@ def substitute(U, p, x):
         for j in range(k + 1, p):
             x[j] -= amount * U[k, j]
     for k in range(p - 1, -1, -1):
-        total = x[k]
-        for j in range(k + 1, p):
-            total -= U[k, j] * x[j]
-        x[k] = total / U[k, k]
+        x[k] = (x[k] - dot(U[k], x, k + 1, p)) / U[k, k]
 
 
-@kernel
+@bare_kernel
 def cold_start(lower, upper, x, y, s, r):
     """A point well inside all bounds and cones."""
     boxes = lower.shape[0]
@@ -99,11 +126,12 @@ def cold_start(lower, upper, x, y, s, r):
         r[j] = 1.0 / (upper[j] - x[j]) if upper[j] < np.inf else 0.0
     for j in range(boxes, x.shape[0]):
         x[j] = s[j] = 1.0 if (j - boxes) % 3 == 0 else 0.0
-    fill(y, 0.0)
+    for i in range(y.shape[0]):
+        y[i] = 0.0
 
 
-@kernel
-def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, terms):
+@bare_kernel
+def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r, rd, rp, terms):
     """KKT defects rd (N,) and rp (p,); returns (dual, primal, gap, leak, objective).
 
     dual and primal are the largest defects relative to their terms; the gap is that of a dual point
@@ -128,9 +156,8 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, ter
         else:
             gap += x[j] * s[j]
         row, value = At[j], x[j]
-        pull = 0.0
-        for i in range(p):
-            pull += row[i] * y[i]
+        pull = dot(row, y, first[j], last[j])
+        for i in range(first[j], last[j]):
             term = row[i] * value
             rp[i] -= term
             terms[i] += abs(term)
@@ -144,8 +171,8 @@ def residuals(weight, linear, At, b, soft, lower, upper, x, y, s, r, rd, rp, ter
     return dual / size, primal, gap, leak, objective
 
 
-@kernel
-def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
+@bare_kernel
+def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof, force):
     """Whether y proves that every point of the constraints were larger than ``proof``."""
     boxes = lower.shape[0]
     value, left = 0.0, 0.0
@@ -154,7 +181,6 @@ def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
         left = max(left, soft[i] * abs(y[i]))
     if not value > 0.0:
         return False
-    force = np.empty(3)
     for j in range(boxes):
         pull = weight[j] * x[j] + linear[j] - s[j] + r[j] - rd[j]  # (A^T y)_j
         bound = upper[j] if pull > 0.0 else lower[j]
@@ -170,9 +196,10 @@ def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
     return value > proof * left
 
 
-@kernel
-def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S, scalings):
-    """``central_path`` for rows as they are."""
+@bare_kernel
+def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S, scalings,
+            threes, extents):
+    """``central_path`` for rows as they are; threes (4, 3) and extents (2, N) int64 are workspace."""
     N, p = At.shape
     boxes, cones = lower.shape[0], scalings.shape[0]
     rd, dx, ds, dr, inverse, rhs, first, pull, asked_for = (
@@ -181,18 +208,19 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
         rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
     if not warm:
         cold_start(lower, upper, x, y, s, r)
+    begin, end = extents[0], extents[1]
+    extent(At, begin, end)
     degree = cones
     for j in range(boxes):
         degree += (1 if lower[j] > -np.inf else 0) + (1 if upper[j] < np.inf else 0)
-    one, two, three, four = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    fill(dx, 0.0)
-    fill(ds, 0.0)
-    fill(dr, 0.0)
+    one, two, three, four = threes[0], threes[1], threes[2], threes[3]
+    for j in range(N):
+        dx[j] = ds[j] = dr[j] = 0.0
     short, kept = 0, False
     gap, relative, defect, last = np.inf, np.inf, np.inf, np.inf
     for step in range(MAX_STEPS):
-        dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y,
-                                                       s, r, rd, rp, change)
+        dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper,
+                                                       begin, end, x, y, s, r, rd, rp, change)
         defect = max(dual, primal)
         if not np.isfinite(gap + defect):
             return NOT_CONVERGED, step, np.inf, np.inf
@@ -208,15 +236,17 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
             _keep(x, y, s, r, saved)
         # The longer nothing moves, the weaker a proof will do.
         proof = ABSURD if short < 3 and step < MAX_STEPS - 1 else WEAK
-        if step > 2 and excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof):
+        if step > 2 and excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof, one):
             return INFEASIBLE, step, relative, defect
         if short >= 3:
             break
 
         # Newton matrix, block by block, and its Schur complement on the rows.
         for i in range(p):
-            fill(S[i], 0.0)
-            S[i, i] = soft[i]
+            top = S[i]
+            for c in range(i, p):
+                top[c] = 0.0
+            top[i] = soft[i]
         for j in range(boxes):
             total = weight[j] if weight[j] > 0.0 else FREE
             if lower[j] > -np.inf:
@@ -225,11 +255,11 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
                 total += r[j] / (upper[j] - x[j])
             inverse[j] = 1.0 / total
             row = At[j]
-            for a in range(p):
+            for a in range(begin[j], end[j]):
                 if row[a] != 0.0:
                     amount = inverse[j] * row[a]
                     out = S[a]
-                    for c in range(a, p):
+                    for c in range(a, end[j]):
                         out[c] += amount * row[c]
         for i in range(cones):
             j = boxes + 3 * i
@@ -285,29 +315,25 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
                     rhs[j + d] = first[j + d] - share * rd[j + d]
             for i in range(p):
                 dy[i] = share * rp[i]
-            for j in range(N):
-                dx[j] = 0.0
             _apply(inverse, scalings, boxes, rhs, dx)
             for j in range(N):
                 row, value = At[j], dx[j]
-                for i in range(p):
+                for i in range(begin[j], end[j]):
                     dy[i] -= row[i] * value
             substitute(S, p, dy)
             for refinement in range(REFINEMENTS):
                 for j in range(N):
-                    row = At[j]
-                    total = 0.0
-                    for i in range(p):
-                        total += row[i] * dy[i]
-                    pull[j] = total
-                    asked_for[j] = rhs[j] + total
+                    pull[j] = dot(At[j], dy, begin[j], end[j])
+                    asked_for[j] = rhs[j] + pull[j]
                 _apply(inverse, scalings, boxes, asked_for, dx)
+                if not corrector:
+                    break
                 # What rounding left of the rows; most of the time nothing worth a correction.
                 for i in range(p):
                     change[i] = share * rp[i] - soft[i] * dy[i]
                 for j in range(N):
                     row, value = At[j], dx[j]
-                    for i in range(p):
+                    for i in range(begin[j], end[j]):
                         change[i] -= row[i] * value
                 left = 0.0
                 for i in range(p):
@@ -366,8 +392,8 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
             x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)
         for i in range(p):
             y[i] += length * dy[i]
-    dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, x, y,
-                                                   s, r, rd, rp, change)
+    dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, begin, end,
+                                                   x, y, s, r, rd, rp, change)
     defect = max(dual, primal)
     relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
     good = max(defect, relative) <= ACCEPTED
@@ -406,14 +432,14 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
         count = concentrate(At, b, chosen, reflectors)
         rotate(reflectors, count, y, False)
     result = _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S,
-                     scalings)
+                     scalings, np.empty((4, 3)), np.empty((2, N), np.int64))
     if count:
         rotate(reflectors, count, y, True)
         rotate(reflectors, count, saved[1, :p], True)
     return result
 
 
-@kernel
+@bare_kernel
 def _keep(x, y, s, r, saved):
     for j in range(x.shape[0]):
         saved[0, j], saved[2, j] = x[j], s[j]
@@ -423,7 +449,7 @@ def _keep(x, y, s, r, saved):
         saved[3, j] = r[j]
 
 
-@kernel
+@bare_kernel
 def _spectrum(block, weight):
     """(W^-2 + weight I)^-1 of one cone by its eigenvectors: three values and a unit vector in block[7:12].
 
@@ -440,7 +466,7 @@ def _spectrum(block, weight):
     block[9] = square / (1.0 + weight * square)
 
 
-@kernel
+@bare_kernel
 def _apply(inverse, scalings, boxes, v, out):
     """out = (D + scaling)^-1 v, block by block."""
     for j in range(boxes):

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel
 
 
-@kernel
+@bare_kernel
 def inner(x):
     """x^T J x, positive inside the cone."""
     length = np.sqrt(x[1] * x[1] + x[2] * x[2])
     return (x[0] - length) * (x[0] + length)
 
 
-@kernel
+@bare_kernel
 def nt_scaling(x, s, eta_w, point):
     """eta and w (4,) of the scaling of x and s, and the scaled point l (3,); False on the boundary."""
     square_x, square_s = inner(x), inner(s)
@@ -40,7 +40,7 @@ def nt_scaling(x, s, eta_w, point):
     return True
 
 
-@kernel
+@bare_kernel
 def scale(eta_w, v, out):
     """out = W v; out may be v."""
     eta, w0, w1, w2 = eta_w[0], eta_w[1], eta_w[2], eta_w[3]
@@ -51,7 +51,7 @@ def scale(eta_w, v, out):
     out[2] = eta * (v[2] + share * w2)
 
 
-@kernel
+@bare_kernel
 def unscale(eta_w, v, out):
     """out = W^-1 v; out may be v."""
     eta, w0, w1, w2 = eta_w[0], eta_w[1], eta_w[2], eta_w[3]
@@ -62,7 +62,7 @@ def unscale(eta_w, v, out):
     out[2] = (v[2] + share * w2) / eta
 
 
-@kernel
+@bare_kernel
 def product(a, b, out):
     """out = a o b, the cone's product (a^T b, a0 b1 + b0 a1, ...); out is neither a nor b."""
     out[0] = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -70,7 +70,7 @@ def product(a, b, out):
     out[2] = a[0] * b[2] + b[0] * a[2]
 
 
-@kernel
+@bare_kernel
 def quotient(point, d, out):
     """out with point o out = d; point inside the cone; out may be d."""
     first = (point[0] * d[0] - point[1] * d[1] - point[2] * d[2]) / inner(point)
@@ -79,7 +79,7 @@ def quotient(point, d, out):
     out[0] = first
 
 
-@kernel
+@bare_kernel
 def longest_step(x, dx):
     """Largest step (inf if none) with x + step dx still in the cone; x inside."""
     a = (dx[0] - np.hypot(dx[1], dx[2])) * (dx[0] + np.hypot(dx[1], dx[2]))
@@ -89,7 +89,7 @@ def longest_step(x, dx):
     return c / root if root > 0.0 else np.inf
 
 
-@kernel
+@bare_kernel
 def distance(x):
     """Distance of x from the cone."""
     length = np.hypot(x[1], x[2])
