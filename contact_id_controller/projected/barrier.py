@@ -58,7 +58,10 @@ def factor(S, p, diagonal):
         top = S[k]
         pivot = top[k]
         # A row that depends on the others has no say: an infinite pivot leaves its multiplier zero.
+        # One without any variable keeps it: what it asks for is impossible, or nothing.
         root = np.sqrt(pivot) if pivot > DELTA * diagonal[k] else 1e150
+        if diagonal[k] == 0.0:
+            root = 1.0
         top[k] = root
         for j in range(k + 1, p):
             top[j] /= root
