@@ -23,7 +23,7 @@ from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
 from .easing import ease
-from .exact_distribution import distribute_exact
+from .exact_distribution import widen
 from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, classify, finish,
@@ -93,7 +93,10 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
     moved = problem.c.copy()
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
-        consistency == "project", exact, moved, z, delta, torques, velocity)
+        consistency == "project", moved, z, delta, torques, velocity)
+    if exact and code == SOLVED:
+        # Its own kernel: who does not ask for it need not compile the interior-point method.
+        steps += widen(*matrices(problem), mu, edges, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, None, moved)
     return with_fallback(solution, mu, edges)
 
@@ -110,7 +113,7 @@ def _from_quadprog(module: str, function: str):
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, distribution, project, exact, moved, z, delta, torques, velocity):
+           edges, distribution, project, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
@@ -135,13 +138,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             mode = np.empty(n, np.int64)
             angle, span = np.empty(n), np.empty(n)
             classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
-            spent = -1
-            if exact and not eased:
-                spent = distribute_exact(T, shifted, Y, u, mode, angle, span, mu, z)
-            if spent < 0:
-                spent = distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
-                                   1.0 if distribution == 0 else 0.0, z)
-            steps += abs(spent)
+            steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
+                                    1.0 if distribution == 0 else 0.0, z))
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction

@@ -17,6 +17,7 @@ from ..projected.barrier import ROWS, SCALING, SOLVED, WORK_ROWS, central_path
 from ..projected.scaling import equilibrate
 from .cones import APART, HOLDING, SLIDING, STICKING, edge
 from .distribution import same_motion
+from .stages import classify, finish, shift_offset
 
 TIE_BREAK = 1e-8  # weight of the forces, in units of their cones, against the torques that they cause
 LEAST_TIE = 1e-9  # the same at least, in the solver's units
@@ -110,3 +111,21 @@ def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, z):
         assign(z, best)
         return -steps - 1
     return steps
+
+
+@kernel
+def widen(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu, edges,
+          moved, z, delta, torques, velocity):
+    """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques (na,) follow. Returns steps."""
+    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    u, shifted = np.zeros(nu), np.empty(na)
+    for r in range(3 * n):
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    mode, angle, span = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
+    shift_offset(offset, schur, dt, delta, shifted)
+    steps = distribute_exact(T, shifted, Y, u, mode, angle, span, mu, z)
+    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
+           velocity)
+    return abs(steps)
