@@ -124,7 +124,7 @@ def test_regulation_comes_to_rest_at_the_goal(robot):
         return np.linalg.lstsq(model.P @ model.B, regulate(model, [task], 1.0), rcond=1e-9)[0]
 
     energy = []
-    for _, model in integrate(robot, q, v, contacts, control, 1.0):
+    for _, model in integrate(robot, q, v, contacts, control, 2.0):
         task = frame_pose_task(model, "base_link", pin.SE3(np.eye(3), goal), 400.0, 0.0)
         energy.append(0.5 * model.v @ model.Mbar @ model.v + 200.0 * task.error @ task.error)
     assert np.linalg.norm(goal - model.q[:3]) < 2e-3 and np.linalg.norm(model.v) < 2e-2

@@ -25,7 +25,7 @@ from ..projected.rank import independent_rows
 from ..projected.scaling import equilibrate, into_units, out_of_units
 from ..solution import INCONSISTENT, NOT_CONVERGED, RELAXED, Certificate, Solution
 from ..solution import SOLVED as SOLVED_NAME
-from .consistency import NOISE, project_held, touching
+from .consistency import NOISE, TOUCHING_SPEED, project_held, touching
 from .easing import TOLERATED, mean_diagonal
 from .stages import CONSISTENCIES, buffers, check_option, finish, matrices, shift_offset
 
@@ -265,14 +265,15 @@ def _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r):
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
            limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
-           torques, velocity):
+           torques, velocity, lift):
+    """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     touching(gap_speed, held)
     if n and project:
-        contradiction = project_held(Y, T, c, mu, dt, n > 0, held, delta, moved)
+        contradiction = project_held(Y, T, c, mu, dt, lift, held, delta, moved)
     shifted = np.empty(na)
     shift_offset(offset, schur, dt, delta, shifted)
     bounded, count = 0, 0
@@ -338,4 +339,37 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         status = CONTRADICTORY
     elif status == SOLVED and joints:
         status = RELAXED_CODE
+    return status, steps, contradiction
+
+
+@kernel
+def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+           limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
+           torques, velocity):
+    status, steps, contradiction = _attempt(
+        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu, limits, W,
+        rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures, torques,
+        velocity, gap_speed.shape[0] >= 0)
+    nu = Y.shape[1]
+    u = np.zeros(nu)
+    scale = 0.0
+    for r in range(z.shape[0]):
+        scale = max(scale, abs(moved[r]))
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    for i in range(held.shape[0]):
+        if gap_speed[i] <= TOUCHING_SPEED and not held[i]:
+            parting = moved[3 * i] + gap_speed[i]
+            for k in range(nu):
+                parting += Y[3 * i, k] * u[k]
+            if parting < -NOISE * scale:
+                # What the others do brings a lifted contact back: then it holds like them.
+                fill(z, 0.0)
+                fill(disturbance, 0.0)
+                assign(moved, c)
+                status, more, contradiction = _attempt(
+                    Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
+                    mu, limits, W, rho, project, held_before, start, held, memory, moved, z, delta,
+                    disturbance, figures, torques, velocity, gap_speed.shape[0] < 0)
+                return status, steps + more, contradiction
     return status, steps, contradiction
