@@ -35,6 +35,7 @@ CHEAP = 1e-4         # a free variable that costs less counts as one without cos
 ABSURD = 1e8         # infeasible when every feasible point were larger than this, in scaled units
 REFINEMENTS = 3      # corrections of a direction against rounding
 ROUNDING = 1e-13     # defect of the rows below which a direction needs none
+EPSILON = 4e-15      # rounding of a defect relative to its terms
 WEAK = 1e4           # the same when the method has stalled
 SMALLEST = 1e-4      # smallest term of a row against which its defect counts, in scaled units
 LEAST_OBJECTIVE = 1e-7  # an objective below this, in scaled units, counts as this
@@ -160,12 +161,14 @@ def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r
             gap += x[j] * s[j]
         row, value = At[j], x[j]
         pull = dot(row, y, first[j], last[j])
+        size_of_pull = abs(s[j])
         for i in range(first[j], last[j]):
+            size_of_pull += abs(row[i] * y[i])
             term = row[i] * value
             rp[i] -= term
             terms[i] += abs(term)
         rd[j] = total - pull
-        leak += abs(rd[j] * value)
+        leak += max(abs(rd[j]) - EPSILON * size_of_pull, 0.0) * abs(value)
         dual, size = max(dual, abs(rd[j])), max(size, abs(pull), abs(s[j]))
     primal = 0.0
     for i in range(p):
