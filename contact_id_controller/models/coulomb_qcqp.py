@@ -37,7 +37,7 @@ TIE_BREAK = 1e-8       # price of forces against that of the torques they cause:
 LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
 YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
 YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
-ROUGH = 1e-5           # accuracy that does for a disturbance, in the solver's units
+ROUGH = 1e-6           # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3         # and where contacts yield
 MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
@@ -95,6 +95,10 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
 
 
 def _positive(name, value, size):
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,):
+        array = np.ascontiguousarray(value)
+        if (array > 0.0).all():
+            return array
     array = np.empty(size)
     try:
         array[:] = value
@@ -109,10 +113,21 @@ def _positive(name, value, size):
 def _hold(Y, T, moved, mu, held, dt, joints, K, k, residual):
     """Independent equations K (y, d) = k that hold the contacts; joints: number of columns for d.
 
-    residual (3n,) or (0,): m/s, what no y can take away. Returns (rank, length of that).
+    residual (3n,) or (0,): m/s, what no y can take away. Returns (rank, length of that, unit of d): d is
+    counted in units that make its columns as large as the others, so that the rank means something.
     """
     nu = Y.shape[1]
     rows = 0
+    unit = 1.0
+    if joints:
+        first, second = 0.0, 0.0
+        for r in range(3 * held.shape[0]):
+            for a in range(nu):
+                first += Y[r, a] * Y[r, a]
+            for a in range(joints):
+                second += dt * dt * T[r, a] * dt * dt * T[r, a]
+        if first > 0.0 and second > 0.0:
+            unit = np.sqrt(first / second)
     for i in range(held.shape[0]):
         if not held[i]:
             continue
@@ -120,7 +135,7 @@ def _hold(Y, T, moved, mu, held, dt, joints, K, k, residual):
             for a in range(nu):
                 K[rows, a] = Y[r, a]
             for a in range(joints):
-                K[rows, nu + a] = -dt * dt * T[r, a]
+                K[rows, nu + a] = -dt * dt * T[r, a] * unit
             k[rows] = -moved[r]
             rows += 1
     order, norms = np.empty(nu + joints, np.int64), np.empty(nu + joints)
@@ -139,7 +154,7 @@ def _hold(Y, T, moved, mu, held, dt, joints, K, k, residual):
                     residual[r] = moved[r]
                     for a in range(nu):
                         residual[r] += Y[r, a] * norms[a]
-    return rank, left
+    return rank, left, unit
 
 
 @kernel
@@ -149,7 +164,7 @@ def _factors(mu):
 
 
 @kernel
-def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, rank, joints, place,
+def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, unit, rank, joints, place,
              weight, linear, At, b, soft, lower, upper, memory, warm, figures):
     """One program: assemble, scale, solve. ``memory`` (5, .): solution and start point, in SI units.
 
@@ -192,7 +207,7 @@ def _program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, ra
             for i in range(na):
                 At[na + j, i] = -schur[i, j]
             for i in range(rank):
-                At[na + j, na + i] = K[i, nu + j]
+                At[na + j, na + i] = K[i, nu + j] / unit
     for i in range(rank):
         b[na + i] = k[i]
     cost = 0.0
@@ -289,7 +304,7 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
         same = same and held[i] == held_before[i]
     residual = np.empty(3 * n)
     K, k = np.empty((3 * count, nu + na)), np.empty(3 * count)
-    rank, left = _hold(Y, T, moved, mu, held, dt, 0, K[:, :nu], k, residual)
+    rank, left, unit = _hold(Y, T, moved, mu, held, dt, 0, K[:, :nu], k, residual)
     contradicts = left > (TOLERATED if project else NOISE) * scale
     if left > NOISE * scale:
         contradiction = max(contradiction, left)
@@ -303,11 +318,11 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
             if na == 0 and count == 0:
                 break
             joints = na
-            rank, _ = _hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
+            rank, _, unit = _hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
         boxes = na + joints + 3 * (count - bounded)
         N, p = boxes + 3 * bounded, na + rank
         status, spent = _program(
-            Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, rank, joints, place,
+            Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, unit, rank, joints, place,
             np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes), np.empty(boxes),
             memory, same and attempt == 0, figures)
         steps += spent

@@ -1,1 +1,1 @@
-"""Projected dynamics and optimal control under exact friction cones (fourth room of theory.md)."""
+"""Projected dynamics, operational-space laws, and least power under exact friction cones."""
