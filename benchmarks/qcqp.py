@@ -26,7 +26,7 @@ from robots import gliding_solo, solo12  # noqa: E402
 
 from contact_id_controller import build_problem, solve  # noqa: E402
 from contact_id_controller.experiments.random_programs import random_program  # noqa: E402
-from contact_id_controller.models.coulomb_qcqp import TIE_BREAK  # noqa: E402
+from contact_id_controller.models.qcqp_assembly import TIE_BREAK  # noqa: E402
 from contact_id_controller.projected.program import QcqpProgram  # noqa: E402
 
 ROUNDS, LIMIT_NM = 500, 1.5
