@@ -85,13 +85,14 @@ def agreement(count: int, seed: int) -> None:
                 worst_cost, worst_violation = max(worst_cost, difference), max(worst_violation, violation)
             elif verdict not in ("better", "infeasible"):
                 print(f"{number}: {verdict}, {ours.status}, cost {difference:.1e}, violation {violation:.1e}")
-        print(f"made {'feasible' if feasible else 'to be infeasible'}: {dict(verdicts)}, worst cost difference "
-              f"{worst_cost:.1e}, worst violation {worst_violation:.1e}, steps {np.median(steps):.0f} "
-              f"(at most {max(steps)})")
+        print(f"made {'feasible' if feasible else 'to be infeasible'}: {dict(verdicts)}, "
+              f"worst cost difference {worst_cost:.1e}, worst violation {worst_violation:.1e}, "
+              f"steps {np.median(steps):.0f} (at most {max(steps)})")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--random", type=int, default=0, metavar="COUNT")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()

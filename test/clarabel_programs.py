@@ -73,7 +73,8 @@ def violations(program, torques, forces):
     """Largest violation of rows, cones and limits, relative to the terms that they are made of."""
     x = np.concatenate([torques, forces.reshape(-1)])
     size = np.abs(program.A) @ np.abs(x) + np.abs(program.b)
-    worst = np.max(np.abs(program.A @ x - program.b) / np.maximum(size, 1e-9 * size.max(initial=1.0)), initial=0.0)
+    size = np.maximum(size, 1e-9 * size.max(initial=1.0))
+    worst = np.max(np.abs(program.A @ x - program.b) / size, initial=0.0)
     largest = np.abs(x).max()
     mu = program.friction
     bound = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * forces[:, 0])
@@ -96,7 +97,8 @@ def compare(program, ours):
     if ours.status == "infeasible":
         return ("infeasible" if "Infeasible" in status else "wrong"), 0.0, 0.0
     if ours.status != "solved":
-        return ("undecided" if "Solved" not in status and "Infeasible" not in status else "wrong"), np.inf, np.inf
+        decided = "Solved" in status or "Infeasible" in status
+        return ("wrong" if decided else "undecided"), np.inf, np.inf
     violation = violations(program, ours.torques, ours.forces)
     x, na = np.array(theirs.x), program.na
     best, value = cost(program, x[:na], x[na:].reshape(-1, 3)), cost(program, ours.torques, ours.forces)

@@ -40,7 +40,8 @@ def accelerations(model, tau_c):
 
 
 def expected(task, v):
-    return task.acceleration + task.damping * (task.velocity - task.jacobian @ v) + task.stiffness * task.error
+    rate = task.velocity - task.jacobian @ v
+    return task.acceleration + task.damping * rate + task.stiffness * task.error
 
 
 def test_tracking_gives_every_task_its_second_order_law(robot):
@@ -80,7 +81,8 @@ def test_rates_of_the_tasks_are_their_derivatives(robot):
     for a, n, b in zip(ahead, now, behind):
         rate = (a.error[:3] - b.error[:3]) / (2.0 * step)  # e = x_d - x, x_d at rest
         np.testing.assert_allclose(rate, -(n.jacobian @ v)[:3], atol=1e-6)
-        np.testing.assert_allclose((a.jacobian @ v - b.jacobian @ v) / (2.0 * step), n.jacobian_dot @ v, atol=1e-5)
+        drift = (a.jacobian @ v - b.jacobian @ v) / (2.0 * step)
+        np.testing.assert_allclose(drift, n.jacobian_dot @ v, atol=1e-5)
 
 
 def integrate(robot, q, v, contacts, control, seconds):
@@ -137,7 +139,8 @@ def test_least_power_and_the_disturbance_of_a_plan_that_friction_cannot_hold(rob
     model = ProjectedDynamics(robot, q, v, contacts)
     gentle = program(model, track(model, [body_task(model, [0.01, 0.0, 0.0])])).solve()
     assert gentle.status == "solved"
-    plain = np.linalg.lstsq(model.P @ model.B, track(model, [body_task(model, [0.01, 0.0, 0.0])]), rcond=1e-9)[0]
+    easy = track(model, [body_task(model, [0.01, 0.0, 0.0])])
+    plain = np.linalg.lstsq(model.P @ model.B, easy, rcond=1e-9)[0]
     assert gentle.torques @ gentle.torques >= plain @ plain * (1 - 1e-6)  # cones cost, never gain
     tau_c = track(model, [body_task(model, [0.1, 0.0, 0.0])])  # 10 m/s2 forward, friction holds 3
     hard = program(model, tau_c).solve()

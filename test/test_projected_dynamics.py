@@ -3,7 +3,9 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from robots import QUADRUPED, QUADRUPED_FEET, SOLO_FEET, frame_positions, point_kinematics, random_state, solo12
+from robots import (
+    QUADRUPED, QUADRUPED_FEET, SOLO_FEET, frame_positions, point_kinematics, random_state, solo12,
+)
 
 from contact_id_controller import ContactSet, RobotModel
 from contact_id_controller.exceptions import ConfigurationError, StateError
@@ -94,7 +96,8 @@ def test_motion_and_forces_solve_the_equations_with_multipliers(robots):
             np.testing.assert_allclose(qdd, expected[:robot.nv], atol=1e-6 * (1 + np.abs(expected).max()))
             F, f0 = model.multipliers()
             pull = model.A.T @ (F @ torques + f0)
-            np.testing.assert_allclose(pull, model.M @ qdd + bias - push, atol=1e-6 * (1 + np.abs(pull).max()))
+            tolerance = 1e-6 * (1 + np.abs(pull).max())
+            np.testing.assert_allclose(pull, model.M @ qdd + bias - push, atol=tolerance)
 
 
 def test_drift_is_that_of_pinocchios_frames(robots):

@@ -9,8 +9,8 @@ this, the physics stay and the planned joint accelerations change by the disturb
 
     min u^T W u + rho |d|^2     u = torque_offset + T^T z + schur d,   Y Y^T z + c - dt^2 T d = 0
 
-(section 3.3). Only where no d holds them either, contacts yield: least squares in their velocities. Source: Aghili,
-Optimal control of legged robots subject to friction cone constraints, eq. 26 to 33.
+(section 3.3). Only where no d holds them either, contacts yield: least squares in their velocities.
+Source: Aghili, Optimal control of legged robots subject to friction cone constraints, eq. 26 to 33.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
         N, p = boxes + 3 * bounded, na + rank
         status, spent = solve_program(
             Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, unit, rank, joints, place,
-            np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes), np.empty(boxes),
-            memory, same and attempt == 0, figures)
+            np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes),
+            np.empty(boxes), memory, same and attempt == 0, figures)
         steps += spent
         if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
             status = SOLVED
@@ -185,9 +185,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
            limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
            torques, velocity):
     status, steps, contradiction = _attempt(
-        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu, limits, W,
-        rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures, torques,
-        velocity, gap_speed.shape[0] >= 0)
+        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
+        limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
+        torques, velocity, gap_speed.shape[0] >= 0)
     nu = Y.shape[1]
     u = np.zeros(nu)
     scale = 0.0

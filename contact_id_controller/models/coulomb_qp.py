@@ -72,7 +72,8 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
     check_edges(edges)
     if cone == "exact":
         for name, value, only in (("polygon", polygon, "inscribed"), ("objective", objective, OBJECTIVES[0]),
-                                  ("distribution", distribution, "least_torque"), ("backend", backend, "kernel")):
+                                  ("distribution", distribution, "least_torque"),
+                                  ("backend", backend, "kernel")):
             if value != only:
                 raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
     mu = polygon_friction(problem, edges, polygon)

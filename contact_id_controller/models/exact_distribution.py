@@ -116,7 +116,7 @@ def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, z):
 @kernel
 def widen(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu, edges,
           moved, z, delta, torques, velocity):
-    """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques (na,) follow. Returns steps."""
+    """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     u, shifted = np.zeros(nu), np.empty(na)
     for r in range(3 * n):

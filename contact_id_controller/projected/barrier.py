@@ -259,7 +259,8 @@ def central_path(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, sa
     """Solve in place; everything in units in which the program is of the size of one.
 
     Args:
-        weight, linear (N,): D >= 0, the same for all three of a cone, and g.  At (N, p): A transposed, overwritten, as is b (p,).  soft (p,).
+        weight, linear (N,): D >= 0, the same for all three of a cone, and g.
+        At (N, p): A transposed, overwritten, as is b (p,).  soft (p,).
         lower, upper (m,): bounds of the first m variables, infinite where there are none; the
             other N - m are cones of three.
         warm: x, y, s, r hold a point strictly inside the bounds and cones to start from.

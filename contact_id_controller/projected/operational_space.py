@@ -140,8 +140,8 @@ def program(dynamics: ProjectedDynamics, tau_c, rho: float = 1e4, weights=1.0, l
     values, vectors = np.linalg.eigh(dynamics.P)
     free, held = vectors[:, values > 0.5], vectors[:, values <= 0.5]
     result.allow_disturbance(-dynamics.M @ free, rho)
-    result.allow_disturbance(-dynamics.M @ np.hstack([free, held]),
-                             np.concatenate([np.full(free.shape[1], rho), np.full(held.shape[1], YIELD * rho)]))
+    prices = rho * np.concatenate([np.ones(free.shape[1]), np.full(held.shape[1], YIELD)])
+    result.allow_disturbance(-dynamics.M @ np.hstack([free, held]), prices)
     return result
 
 

@@ -68,9 +68,11 @@ class QcqpProgram:
                                      f"{len(self.friction)} contacts")
         try:
             self.weights, self.lower, self.upper = (
-                np.broadcast_to(np.asarray(value, dtype=float), (self.na,)) for value in (weights, lower, upper))
+                np.broadcast_to(np.asarray(value, dtype=float), (self.na,))
+                for value in (weights, lower, upper))
         except ValueError as error:
-            raise ConfigurationError(f"weights and limits must be numbers or have shape ({self.na},)") from error
+            raise ConfigurationError(
+                f"weights and limits must be numbers or have shape ({self.na},)") from error
         if not (np.all(self.lower < self.upper) and np.all(self.weights >= 0.0)):
             raise ConfigurationError(f"lower must be below upper, got {self.lower} and {self.upper}; "
                                      f"weights must not be negative, got {self.weights}")
@@ -142,7 +144,8 @@ class QcqpProgram:
         rows = np.array(rows, dtype=float, ndmin=2)
         values = np.array(values, dtype=float).reshape(-1)
         if rows.shape != (len(values), self.A.shape[1]):
-            raise ConfigurationError(f"rows must have shape ({len(values)}, {self.A.shape[1]}), got {rows.shape}")
+            raise ConfigurationError(
+                f"rows must have shape ({len(values)}, {self.A.shape[1]}), got {rows.shape}")
         return rows, values
 
     def _solve(self, level, warm_start) -> QcqpResult:
@@ -181,7 +184,8 @@ class QcqpProgram:
             margin = INSIDE * np.minimum(1.0, upper - lower)
             point[0][:boxes] = np.clip(point[0][:boxes], lower + margin, upper - margin)
         code, steps, gap, residual = central_path(
-            weight, linear, At, b, soft, lower, upper, warm, *point, saved, *workspace(N, p, (N - boxes) // 3))
+            weight, linear, At, b, soft, lower, upper, warm, *point, saved,
+            *workspace(N, p, (N - boxes) // 3))
         out_of_units(*point, column, row, beta, kappa)
         out_of_units(saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa)
         x = point[0]
