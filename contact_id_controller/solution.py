@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pinocchio as pin
 
@@ -9,8 +11,21 @@ from .problem import Problem
 
 SOLVED = "solved"
 INCONSISTENT = "inconsistent"      # no motion satisfies the contacts; forces are a fallback
+RELAXED = "relaxed"                # physics and limits hold; the plan was given up as far as need be
 NOT_CONVERGED = "not_converged"    # the solver gave up; forces are a fallback
-STATUSES = (SOLVED, INCONSISTENT, NOT_CONVERGED)
+STATUSES = (SOLVED, RELAXED, INCONSISTENT, NOT_CONVERGED)
+
+
+class Certificate(NamedTuple):
+    """What an optimum is worth: the objective, its duality gap and the largest KKT residual.
+
+    objective: u^T W u of the program that was solved last, W when W is R/Kt^2. gap: relative to
+    it. residual: dimensionless, in the solver's own units.
+    """
+
+    objective: float
+    gap: float
+    residual: float
 
 
 class Solution:
@@ -27,20 +42,26 @@ class Solution:
         iterations: steps of the solvers.
         attainable: (3n,) m/s, ``problem.c`` after that change and less what no motion can give;
             None where nothing was changed.
+        disturbance: (na,) rad/s2, joint acceleration given up because forces and torques have
+            limits; None where the model has none.
+        certificate: of the optimum, or None.
         memory: what the model's warm start needs, one row a contact; None where it needs nothing.
     """
 
     __slots__ = ("problem", "status", "torques", "impulses", "velocity", "joint_velocity_change",
-                 "contradiction_m_s", "iterations", "memory", "attainable", "_forces")
+                 "contradiction_m_s", "iterations", "memory", "attainable", "disturbance",
+                 "certificate", "_forces")
 
     def __init__(self, problem: Problem, status, torques, impulses, velocity, iterations=0,
-                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None, attainable=None):
+                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None, attainable=None,
+                 disturbance=None, certificate=None):
         self.problem, self.status = problem, status
         self.torques, self.impulses, self.velocity = torques, impulses, velocity
         self.iterations = iterations
         self.joint_velocity_change = joint_velocity_change
         self.contradiction_m_s = contradiction_m_s
         self.memory, self.attainable = memory, attainable
+        self.disturbance, self.certificate = disturbance, certificate
         self._forces = None
 
     @property

@@ -145,9 +145,8 @@ def check_laws(pair, solution, velocity):
     assert (z[:, 0] >= -1e-9 * size).all()
     assert (parting >= -1e-6 * scale).all()
     if pair[0] == "coulomb":
-        assert (
-            np.abs(z[:, 1:]).sum(axis=1) <= mu * z[:, 0] + 1e-6 * size
-        ).all()  # polygon of 4 edges
+        norm = 2 if pair[1] == "qcqp" else 1  # the exact cone, or the polygon of 4 edges
+        assert (np.linalg.norm(z[:, 1:], norm, axis=1) <= mu * z[:, 0] + 1e-6 * size).all()
         if pair[1] == "qp":
             moving = np.column_stack([parting, velocity[:, 1:]])
             assert abs((z * moving).sum()) < 1e-6 * size * scale * len(z)

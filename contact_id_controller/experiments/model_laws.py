@@ -42,6 +42,8 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
         mu, edges = np.where(touching, np.inf, 0.0), 4
     else:
         mu = problem.contacts.friction / (np.cos(np.pi / edges) if polygon == "circumscribed" else 1.0)
+    if solver == "qcqp":
+        return _holding(z, w, gap, touching, problem.contacts.friction)
     if solver.startswith("lcp"):
         if friction == "coulomb":
             return _complementary(z, w, parting, np.minimum(mu, NO_SLIP), edges)
@@ -59,6 +61,17 @@ def outside_cone(z: np.ndarray, mu: np.ndarray, edges: int) -> float:
     bound = np.where(np.isinf(mu), 0.0, mu) * np.cos(np.pi / edges) * np.maximum(z[:, 0], 0.0)
     over = np.where(np.isinf(mu), -np.inf, (outward - bound) / (1.0 + np.where(np.isinf(mu), 0.0, mu)))
     return float(np.maximum(over, -z[:, 0]).max(initial=0.0))
+
+
+def _holding(z, w, gap, touching, mu):
+    """Forces in their exact cones; a loaded contact neither parts nor, with friction, slips."""
+    bounded = np.where(np.isinf(mu), 0.0, mu)
+    over = np.where(np.isinf(mu), 0.0, np.hypot(z[:, 1], z[:, 2]) - bounded * z[:, 0]) / (1.0 + bounded)
+    slip = np.where(mu > 0.0, np.hypot(w[:, 1], w[:, 2]), 0.0)
+    closing = np.where(touching, -(w[:, 0] + np.maximum(gap, 0.0)), 0.0)
+    loaded = np.abs(z).max(axis=1)
+    return float(max(over.max(), -z[:, 0].min(), closing.max(), (loaded * np.hypot(w[:, 0], slip)).max(),
+                     np.where(touching, 0.0, loaded).max(), 0.0))
 
 
 def _along_edges(values: np.ndarray, edges: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from contact_id_controller.models import available, options, solve
 from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
 from contact_id_controller.models.easing import elastic, mean_diagonal
 from contact_id_controller.models.no_slip_qp import unbounded_friction
-from contact_id_controller.solution import INCONSISTENT, SOLVED, STATUSES, Solution
+from contact_id_controller.solution import INCONSISTENT, RELAXED, SOLVED, STATUSES, Solution
 
 TOLERANCE = 1e-6          # relative violation up to which a solution is one
 REQUIRED_SHARE = 0.9999   # of solved problems
@@ -65,11 +65,11 @@ def attempt(friction: str, solver: str, case: RandomProblem, dynamics: bool) -> 
     arrays = (solution.impulses, solution.torques, solution.velocity)
     if not all(np.isfinite(array).all() for array in arrays):
         return Trial("not finite", np.inf, solution.iterations)
-    if solution.status == SOLVED:
+    if solution.status in (SOLVED, RELAXED):
         defect = violation(friction, solver, solution, case.edges, case.polygon)
         if dynamics:
             defect = max(defect, relative_dynamics_defect(solution, case.q, case.v))
-        return Trial(SOLVED if defect <= TOLERANCE else "wrong", defect, solution.iterations)
+        return Trial(solution.status if defect <= TOLERANCE else "wrong", defect, solution.iterations)
     if solution.status == INCONSISTENT and contradictory(friction, solution, case):
         return Trial(IMPOSSIBLE if usable(friction, solution, case) else "unusable", 0.0,
                      solution.iterations)
@@ -155,7 +155,7 @@ def run_chunk(task: tuple[int, int, int]) -> dict:
             outcome = trial.outcome.split(" (")[0]
             row["outcomes"][outcome] += 1
             row["iterations"] = max(row["iterations"], trial.iterations)
-            if outcome in (SOLVED, IMPOSSIBLE):
+            if outcome in (SOLVED, RELAXED, IMPOSSIBLE):
                 row["worst"] = max(row["worst"], trial.violation)
             else:
                 row["examples"].append((number, trial.outcome, trial.violation, case.description))

@@ -76,12 +76,29 @@ def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
     plan. Returns the largest contradiction found, m/s: the
     contact velocity that ``delta`` takes away.
     """
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    held = np.empty(gap_speed.shape[0], np.bool_)
+    touching(gap_speed, held)
+    return project_held(Y, T, c, mu, dt, lift, held, delta, moved)
+
+
+@kernel
+def touching(gap_speed, held):
+    """Mark the contacts (n,) that touch; returns how many."""
+    count = 0
+    for i in range(gap_speed.shape[0]):
+        held[i] = gap_speed[i] <= TOUCHING_SPEED
+        if held[i]:
+            count += 1
+    return count
+
+
+@kernel
+def project_held(Y, T, c, mu, dt, lift, held, delta, moved):
+    """``project_plan`` for the contacts marked in held (n,); those lifted off are unmarked."""
+    n, nu, na = held.shape[0], Y.shape[1], T.shape[1]
     dim = nu + na
-    held = np.empty(n, np.bool_)
     count = 0
     for i in range(n):
-        held[i] = gap_speed[i] <= TOUCHING_SPEED
         if held[i]:
             count += 1
     fill(delta, 0.0)

@@ -15,7 +15,7 @@ import importlib
 
 import numpy as np
 
-from ..exceptions import MissingExtraError
+from ..exceptions import MissingExtraError, UnknownModelError
 from ..lcp._compile import kernel
 from ..lcp.dual_qp import INFEASIBLE, SOLVED
 from ..problem import Problem
@@ -23,6 +23,7 @@ from ..solution import Solution
 from .consistency import project_plan
 from .distribution import distribute
 from .easing import ease, tame
+from .exact_distribution import widen
 from .one_stage import with_fallback
 from .stages import (
     CONSISTENCIES, DISTRIBUTIONS, ENORMOUS, POLYGONS, buffers, check_edges, check_option, classify, finish,
@@ -31,12 +32,13 @@ from .stages import (
 
 OBJECTIVES = ("contact_velocity", "kinetic_energy")
 BACKENDS = ("kernel", "quadprog")
+CONES = ("pyramid", "exact")
 
 
 def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
                      polygon: str = "inscribed", objective: str = "contact_velocity",
                      distribution: str = "least_torque", consistency: str = "project",
-                     backend: str = "kernel") -> Solution:
+                     backend: str = "kernel", cone: str = "pyramid") -> Solution:
     """Contact forces and torques under Coulomb friction, both stages.
 
     Args:
@@ -48,6 +50,8 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
             ``least_force``, or ``none`` (the solver's vertex).
         consistency: ``project`` replaces a plan that the contacts contradict by the closest one
             that they allow; ``report`` only says so.
+        cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
+            pyramid; with ``inscribed``, ``least_torque`` and the kernels only.
         backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
@@ -64,13 +68,21 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
     check_option("consistency", consistency, CONSISTENCIES)
     check_option("polygon", polygon, POLYGONS)
     check_option("backend", backend, BACKENDS)
+    check_option("cone", cone, CONES)
     check_edges(edges)
+    if cone == "exact":
+        for name, value, only in (("polygon", polygon, "inscribed"), ("objective", objective, OBJECTIVES[0]),
+                                  ("distribution", distribution, "least_torque"),
+                                  ("backend", backend, "kernel")):
+            if value != only:
+                raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
     mu = polygon_friction(problem, edges, polygon)
-    return solve_cones(problem, mu, edges, objective, distribution, consistency, backend)
+    return solve_cones(problem, mu, edges, objective, distribution, consistency, backend, cone == "exact")
 
 
-def solve_cones(problem, mu, edges, objective, distribution, consistency, backend) -> Solution:
-    """Both stages for friction coefficients mu (n,); inf means no slip."""
+def solve_cones(problem, mu, edges, objective, distribution, consistency, backend,
+                exact=False) -> Solution:
+    """Both stages for friction coefficients mu (n,); inf means no slip. exact: the cone of stage II."""
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
     if objective == "kinetic_energy":
         minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
@@ -83,6 +95,9 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
         consistency == "project", moved, z, delta, torques, velocity)
+    if exact and code == SOLVED:
+        # Its own kernel: who does not ask for it need not compile the interior-point method.
+        steps += widen(*matrices(problem), mu, edges, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, None, moved)
     return with_fallback(solution, mu, edges)
 

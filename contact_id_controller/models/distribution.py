@@ -53,7 +53,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
     else:
         steps = _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges,
                                    torque_weight, z)
-    if steps >= 0 and not _same_motion(Y, u, z):
+    if steps >= 0 and not same_motion(Y, u, z):
         steps = -steps - 1
     if steps < 0:
         assign(z, best)
@@ -61,7 +61,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
 
 
 @bare_kernel
-def _same_motion(Y, u, z):
+def same_motion(Y, u, z):
     """Whether z moves the unactuated bodies as u says."""
     largest = 0.0
     for k in range(Y.shape[1]):

@@ -9,6 +9,7 @@ from ..problem import Problem
 from ..solution import Solution
 from .coulomb_lcp import solve_coulomb_lcp
 from .coulomb_lcp_min_diff import solve_coulomb_lcp_min_diff
+from .coulomb_qcqp import solve_coulomb_qcqp
 from .coulomb_qp import solve_coulomb_qp
 from .no_contact import solve_no_contact, solve_sensed
 from .no_slip_lcp import solve_no_slip_lcp
@@ -21,6 +22,7 @@ MODELS = {
     ("coulomb", "qp_one_stage"): solve_coulomb_qp_one_stage,
     ("coulomb", "lcp"): solve_coulomb_lcp,
     ("coulomb", "lcp_min_diff"): solve_coulomb_lcp_min_diff,
+    ("coulomb", "qcqp"): solve_coulomb_qcqp,
     ("no_slip", "qp"): solve_no_slip_qp,
     ("no_slip", "qp_one_stage"): solve_no_slip_qp_one_stage,
     ("no_slip", "lcp"): solve_no_slip_lcp,

@@ -1,0 +1,189 @@
+"""The programs of coulomb/qcqp as arrays: holding equations, assembly, solution of one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import kernel
+from ..problem import assign, fill
+from ..projected.barrier import ROWS, SCALING, WORK_ROWS, central_path
+from ..projected.rank import independent_rows
+from ..projected.scaling import equilibrate, into_units, out_of_units
+from .easing import mean_diagonal
+
+TIE_BREAK = 1e-8       # price of forces against that of the torques they cause: makes them unique
+LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
+YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
+YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
+MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
+NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
+
+
+@kernel
+def hold(Y, T, moved, mu, held, dt, joints, K, k, residual):
+    """Independent equations K (y, d) = k that hold the contacts; joints: number of columns for d.
+
+    residual (3n,) or (0,): m/s, what no y can take away. Returns (rank, length of that, unit of d): d is
+    counted in units that make its columns as large as the others, so that the rank means something.
+    """
+    nu = Y.shape[1]
+    rows = 0
+    unit = 1.0
+    if joints:
+        first, second = 0.0, 0.0
+        for r in range(3 * held.shape[0]):
+            for a in range(nu):
+                first += Y[r, a] * Y[r, a]
+            for a in range(joints):
+                second += dt * dt * T[r, a] * dt * dt * T[r, a]
+        if first > 0.0 and second > 0.0:
+            unit = np.sqrt(first / second)
+    for i in range(held.shape[0]):
+        if not held[i]:
+            continue
+        for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
+            for a in range(nu):
+                K[rows, a] = Y[r, a]
+            for a in range(joints):
+                K[rows, nu + a] = -dt * dt * T[r, a] * unit
+            k[rows] = -moved[r]
+            rows += 1
+    order, norms = np.empty(nu + joints, np.int64), np.empty(nu + joints)
+    rank, left = independent_rows(K, k, rows, order, norms)
+    if residual.shape[0]:
+        fill(residual, 0.0)
+        fill(norms, 0.0)
+        for i in range(rank - 1, -1, -1):
+            total = k[i]
+            for j in range(i + 1, rank):
+                total -= K[i, order[j]] * norms[order[j]]
+            norms[order[i]] = total / K[i, order[i]]
+        for i in range(held.shape[0]):
+            if held[i]:
+                for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
+                    residual[r] = moved[r]
+                    for a in range(nu):
+                        residual[r] += Y[r, a] * norms[a]
+    return rank, left, unit
+
+
+@kernel
+def units_of_cone(mu):
+    """Units of normal and tangential force in which the cone is x0 >= |x_T|."""
+    return (1.0, mu) if mu <= 1.0 else (1.0 / mu, 1.0)
+
+
+@kernel
+def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, unit, rank, joints, place,
+             weight, linear, At, b, soft, lower, upper, memory, warm, figures):
+    """One program: assemble, scale, solve. ``memory`` (5, .): solution and start point, in SI units.
+
+    Variables: torques, the disturbance (``joints`` of them), forces without friction limit, cones.
+    place (n,) out: where the force of a contact stands, or -1. Returns (status, steps).
+    """
+    n, nu, na = mu.shape[0], Y.shape[1], T.shape[1]
+    N, p = At.shape
+    boxes = lower.shape[0]
+    for j in range(N):
+        fill(At[j], 0.0)
+    fill(weight, 0.0)
+    fill(linear, 0.0)
+    fill(soft, 0.0)
+    largest = 0.0
+    for j in range(na):
+        if limits[j] < np.inf:
+            largest = max(largest, limits[j])
+    for j in range(na):
+        weight[j] = 2.0 * W[j]
+        upper[j] = max(limits[j], NARROW * largest)
+        lower[j] = -upper[j]
+        At[j, j] = 1.0
+        b[j] = offset[j]
+    price, lever = 1.0, 0.0
+    if joints:
+        # rho in units of the torques that move a free joint; yielding in those of the same motion.
+        size = 0.0
+        for i in range(na):
+            for j in range(na):
+                size += W[i] * schur[i, j] * schur[i, j]
+        for r in range(3 * n):
+            for j in range(na):
+                lever += dt * dt * T[r, j] * T[r, j]
+        price = (1.0 if yields else rho) * size / na
+        lever /= 3 * n * na
+        for j in range(na):
+            weight[na + j] = 2.0 * price
+            lower[na + j], upper[na + j] = -np.inf, np.inf
+            for i in range(na):
+                At[na + j, i] = -schur[i, j]
+            for i in range(rank):
+                At[na + j, na + i] = K[i, nu + j] / unit
+    for i in range(rank):
+        b[na + i] = k[i]
+    cost = 0.0
+    for r in range(3 * n):
+        for j in range(na):
+            cost += W[j] * T[r, j] * T[r, j]
+    tie = 2.0 * TIE_BREAK * cost / (3 * n) if cost > 0.0 else 1.0
+    if yields:
+        inertia = mean_diagonal(Y)
+        yielding = (0.5 * lever * dt * dt / (YIELD * price) if lever > 0.0
+                    else YIELDING * inertia * inertia / tie)
+        for i in range(rank):
+            soft[na + i] = yielding
+    box, cone = na + joints, boxes
+    for i in range(n):
+        place[i] = -1
+        if not held[i]:
+            continue
+        bounded = mu[i] < np.inf
+        at = cone if bounded else box
+        place[i] = at
+        normal, tangent = units_of_cone(mu[i]) if bounded else (1.0, 1.0)
+        for d in range(3):
+            factor = normal if d == 0 else tangent
+            weight[at + d] = tie
+            row = T[3 * i + d]
+            for j in range(na):
+                At[at + d, j] = -factor * row[j]
+            row = Y[3 * i + d]
+            for a in range(rank):
+                total = 0.0
+                for c in range(nu):
+                    total += K[a, c] * row[c]
+                At[at + d, na + a] = factor * total
+            if not bounded:
+                lower[at + d] = 0.0 if d == 0 else -np.inf
+                upper[at + d] = np.inf
+        if bounded:
+            cone += 3
+        else:
+            box += 3
+    column, row = np.empty(N), np.empty(p)
+    beta, kappa = equilibrate(weight, linear, At, b, soft, lower, upper, column, row)
+    for j in range(na + joints, N):
+        weight[j] = max(weight[j], LEAST_TIE)
+    cones = (N - boxes) // 3
+    x, y, s, r = memory[0, :N], np.empty(p), np.empty(N), np.empty(boxes)
+    if warm:
+        _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r)
+    status, steps, gap, defect = central_path(
+        weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, memory[1:], np.empty((WORK_ROWS, N)),
+        np.empty((ROWS, p)), np.empty((p, p)), np.empty((cones, SCALING)))
+    figures[1], figures[2] = gap, defect
+    out_of_units(x, y, s, r, column, row, beta, kappa)
+    out_of_units(memory[1, :N], memory[2, :p], memory[3, :N], memory[4, :boxes], column, row, beta, kappa)
+    return status, steps
+
+
+@kernel
+def _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r):
+    """The point kept last time, in the units of this one and inside its bounds."""
+    assign(x, memory[1, :x.shape[0]])
+    assign(y, memory[2, :y.shape[0]])
+    assign(s, memory[3, :s.shape[0]])
+    assign(r, memory[4, :r.shape[0]])
+    into_units(x, y, s, r, column, row, beta, kappa)
+    for j in range(lower.shape[0]):
+        margin = MARGIN * min(1.0, upper[j] - lower[j])
+        x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)

@@ -1,0 +1,1 @@
+"""Projected dynamics, operational-space laws, and least power under exact friction cones."""

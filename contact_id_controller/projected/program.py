@@ -1,0 +1,205 @@
+"""Least-power programs over torques and contact forces, put together row by row.
+
+    min u^T W u      A [u; f] = b,   |f_T| <= mu f_N,   lower <= u <= upper,   C [u; f] >= c
+
+f (3n,) are forces (N) ordered normal, tangent 1, tangent 2 of each contact. Source: Aghili, Optimal
+control of legged robots subject to friction cone constraints, eq. 29; section 3.3 and eq. 34, 35.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..exceptions import ConfigurationError
+from ..solution import NOT_CONVERGED, RELAXED, SOLVED, Certificate
+from .barrier import INFEASIBLE as INFEASIBLE_CODE
+from .barrier import SOLVED as SOLVED_CODE
+from .barrier import central_path, workspace
+from .scaling import equilibrate, into_units, out_of_units
+
+INFEASIBLE = "infeasible"  # proven: no torques and forces within limits satisfy the rows
+INSIDE = 1e-3              # a warm start keeps this distance from bounds, in the solver's units
+
+
+class QcqpResult(NamedTuple):
+    """Answer to a ``QcqpProgram``.
+
+    status: ``solved``; ``relaxed`` (by a disturbance); ``infeasible``; ``not_converged``.
+    torques (na,) N·m, forces (n, 3) N: normal, tangent 1, tangent 2, inside their cones in any case.
+    disturbance: (m,) of the level of relaxation that was needed, empty without.
+    level: 0 without relaxation, else which one.
+    certificate: objective u^T W u, relative duality gap, largest KKT residual.
+    """
+
+    status: str
+    torques: np.ndarray
+    forces: np.ndarray
+    disturbance: np.ndarray
+    level: int
+    iterations: int
+    certificate: Certificate
+    memory: tuple
+
+
+class QcqpProgram:
+    """A program that grows by one call for each constraint; ``solve`` may be called at any time.
+
+    Args:
+        A (p, na + 3n), b (p,): dynamics and task; rows may depend on each other if they agree.
+        friction (n,): coefficients in [0, inf].
+        weights: (na,) or scalar, diagonal of W = R/Kt^2, W/(N·m)^2.
+        lower, upper: (na,) or scalar, N·m, infinite where there is no limit.
+        force_weight: W/N^2, a price on the squared forces that makes them unique, in units of their
+            cones: f_N^2 + |f_T|^2/mu^2 for mu <= 1, mu^2 f_N^2 + |f_T|^2 above.
+
+    Raises:
+        ConfigurationError: shapes that do not fit, limits without room between them.
+    """
+
+    def __init__(self, A, b, friction, weights=1.0, lower=-np.inf, upper=np.inf, force_weight=0.0):
+        self.friction = np.asarray(friction, dtype=float).reshape(-1)
+        self.A = np.array(A, dtype=float, ndmin=2)
+        self.b = np.array(b, dtype=float).reshape(-1)
+        self.na = self.A.shape[1] - 3 * len(self.friction)
+        if self.na < 0 or len(self.b) != len(self.A):
+            raise ConfigurationError(f"A {self.A.shape} and b {self.b.shape} do not fit "
+                                     f"{len(self.friction)} contacts")
+        try:
+            self.weights, self.lower, self.upper = (
+                np.broadcast_to(np.asarray(value, dtype=float), (self.na,))
+                for value in (weights, lower, upper))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"weights and limits must be numbers or have shape ({self.na},)") from error
+        if not (np.all(self.lower < self.upper) and np.all(self.weights >= 0.0)):
+            raise ConfigurationError(f"lower must be below upper, got {self.lower} and {self.upper}; "
+                                     f"weights must not be negative, got {self.weights}")
+        self.force_weight = float(force_weight)
+        self._inequalities, self._bounds, self._levels = [], [], []
+
+    def add_equality(self, rows, values) -> None:
+        """rows [u; f] = values; rows (k, na + 3n) or (na + 3n,)."""
+        rows, values = self._rows(rows, values)
+        self.A, self.b = np.vstack([self.A, rows]), np.concatenate([self.b, values])
+
+    def add_inequality(self, rows, bounds) -> None:
+        """rows [u; f] >= bounds; rows (k, na + 3n) or (na + 3n,)."""
+        rows, bounds = self._rows(rows, bounds)
+        self._inequalities.append(rows)
+        self._bounds.append(bounds)
+
+    def prescribe_force(self, contact: int, force, components=(0, 1, 2)) -> None:
+        """Fix components (0 normal, 1 and 2 tangents) of one contact's force, N (eq. 35)."""
+        components = list(components)
+        rows = np.zeros((len(components), self.A.shape[1]))
+        rows[np.arange(len(components)), self.na + 3 * contact + np.array(components)] = 1.0
+        self.add_equality(rows, np.broadcast_to(force, len(components)))
+
+    def limit_center_of_pressure(self, contacts, positions, polygon) -> None:
+        """Keep the centre of pressure of one foot's contacts inside a convex polygon (eq. 34).
+
+        contacts: m indices. positions: (m, 2) m, where they are along tangents 1 and 2 of the
+        foot. polygon: (k, 2) m, corners, counter-clockwise. No moment about any edge may tip outwards.
+        """
+        positions, corners = np.asarray(positions, float), np.asarray(polygon, float)
+        rows = np.zeros((len(corners), self.A.shape[1]))
+        for row, start, end in zip(rows, corners, np.roll(corners, -1, axis=0)):
+            edge = (end - start) / np.linalg.norm(end - start)
+            arms = edge[0] * (positions[:, 1] - start[1]) - edge[1] * (positions[:, 0] - start[0])
+            row[self.na + 3 * np.asarray(contacts)] = arms
+        self.add_inequality(rows, np.zeros(len(rows)))
+
+    def limit_normal_moment(self, contacts, positions, coefficient: float) -> None:
+        """abs(moment about the foot's normal) <= coefficient (m) times the normal force of the contacts."""
+        positions, columns = np.asarray(positions, float), self.na + 3 * np.asarray(contacts)
+        row = np.zeros(self.A.shape[1])
+        row[columns + 2], row[columns + 1] = positions[:, 0], -positions[:, 1]
+        load = np.zeros_like(row)
+        load[columns] = coefficient
+        self.add_inequality(np.vstack([load - row, load + row]), np.zeros(2))
+
+    def allow_disturbance(self, D, rho) -> None:
+        """Add a level of relaxation: A [u; f] + D d = b at the price sum rho_j d_j^2 (section 3.3).
+
+        D (p, m), rho (m,) or scalar. Levels are tried in the order in which they were added, each
+        only if the one before is infeasible.
+        """
+        D = np.array(D, dtype=float, ndmin=2)
+        self._levels.append((D, np.broadcast_to(np.asarray(rho, float), D.shape[1])))
+
+    def solve(self, warm_start: QcqpResult | None = None) -> QcqpResult:
+        """The optimum, or the least relaxation, or the proof that there is none of the levels allowed."""
+        result = self._solve(0, warm_start)
+        steps = result.iterations
+        for level in range(1, len(self._levels) + 1):
+            if result.status in (SOLVED, RELAXED):
+                break
+            result = self._solve(level, warm_start)
+            steps += result.iterations
+        return result._replace(iterations=steps)
+
+    def _rows(self, rows, values):
+        rows = np.array(rows, dtype=float, ndmin=2)
+        values = np.array(values, dtype=float).reshape(-1)
+        if rows.shape != (len(values), self.A.shape[1]):
+            raise ConfigurationError(
+                f"rows must have shape ({len(values)}, {self.A.shape[1]}), got {rows.shape}")
+        return rows, values
+
+    def _solve(self, level, warm_start) -> QcqpResult:
+        """One level: variables torques, slacks, disturbance, unbounded contacts, cones."""
+        C = np.vstack([np.zeros((0, self.A.shape[1])), *self._inequalities])
+        c = np.concatenate([np.zeros(0), *self._bounds])
+        D, rho = self._levels[level - 1] if level else (np.zeros((len(self.b), 0)), np.zeros(0))
+        na, k, m, n = self.na, len(c), D.shape[1], len(self.friction)
+        rows = np.vstack([self.A, C])
+        free = np.isinf(self.friction)
+        order = np.concatenate([np.flatnonzero(free), np.flatnonzero(~free)])
+        columns = na + (3 * order[:, None] + np.arange(3)).reshape(-1)
+        extra = np.zeros((len(rows), k + m))
+        extra[len(self.A):, :k] = -np.eye(k)
+        extra[:len(D), k:] = D
+        units = _cone_units(self.friction[order]).reshape(-1)
+        At = np.ascontiguousarray(np.hstack([rows[:, :na], extra, rows[:, columns] * units]).T)
+        boxes, N, p = na + k + m + 3 * int(free.sum()), At.shape[0], At.shape[1]
+        weight = np.concatenate([2.0 * self.weights, np.zeros(k), 2.0 * rho,
+                                 np.full(3 * n, 2.0 * self.force_weight)])
+        lower, upper = np.full(boxes, -np.inf), np.full(boxes, np.inf)
+        lower[:na], upper[:na] = self.lower, self.upper
+        lower[na:na + k] = 0.0
+        lower[na + k + m::3] = 0.0
+        b, soft, linear = np.concatenate([self.b, c]), np.zeros(p), np.zeros(N)
+        column, row = np.empty(N), np.empty(p)
+        beta, kappa = equilibrate(weight, linear, At, b, soft, lower, upper, column, row)
+        point = (np.zeros(N), np.zeros(p), np.zeros(N), np.zeros(boxes))
+        saved = np.zeros((4, max(N, p)))
+        key = (level, N, p, boxes)
+        warm = warm_start is not None and warm_start.memory[0] == key
+        if warm:
+            for array, old in zip(point, warm_start.memory[1]):
+                array[:] = old[:len(array)]
+            into_units(*point, column, row, beta, kappa)
+            margin = INSIDE * np.minimum(1.0, upper - lower)
+            point[0][:boxes] = np.clip(point[0][:boxes], lower + margin, upper - margin)
+        code, steps, gap, residual = central_path(
+            weight, linear, At, b, soft, lower, upper, warm, *point, saved,
+            *workspace(N, p, (N - boxes) // 3))
+        out_of_units(*point, column, row, beta, kappa)
+        out_of_units(saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa)
+        x = point[0]
+        forces = np.empty((n, 3))
+        forces[order] = (x[na + k + m:] * units).reshape(-1, 3)
+        torques, disturbance = x[:na].copy(), x[na + k:na + k + m].copy()
+        status = (RELAXED if level else SOLVED) if code == SOLVED_CODE else (
+            NOT_CONVERGED if code != INFEASIBLE_CODE else INFEASIBLE)
+        certificate = Certificate(float(self.weights @ torques ** 2), gap, residual)
+        return QcqpResult(status, torques, forces, disturbance, level, steps, certificate, (key, saved))
+
+
+def _cone_units(friction):
+    """(n, 3) units of force in which a cone is x_N >= |x_T|; ones where friction is unbounded."""
+    finite = np.where(np.isinf(friction), 1.0, friction)
+    normal = 1.0 / np.maximum(finite, 1.0)
+    return np.column_stack([normal, normal * finite, normal * finite])

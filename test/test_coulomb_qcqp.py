@@ -1,0 +1,176 @@
+"""coulomb/qcqp: contacts hold with forces in exact cones, torques within limits, least power."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clarabel_programs import by_clarabel
+from robots import gliding_solo, solo12, standing_solo
+
+from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.experiments.random_problems import random_problem
+from contact_id_controller.solution import STATUSES
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+from qcqp import reduced_program  # noqa: E402
+
+DT = 1e-3
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return solo12()
+
+
+def gliding(robot, mu=0.6, acceleration=0.0, contacts=None):
+    """Feet planted, body moving and accelerating forward: problem, q, v."""
+    q, v, joints, planted = gliding_solo(robot, 0.3, mu)
+    problem = build_problem(robot, q, v, joints, planted, DT)
+    if acceleration:
+        # Joint accelerations that move the body forward with the feet where they are.
+        legs = -DT * problem.T.T
+        pull = np.linalg.lstsq(legs.T, problem.Y @ problem.L.T[:, 0] * acceleration, rcond=None)[0]
+        joints = joints - pull
+    return build_problem(robot, q, v, joints, planted if contacts is None else contacts, DT), q, v
+
+
+def test_standing_robot_satisfies_everything_and_agrees_with_clarabel(robot):
+    for limit in (0.5, 0.6, 3.0):
+        problem, q, v = gliding(robot)
+        solution = solve(problem, "coulomb", "qcqp", torque_limits=limit)
+        assert solution.status == "solved"
+        assert max(solution.residuals(q, v).values()) < 1e-8
+        assert np.abs(solution.contact_velocity).max() < 1e-10
+        assert np.abs(solution.torques).max() <= limit
+        assert np.all(solution.disturbance == 0.0)
+        judge = by_clarabel(reduced_program(problem, limit))
+        torques = np.array(judge.x)[:12]
+        assert abs(solution.certificate.objective / (torques @ torques) - 1.0) < 1e-6
+        assert solution.certificate.gap < 1e-7 and solution.certificate.residual < 1e-7
+
+
+def test_weights_are_the_motors_loss(robot):
+    problem, _, _ = gliding(robot)
+    weights = np.tile([1.0, 1.0, 50.0], 4)
+    plain = solve(problem, "coulomb", "qcqp").torques
+    saving = solve(problem, "coulomb", "qcqp", weights=weights)
+    assert saving.certificate.objective == pytest.approx(weights @ saving.torques ** 2)
+    assert weights @ saving.torques ** 2 < 0.999 * (weights @ plain ** 2)
+    assert saving.torques @ saving.torques >= plain @ plain
+
+
+def test_exact_cone_needs_no_more_than_the_pyramid_inside_it(robot):
+    for mu in (0.2, 0.4):
+        problem, _, _ = gliding(robot, mu)
+        exact, pyramid = solve(problem, "coulomb", "qcqp"), solve(problem, "coulomb", "qp")
+        assert exact.status == pyramid.status == "solved"
+        assert exact.torques @ exact.torques <= (pyramid.torques @ pyramid.torques) * (1 + 1e-6)
+
+
+def test_plan_beyond_friction_degrades_tracking_not_contact(robot):
+    """Pulled forward harder than friction allows, the body accelerates less; nothing slips."""
+    fine, _, _ = gliding(robot, 0.3, acceleration=1.0)
+    assert solve(fine, "coulomb", "qcqp").status == "solved"
+    problem, q, v = gliding(robot, 0.3, acceleration=8.0)
+    solution = solve(problem, "coulomb", "qcqp")
+    assert solution.status == "relaxed"
+    assert np.abs(solution.disturbance).max() > 1.0
+    residuals = solution.residuals(q, v)
+    assert residuals["cone_n"] < 1e-9 and residuals["dynamics"] < 1e-6
+    assert np.abs(solution.contact_velocity).max() < 1e-7
+    used = np.hypot(*solution.impulses.reshape(-1, 3)[:, 1:].T).sum() / solution.impulses[::3].sum()
+    assert used > 0.29  # at the limit of friction
+    np.testing.assert_allclose(solution.joint_velocity_change, DT * solution.disturbance, atol=1e-9)
+
+
+def test_torque_limits_below_the_weight_are_kept(robot):
+    problem, q, v = gliding(robot)
+    for limit in (0.3, 0.1):
+        solution = solve(problem, "coulomb", "qcqp", torque_limits=limit)
+        assert solution.status == "relaxed"
+        assert np.abs(solution.torques).max() <= limit
+        assert np.abs(solution.contact_velocity).max() < 1e-6
+        assert solution.residuals(q, v)["dynamics"] < 1e-6
+
+
+def test_a_higher_price_disturbs_less(robot):
+    problem, _, _ = gliding(robot, 0.3, acceleration=8.0)
+    sizes = [np.linalg.norm(solve(problem, "coulomb", "qcqp", rho=rho).disturbance)
+             for rho in (1e-2, 1.0, 1e4)]
+    assert sizes[0] >= sizes[1] >= sizes[2] > 0.0
+
+
+def test_friction_zero_and_infinite(robot):
+    for mu in (0.0, np.inf):
+        q, contacts = standing_solo(robot, mu)
+        problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(12), contacts, DT)
+        solution = solve(problem, "coulomb", "qcqp")
+        assert solution.status == "solved"
+        assert solution.forces[:, 2].sum() == pytest.approx(robot.weight, rel=1e-6)
+        if mu == 0.0:
+            assert np.abs(solution.forces[:, :2]).max() < 1e-9
+
+
+def test_contacts_in_the_air_carry_nothing(robot):
+    problem, _, _ = gliding(robot)
+    contacts = problem.contacts
+    lifted = contacts.moved(contacts.points, gaps=np.array([0.01, 0.0, 0.0, 0.0]))
+    solution = solve(gliding(robot, contacts=lifted)[0], "coulomb", "qcqp")
+    assert np.all(solution.impulses[:3] == 0.0)
+    empty = solve(gliding(robot, contacts=ContactSet.empty())[0], "coulomb", "qcqp")
+    assert empty.status == "solved" and empty.forces.shape == (0, 3)
+
+
+def test_warm_start_does_not_change_the_result(robot):
+    problem, _, _ = gliding(robot)
+    nearby, _, _ = gliding(robot, acceleration=0.1)
+    cold = solve(nearby, "coulomb", "qcqp")
+    warm = solve(nearby, "coulomb", "qcqp", warm_start=solve(problem, "coulomb", "qcqp"))
+    assert warm.iterations <= cold.iterations
+    np.testing.assert_allclose(warm.torques, cold.torques, atol=1e-7)
+    after_relaxed = solve(problem, "coulomb", "qcqp", torque_limits=0.1)
+    again = solve(nearby, "coulomb", "qcqp", warm_start=after_relaxed)
+    np.testing.assert_allclose(again.torques, cold.torques, atol=1e-7)
+
+
+def test_contradictory_plan_is_projected_or_reported(robot):
+    q, contacts = standing_solo(robot)
+    splay = np.zeros(12)
+    splay[[0, 6]] = [200.0, 200.0]
+    problem = build_problem(robot, q, np.zeros(robot.nv), splay, contacts, DT)
+    projected = solve(problem, "coulomb", "qcqp")
+    assert projected.status in ("solved", "relaxed") and projected.contradiction_m_s > 1e-3
+    assert np.abs(projected.contact_velocity).max() < 1e-6
+    assert solve(problem, "coulomb", "qcqp", consistency="report").status == "inconsistent"
+
+
+def test_random_problems_always_get_a_finite_answer():
+    """Up to 64 redundant contacts, robots of any scale: no exception, cones and limits kept."""
+    counts = dict.fromkeys(STATUSES, 0)
+    for number in range(150):
+        case = random_problem(21, number)
+        problem = case.problem
+        limits = None if number % 3 else np.abs(problem.torque_offset) + 1e-3 * problem.robot.mass
+        solution = solve(problem, "coulomb", "qcqp", torque_limits=limits)
+        for array in (solution.impulses, solution.torques, solution.velocity, solution.disturbance):
+            assert np.isfinite(array).all(), case.description
+        z, mu = solution.impulses.reshape(-1, 3), problem.contacts.friction
+        slack = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * z[:, 0])
+        assert np.all(np.hypot(z[:, 1], z[:, 2]) <= slack * (1 + 1e-9) + 1e-12 * np.abs(z).max(initial=0.0))
+        assert np.all(z[:, 0] >= 0.0)
+        bound = problem.robot.effort_limits if limits is None else limits
+        assert np.all(np.abs(solution.torques) <= bound)
+        counts[solution.status] += 1
+    assert counts["not_converged"] <= 1 and counts["solved"] > 20
+
+
+@pytest.mark.parametrize("options", [
+    {"torque_limits": -1.0}, {"torque_limits": [1.0, 2.0]}, {"weights": 0.0}, {"weights": np.inf},
+    {"rho": 0.0}, {"rho": np.nan}, {"torque_limits": np.nan},
+])
+def test_bad_options_are_refused(robot, options):
+    with pytest.raises(ConfigurationError):
+        solve(gliding(robot)[0], "coulomb", "qcqp", **options)
