@@ -87,6 +87,7 @@ def _write_records(folder, *, control_times, robot_times, shuffle_feet=False):
              contact=np.ones((n, 2), bool), position=per_joint, velocity=per_joint,
              reference_position=per_joint, reference_velocity=per_joint,
              solve_time_s=np.arange(n) + 1.0, step_time_s=np.arange(n) + 2.0,
+             power_loss_w=np.arange(n) + 3.0,
              status=np.full(n, "solved"), deadline_misses=3, joint_names=joints, foot_names=feet,
              refused_reasons=["stale"], refused_counts=[2])
     np.savez(folder / "simulated_robot.npz", time_s=times, q=np.repeat(times[:, None], 2, axis=1),
@@ -195,7 +196,7 @@ def test_pages_link_only_to_files_beside_them(written):
 def test_every_plot_is_drawn_and_shown(written):
     plots = sorted(path.name for path in (written / "first").glob("*.png"))
     assert plots == ["base_motion.png", "base_path.png", "joint_error.png", "normal_forces.png",
-                     "solve_time.png", "torque.png"]
+                     "power_loss.png", "solve_time.png", "torque.png"]
     assert set(plots) <= set(_links(written / "first" / "report.html"))
     for name in plots:
         with Image.open(written / "first" / name) as picture:

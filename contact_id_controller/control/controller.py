@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from ..geometry import FootContacts, HalfSpace, SphereFoot
 from ..models import check, options, solve
 from ..problem import build_problem
 from ..robot import RobotModel
-from ..solution import SOLVED, Solution
+from ..solution import RELAXED, SOLVED, Solution
 from .feedback import (
     BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
 )
@@ -31,6 +32,7 @@ class StepResult(NamedTuple):
     torques (na,) N·m after limits; status of the solution (or ``pid``); reference; forces
     (n_feet, 3) N, world frame, predicted, zero for feet out of contact; contact (n_feet,) bool;
     saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
+    power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
     """
 
     torques: np.ndarray
@@ -42,6 +44,7 @@ class StepResult(NamedTuple):
     solution: Solution | None
     solve_time_s: float
     step_time_s: float
+    power_loss_w: float = math.nan
 
 
 class Controller:
@@ -73,8 +76,15 @@ class Controller:
         self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
         self._base_gains = [settings.spread(f"base_{part}_gain", 3) for part in (
             "linear_position", "linear_velocity", "angular_position", "angular_velocity")]
-        known = {"edges": settings.friction_edges, "objective": settings.objective,
-                 "distribution": settings.distribution, "consistency": settings.consistency}
+        self.loss_weights = None
+        if settings.motor_resistance_ohm:
+            self.loss_weights = (settings.spread("motor_resistance_ohm", na)
+                                 / settings.spread("motor_torque_constant_nm_a", na) ** 2)
+        known = {"edges": settings.friction_edges, "polygon": settings.friction_polygon,
+                 "cone": settings.cone, "objective": settings.objective,
+                 "distribution": settings.distribution, "consistency": settings.consistency,
+                 "torque_limits": self.effort_limits, "weights": self.loss_weights,
+                 "rho": settings.disturbance_price}
         if not self.pid:
             accepted = options(settings.friction, settings.solver)
             self._options = {name: value for name, value in known.items() if name in accepted}
@@ -180,7 +190,7 @@ class Controller:
             solution = solve(problem, settings.friction, settings.solver,
                              warm_start=self._previous, **self._options)
             solve_time = time.perf_counter() - started
-            self._previous = solution if solution.status == SOLVED else None
+            self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status
         limited = np.clip(torques, -self.effort_limits, self.effort_limits)
         saturated = limited != torques
@@ -189,8 +199,9 @@ class Controller:
         forces = np.zeros((len(self.feet), 3))
         if solution is not None:
             forces[contact] = solution.forces
+        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
-                          solve_time, time.perf_counter() - begun)
+                          solve_time, time.perf_counter() - begun, loss)
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

@@ -48,6 +48,19 @@ class ControllerSettings:
         unit="N·m", minimum=0.0, infinite=True,
     )
 
+    motor_resistance_ohm: tuple[float, ...] = parameter(
+        (),
+        """Winding resistance R of the motors: one value, or one per joint; empty: unknown, and no
+        power loss is reported.""",
+        unit="ohm", minimum=0.0,
+    )
+    motor_torque_constant_nm_a: tuple[float, ...] = parameter(
+        (),
+        """Torque constant Kt on the joint's side of the gear, joint torque per ampere: one value,
+        or one per joint. The power that heats the motors is R (torque / Kt)^2.""",
+        unit="N·m/A", minimum=0.0,
+    )
+
     # The period and the contact model
     period_s: float = parameter(
         0.001, "Control period; must match the rate of the joint states.",
@@ -64,6 +77,17 @@ class ControllerSettings:
     )
     friction_edges: int = parameter(
         4, "Edges of the pyramid that stands for the friction cone.", minimum=3, maximum=64
+    )
+    friction_polygon: str = parameter(
+        "inscribed",
+        "Whether that pyramid lies inside the friction cone or around it.",
+        choices=("inscribed", "circumscribed"),
+    )
+    cone: str = parameter(
+        "pyramid",
+        """Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact
+        cone.""",
+        choices=("pyramid", "exact"),
     )
     objective: str = parameter(
         "contact_velocity",
@@ -82,6 +106,12 @@ class ControllerSettings:
         """When planned joint motion would make contacts slip or collide: replace it by the
         closest motion that does not, or only report it.""",
         choices=("project", "report"),
+    )
+    disturbance_price: float = parameter(
+        1e4,
+        """Solver qcqp: price of leaving the plan where forces and torques have no solution for it,
+        relative to that of the torques which it saves.""",
+        minimum=1e-3, maximum=1e12,
     )
     velocity_product_term: bool = parameter(
         True,
@@ -258,6 +288,7 @@ _PER_JOINT = (
     "joint_position_gain", "joint_velocity_gain", "joint_integral_gain", "damping_nm_s_rad",
     "pid_position_gain", "pid_velocity_gain", "pid_integral_gain",
 )
+_MOTOR = ("motor_resistance_ohm", "motor_torque_constant_nm_a")
 _PER_FRAME = ("contact_radii_m", "friction_coefficient")
 _PER_AXIS = tuple(
     f"base_{part}_{order}_gain"
@@ -317,8 +348,16 @@ def _check_together(settings: ControllerSettings) -> None:
             raise ConfigurationError(f"parameter '{name}' names {choices(twice)} more than once")
     for name in _PER_JOINT if settings.joints else ():
         settings.spread(name, len(settings.joints))
-    if settings.effort_limits_nm and settings.joints:
-        settings.spread("effort_limits_nm", len(settings.joints))
+    for name in ("effort_limits_nm", *_MOTOR):
+        if settings.joints and getattr(settings, name):
+            settings.spread(name, len(settings.joints))
+    if bool(settings.motor_resistance_ohm) != bool(settings.motor_torque_constant_nm_a):
+        raise ConfigurationError(
+            "parameters 'motor_resistance_ohm' and 'motor_torque_constant_nm_a' must both be given "
+            "or both be empty")
+    for name in _MOTOR:
+        if min(getattr(settings, name), default=1.0) <= 0.0:
+            raise ConfigurationError(f"parameter '{name}' is {getattr(settings, name)}, must be positive")
     for name in _PER_FRAME if settings.contact_frames else ():
         settings.spread(name, len(settings.contact_frames))
     for name in _PER_AXIS:

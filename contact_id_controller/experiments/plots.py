@@ -59,6 +59,9 @@ def save_plots(walk: Walk, folder: Path, *, weight_n: float, normal: np.ndarray,
             lambda: plot_timing(walk),
             "Computing time of the contact problem alone and of the whole controller step."),
     }
+    if not np.isnan(walk.power_loss_w).all():
+        plots["power_loss.png"] = (
+            lambda: plot_power(walk), "Power that heats the motors, R (torque / Kt)^2 of all joints.")
     if walk.q.shape[1] > len(walk.joint_names):
         plots["base_path.png"] = (
             lambda: plot_base_path(walk, waypoints), "Path of the base, seen from above.")
@@ -155,6 +158,25 @@ def plot_torque(walk: Walk) -> Figure:
         axis.label_outer()
     single[0].set_title("Each joint, a few steps (every period)")
     single[-1].set_xlabel("time (s)")
+    return figure
+
+
+def plot_power(walk: Walk) -> Figure:
+    """Power lost in the motors over the whole run, and period by period over a few steps."""
+    figure = _figure(9.0, 4.4)
+    whole, single = figure.subplots(2, 1)
+    mean = np.nanmean(walk.power_loss_w)
+    time, values = _thin(
+        walk.time_s, _smooth(np.nan_to_num(walk.power_loss_w), max(1, round(MEAN_S / walk.period_s))))
+    whole.plot(time, values, color=SIMULATED)
+    whole.axhline(mean, color=PREDICTED, linestyle="--", linewidth=1.0)
+    whole.set(title=f"Whole run (mean over {MEAN_S:g} s)", ylabel="W", xlim=(time[0], time[-1]),
+              ylim=(0.0, 1.1 * max(values.max(), 1e-9)))
+    _legend_above(whole, [(f"over the run: {mean:.3g} W", PREDICTED, "--")])
+    rows = _zoom(walk)
+    single.plot(walk.time_s[rows], walk.power_loss_w[rows], color=SIMULATED, linewidth=1.0)
+    single.set(title="A few steps (every period)", ylabel="W", xlabel="time (s)", ylim=(0.0, None),
+               xlim=(walk.time_s[rows][0], walk.time_s[rows][-1]))
     return figure
 
 

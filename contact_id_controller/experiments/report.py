@@ -106,6 +106,8 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> None:
 
 def format_value(value: Any, unit: str) -> str:
     """A figure for people: three digits, times in microseconds, errors in percent."""
+    if value is None:
+        return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

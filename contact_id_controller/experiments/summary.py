@@ -37,6 +37,9 @@ METRICS = {
     "torque_rate_mean_nm_s": Metric(
         "N·m/s", "mean over joints and time of |change of torque from one period to the next| / "
         "period"),
+    "power_loss_mean_w": Metric(
+        "W", "mean over time of the power that heats the motors, R (torque / Kt)^2 summed over the "
+        "joints; null without motor constants"),
     "solve_time_median_s": Metric("s", "contact problem and its solver, median"),
     "solve_time_p99_s": Metric("s", "the same, 99th percentile"),
     "step_time_median_s": Metric(
@@ -71,6 +74,7 @@ def measure(walk: Walk, weight_n: float, normal: np.ndarray) -> dict[str, Any]:
         "normal_force_relative_error": normal_force_error(walk, weight_n, normal),
         "torque_mean_nm": float(np.abs(walk.torques).mean()),
         "torque_rate_mean_nm_s": torque_rate(walk),
+        "power_loss_mean_w": power_loss(walk),
         "solve_time_median_s": float(np.median(walk.solve_time_s)),
         "solve_time_p99_s": float(np.percentile(walk.solve_time_s, 99)),
         "step_time_median_s": float(np.median(walk.step_time_s)),
@@ -97,6 +101,12 @@ def torque_rate(walk: Walk) -> float:
     """Mean over joints and time of |dtau/dt|, N·m/s; across left-out rows, their mean rate."""
     steps = np.diff(walk.time_s)
     return float(np.abs(np.diff(walk.torques, axis=0) / steps[:, None]).mean())
+
+
+def power_loss(walk: Walk) -> float | None:
+    """Mean power that heats the motors, W; None where their constants are unknown."""
+    known = walk.power_loss_w[~np.isnan(walk.power_loss_w)]
+    return float(known.mean()) if len(known) else None
 
 
 def distance_travelled(walk: Walk) -> float:

@@ -11,7 +11,7 @@ from contact_id_controller.exceptions import RecordError, choices
 
 CONTROLLER_FIELDS = (
     "time_s", "torques", "forces", "contact", "position", "velocity", "reference_position",
-    "reference_velocity", "solve_time_s", "step_time_s", "status", "deadline_misses",
+    "reference_velocity", "solve_time_s", "step_time_s", "power_loss_w", "status", "deadline_misses",
     "joint_names", "foot_names", "refused_reasons", "refused_counts",
 )
 ROBOT_FIELDS = (
@@ -37,6 +37,7 @@ class Walk:
         simulated_forces: that the simulated ground really exerted over it, (n, f, 3).
         contact: the feet that the controller took to be in contact, (n, f) bool.
         solve_time_s, step_time_s: of the contact solver, and of the whole controller step, (n,).
+        power_loss_w: of the motors, (n,), NaN where their constants are unknown.
         status: what the solver said, (n,) text.
         deadline_misses: periods that the controller counted as missed.
         unanswered_states: states of the simulated robot that the controller made no step for.
@@ -61,6 +62,7 @@ class Walk:
     contact: np.ndarray
     solve_time_s: np.ndarray
     step_time_s: np.ndarray
+    power_loss_w: np.ndarray
     status: np.ndarray
     deadline_misses: int
     unanswered_states: int
@@ -120,6 +122,7 @@ def load_walk(controller_record: Path, robot_record: Path, period_s: float) -> W
         contact=control["contact"][rows].astype(bool),
         solve_time_s=control["solve_time_s"][rows],
         step_time_s=control["step_time_s"][rows],
+        power_loss_w=control["power_loss_w"][rows],
         status=control["status"][rows].astype(str),
         deadline_misses=int(control["deadline_misses"]),
         unanswered_states=len(robot["time_s"]) - len(rows),

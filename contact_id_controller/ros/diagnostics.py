@@ -76,6 +76,11 @@ def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str,
     if result.solution is not None:
         for name, value in result.solution.residuals().items():
             figures[f"residual {name}"] = f"{value:.3g}"
+        disturbance = result.solution.disturbance
+        if disturbance is not None:
+            figures["plan given up (rad/s2)"] = f"{np.abs(disturbance).max(initial=0.0):.3g}"
+    if not np.isnan(result.power_loss_w):
+        figures["power loss (W)"] = f"{result.power_loss_w:.3g}"
     saturated = [name for name, at_limit in zip(joint_names, result.saturated) if at_limit]
     figures["saturated joints"] = ", ".join(saturated) or "none"
     return figures

@@ -23,7 +23,7 @@ class Recorder:
 
     The file holds, for n steps, na joints and f feet: time_s (n,) stamps of the states; position,
     velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
-    world frame, N; contact (n, f); solve_time_s, step_time_s (n,); status (n,) text; joint_names,
+    world frame, N; contact (n, f); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
     foot_names; refused_reasons with refused_counts; deadline_misses.
     """
 
@@ -38,7 +38,7 @@ class Recorder:
             "torques": (joints, float), "reference_position": (joints, float),
             "reference_velocity": (joints, float), "forces": ((*feet, 3), float),
             "contact": (feet, bool), "solve_time_s": ((), float), "step_time_s": ((), float),
-            "status": ((), np.int16),
+            "status": ((), np.int16), "power_loss_w": ((), float),
         }
         self._codes: dict[str, int] = {}
         self._chunks: list[dict[str, np.ndarray]] = []
@@ -80,6 +80,7 @@ class Recorder:
         chunk["reference_velocity"][row] = result.reference.velocity
         chunk["forces"][row] = result.forces
         chunk["contact"][row] = result.contact
+        chunk["power_loss_w"][row] = result.power_loss_w
         chunk["solve_time_s"][row] = result.solve_time_s
         chunk["step_time_s"][row] = step_time_s
         chunk["status"][row] = self._codes.setdefault(result.status, len(self._codes))
