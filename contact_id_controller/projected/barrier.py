@@ -28,7 +28,7 @@ from .second_order_cone import longest_step, nt_scaling, product, quotient, scal
 
 SOLVED, INFEASIBLE, NOT_CONVERGED = 0, 1, 2
 TIGHT = 1e-9         # residuals and relative gap that end the iteration, in scaled units
-ACCEPTED = 1e-7      # the same, where rounding lets the method get no closer
+ACCEPTED = 3e-7      # the same, where rounding lets the method get no closer
 MAX_STEPS = 60
 PULL = 0.99          # share of the way to the boundary that a step goes
 FREE = 1e-8          # weight that keeps a free variable without cost determined
