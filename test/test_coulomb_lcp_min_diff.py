@@ -172,3 +172,24 @@ def test_without_a_solution_forces_can_be_used_all_the_same(robot):
     assert solution.status == "inconsistent"
     assert np.isfinite(solution.torques).all()
     assert solution.residuals()["cone_n"] < 1e-9 and solution.residuals()["adhesion_n"] == 0.0
+
+
+@pytest.mark.parametrize("distribution", ["least_torque", "least_force"])
+def test_distributed_forces_keep_the_motion_that_was_chosen(robot, distribution):
+    for seed in range(12):
+        problem, _, _ = random_case(robot, 900 + seed, 4)
+        nearest, shared = solve(problem, *PAIR), solve(problem, *PAIR, distribution=distribution)
+        assert shared.status == nearest.status == "solved"
+        np.testing.assert_allclose(shared.velocity, nearest.velocity, atol=1e-7 * np.abs(nearest.velocity).max())
+        assert violation(*PAIR, shared, 4, "inscribed") < 1e-6
+        cost = [np.linalg.norm(s.torques if distribution == "least_torque" else s.impulses)
+                for s in (shared, nearest)]
+        assert cost[0] <= cost[1] * (1.0 + 1e-3)
+
+
+def test_standing_with_least_torque_is_that_of_the_lcp(robot):
+    q, contacts = standing_solo(robot)
+    problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(robot.na), contacts, DT)
+    nearest, shared = solve(problem, *PAIR), solve(problem, *PAIR, distribution="least_torque")
+    np.testing.assert_allclose(shared.torques, solve(problem, "coulomb", "lcp").torques, atol=1e-6)
+    assert np.linalg.norm(shared.torques) < 0.99 * np.linalg.norm(nearest.torques)

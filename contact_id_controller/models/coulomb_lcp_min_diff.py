@@ -24,7 +24,10 @@ from .contact_modes import UNDECIDED, count_modes, distance, fitting_mode, neare
 from .coulomb_lcp import NO_SLIP, solve_coulomb_lcp
 from .easing import mean_diagonal
 from .mode_program import nearest_in_modes
-from .stages import STILL_M_S, buffers, finish, map_identities, polygon_friction
+from .slip import share_forces, slip_pairs
+from .stages import (
+    DISTRIBUTIONS, STILL_M_S, buffers, check_option, finish, map_identities, polygon_friction,
+)
 
 MOST_CONTACTS = 4
 MOST_NODES = 20_000     # nearest-point problems, after which the nearest found so far is returned
@@ -38,7 +41,7 @@ SMALLEST_SPEED = 1e-9   # velocities by at least this share of those that the la
 
 def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None = None,
                                edges: int = 4, polygon: str = "inscribed",
-                               consistency: str = "project") -> Solution:
+                               distribution: str = "none", consistency: str = "project") -> Solution:
     """Of all contact forces under Coulomb friction with complementarity, those nearest to the last.
 
         min |z - z_last|^2      z solves the Coulomb LCP
@@ -47,9 +50,10 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
         warm_start: the last period's solution; its forces (world frame), matched by contact identity,
             are z_last, zero at new contacts. None: the least impulses.
         edges, polygon, consistency: as for coulomb/lcp.
+        distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
+            the motion and the slip, and distribute the forces anew.
 
-    At most 4 contacts: the cost is exponential. The forces are unique but for ties, so there is no
-    ``distribution``. Each contact of a solution is verified to lie within 1e-8, relative, of one of its
+    At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of a solution is verified to lie within 1e-8, relative, of one of its
     modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
     the search is cut short (status ``not_converged``) the forces solve the LCP but may not be the
     nearest.
@@ -59,6 +63,7 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
 
     Source: first paper, section 5.3.
     """
+    check_option("distribution", distribution, DISTRIBUTIONS)
     n = len(problem)
     if n > MOST_CONTACTS:
         raise UnknownModelError(
@@ -81,6 +86,11 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
         first.status = NOT_CONVERGED
         return first
     delta, robot = first.joint_velocity_change, problem.robot
+    if distribution != "none":
+        pairs, slacks = np.zeros((n, edges + 2)), np.zeros((n, edges + 2))
+        slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
+        share_forces(problem.Y, problem.T, problem.torque_offset, problem.schur, problem.period, delta,
+                     first.attainable, pairs, slacks, mu, edges, DISTRIBUTIONS.index(distribution), z)
     finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
            problem.desired_velocity, problem.T, problem.Y, z, delta, problem.period, robot.actuated,
            robot.unactuated, torques, velocity)

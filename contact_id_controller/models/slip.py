@@ -6,7 +6,7 @@ import numpy as np
 
 from ..lcp._compile import kernel
 from ..problem import fill
-from .cones import APART, SLIDING, STICKING
+from .cones import APART, SLIDING, STICKING, edge_directions
 from .distribution import distribute
 from .stages import STICKING_SPEED, STILL_M_S, shift_offset
 
@@ -53,3 +53,28 @@ def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges
     classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
     return abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
                           1.0 if distribution == 0 else 0.0, z))
+
+
+@kernel
+def slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks):
+    """Slip speeds and slacks of the friction LCP at the motion of impulses z (3n,), as for ``classify_slip``.
+
+    pairs, slacks (n, edges + 2): out; of pairs only the slip speed, its last column.
+    """
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    u, w, directions = np.zeros(nu), np.empty(3), np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for r in range(3 * n):
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    for i in range(n):
+        for d in range(3):
+            w[d] = moved[3 * i + d] + (gap_speed[i] if d == 0 else 0.0)
+            for k in range(nu):
+                w[d] += Y[3 * i + d, k] * u[k]
+        slip = 0.0
+        for j in range(edges):
+            slip = max(slip, -(w[1] * directions[j, 0] + w[2] * directions[j, 1]))
+        pairs[i, edges + 1], slacks[i, 0], slacks[i, edges + 1] = slip, w[0], 0.0
+        for j in range(edges):
+            slacks[i, 1 + j] = slip + w[1] * directions[j, 0] + w[2] * directions[j, 1]
