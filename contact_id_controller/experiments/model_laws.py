@@ -26,7 +26,8 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
         return 0.0
     z, w = solution.impulses.reshape(n, 3), solution.contact_velocity.copy()
     # Bodies that fall together have contact velocities made of rounding alone: no law is in them.
-    speed = max(np.abs(problem.c).max(), np.abs(w).max(), STANDSTILL_M_S)
+    # A penetration's recovery is a speed of the problem like its contact velocities.
+    speed = max(np.abs(problem.c).max(), np.abs(w).max(), -problem.gap_speed.min(), STANDSTILL_M_S)
     inertia = np.square(problem.Y).sum() / (3 * n)
     force = max(np.abs(z).max(), SMALLEST_FORCE * speed / inertia if inertia else 0.0)
     force = force or 1.0

@@ -26,7 +26,9 @@ from .stages import (
 )
 
 FORMS = ("implicit", "explicit")
-LEFT_OVER = 1e-5  # share of the largest contact velocity that may be taken for rounding
+REFINEMENTS = 2
+ORDINARY = 1e-9   # share of it that is not worth reporting
+LEFT_OVER = 1e-4  # share of the largest contact velocity that may be taken for rounding
 
 
 def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
@@ -149,27 +151,59 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                                     1.0 if distribution == 0 else 0.0, normals))
         for i in range(n):
             z[3 * i] = normals[3 * i]
-        if eased:
-            _settle(Y, gap_speed, z, moved)
+        _refine(Y, H, slope, rub, slip, u, z)
+        contradiction = max(contradiction, _settle(Y, gap_speed, z, moved))
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction
 
 
 @kernel
-def _settle(Y, gap_speed, z, moved):
-    """Take from the eased normal velocities (``moved``) what rounding left of closing or loaded parting.
+def _refine(Y, H, slope, rub, slip, u, z):
+    """Correct the motion u, and the tangential impulses in z (3n,) with it, by the equation's own residual.
 
-    Strong friction turns rounding of the motion into forces, and these into larger rounding.
+    H: Cholesky factor of I + slope Y_T^T rub Y_T, ill-conditioned where friction is strong.
     """
-    u, scale = np.zeros(Y.shape[1]), 0.0
+    nu = u.shape[0]
+    rest = np.empty(nu)
+    for repetition in range(REFINEMENTS):
+        for k in range(nu):
+            rest[k] = -u[k]
+        for r in range(z.shape[0]):
+            for k in range(nu):
+                rest[k] += Y[r, k] * z[r]
+        forward_substitute(H, nu, rest)
+        backward_substitute(H, nu, rest)
+        for k in range(nu):
+            u[k] += rest[k]
+        for r in range(z.shape[0]):
+            if r % 3:
+                total = slip[r]
+                for k in range(nu):
+                    total += slope * Y[r, k] * u[k]
+                z[r] = -rub[r] * total
+
+
+@kernel
+def _settle(Y, gap_speed, z, moved):
+    """Take from the normal velocities (``moved``) what rounding left of closing or loaded parting.
+
+    Strong friction turns rounding of the motion into forces, and these into larger rounding. Returns
+    the largest part of the velocity's scale above ordinary rounding that was taken, m/s.
+    """
+    u, scale, largest = np.zeros(Y.shape[1]), 0.0, 0.0
     for r in range(z.shape[0]):
         scale = max(scale, abs(moved[r]))
         for k in range(u.shape[0]):
             u[k] += Y[r, k] * z[r]
+    for i in range(gap_speed.shape[0]):
+        for k in range(u.shape[0]):
+            scale = max(scale, abs(Y[3 * i, k] * u[k]))
     for i in range(gap_speed.shape[0]):
         parting = moved[3 * i] + gap_speed[i]
         for k in range(u.shape[0]):
             parting += Y[3 * i, k] * u[k]
         if (parting < 0.0 or z[3 * i] > 0.0) and abs(parting) <= LEFT_OVER * scale:
             moved[3 * i] -= parting
+            largest = max(largest, abs(parting))
+    return largest if largest > ORDINARY * scale else 0.0
