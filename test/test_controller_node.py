@@ -483,6 +483,23 @@ def test_diagnostics_tell_counts_times_and_reasons(bench_of):
     assert float(values["residual cone_n"]) < 1e-6
 
 
+def test_diagnostics_say_that_a_plan_is_given_up(bench_of):
+    """One hundredth of the torque that carries the robot: the plan cannot be met."""
+    bench = bench_of(solver="qcqp", effort_limits_nm=[0.005], motor_resistance_ohm=[0.5],
+                     motor_torque_constant_nm_a=[0.25])
+    bench.start()
+    command = bench.answer(1.0)
+    assert np.abs(command).max() <= 0.005 + 1e-12
+    bench.diagnostics.clear()
+    assert bench.until(lambda: bench.diagnostics)
+    status = bench.diagnostics[0].status[0]
+    values = {pair.key: pair.value for pair in status.values}
+    assert "plan given up" in status.message and status.level == b"\x01"
+    assert int(values["status relaxed"]) >= 1
+    assert float(values["plan given up (rad/s2)"]) > 0
+    assert 0 < float(values["power loss (W)"]) <= 12 * 0.5 * (0.005 / 0.25) ** 2 + 1e-9
+
+
 def test_live_parameter_applies_while_active_and_others_wait(bench_of):
     bench = bench_of()
     bench.start()

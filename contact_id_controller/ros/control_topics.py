@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import time
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import Refusal, nanoseconds
-from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array
+from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array, shortfall
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.markers import contact_markers
 
@@ -55,6 +56,7 @@ class ControlTopics:
         self.active = False
         self._waiting: JointState | None = None
         self._refusals_reported = 0
+        self._statuses_reported: Counter[str] = Counter()
         clock = self._settings.stamp_reference == "clock" and not loop.lockstep
         self._clock = node.get_clock() if clock else None
         stream = self._stream_qos()
@@ -235,7 +237,12 @@ class ControlTopics:
             level, summary = DiagnosticStatus.ERROR, "safe output"
         elif refusals > self._refusals_reported:
             level, summary = DiagnosticStatus.WARN, "commanding, some input refused"
+        else:
+            problems = shortfall(loop.monitor.statuses, self._statuses_reported)
+            if problems:
+                level, summary = DiagnosticStatus.WARN, f"commanding; {problems}"
         self._refusals_reported = refusals
+        self._statuses_reported = loop.monitor.statuses.copy()
         if loop.result is not None:
             figures.update(contact_figures(loop.result, self._robot.joint_names))
         self._diagnostics.publish(

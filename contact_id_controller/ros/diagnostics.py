@@ -86,6 +86,21 @@ def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str,
     return figures
 
 
+WORDS = {
+    "relaxed": "plan given up in part, beyond friction or torque limits",
+    "inconsistent": "contacts contradict each other, fallback forces",
+    "not_converged": "solver failed, fallback forces",
+}
+
+
+def shortfall(statuses: Counter[str], before: Counter[str]) -> str:
+    """What went wrong in the steps since ``before``, in words with counts; empty when nothing did."""
+    new = statuses - before
+    parts = [f"{words} in {new[status]} of {new.total()} steps"
+             for status, words in WORDS.items() if new[status]]
+    return "; ".join(parts)
+
+
 def diagnostic_array(
     stamp, name: str, level: bytes, summary: str, figures: dict[str, str]
 ) -> DiagnosticArray:
