@@ -19,7 +19,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.settings import load_settings
 from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.experiments.allocations import (
-    ALLOCATIONS, PINV, TOLERANCE, allocate_push, allocate_reduced, breach,
+    ALLOCATIONS, TOLERANCE, allocate_push, allocate_reduced, breach,
 )
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.planning.gait import GaitPlanner
@@ -87,17 +87,17 @@ def configuration(name: str) -> Path:
     return path
 
 
-def arm_push(path: Path, name: str, duration_s: float, limit_share: float | None = None) -> Run:
+def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = None) -> Run:
     """A fixed-base arm whose hand sticks to a table, pushing with at least push_n along -z.
 
     The contact point does not move, the joints sway within what that leaves (``track``), and a
     load of load_n sin(2 pi t / T) acts along tangent 1. The state follows the plan exactly.
-    limit_share: torque limits as a share of the URDF's.
+    limit_nm: of all torques, None: the URDF's.
     """
     settings, push = load_settings(path), parameters(path, "push")
     robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
     weights = _weights(settings, robot)
-    limits = robot.effort_limits * (limit_share or 1.0)
+    limits = robot.effort_limits if limit_nm is None else np.full(robot.na, limit_nm)
     mu, dt = settings.friction_coefficient[0], settings.period_s
     frame, data = settings.contact_frames[0], robot.model.createData()
     q = robot.neutral()
@@ -127,7 +127,7 @@ def arm_push(path: Path, name: str, duration_s: float, limit_share: float | None
         qdd = np.linalg.solve(dynamics.M, make(weights).b - dynamics.C @ v - dynamics.gravity)
         v = dynamics.P @ (v + dt * qdd)
         q = pin.integrate(robot.model, q, dt * v)
-    return record.run(name, mu, "the plan", limits.max(), dt)
+    return record.run(name, mu, "the plan", limit_nm, dt)
 
 
 def legged(path: Path, name: str, duration_s: float, *, walk: bool = False, slope_deg: float = 0.0,
@@ -163,7 +163,7 @@ def legged(path: Path, name: str, duration_s: float, *, walk: bool = False, slop
                       settings.period_s)
 
 
-def peak_torque(run: Run, allocation: str = PINV) -> float:
+def peak_torque(run: Run, allocation: str) -> float:
     """Largest torque of any joint in a run, N·m."""
     return float(run.peak[:, ALLOCATIONS.index(allocation)].max())
 
