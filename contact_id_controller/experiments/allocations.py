@@ -43,7 +43,10 @@ class Breach(NamedTuple):
 
 
 def breach(allocation: Allocation, friction, limits, tolerance: float = TOLERANCE) -> Breach:
-    """Which laws are broken; friction (n,), limits (na,) N·m. A contact that pulls also leaves its cone."""
+    """Which laws are broken; friction (n,), limits (na,) N·m.
+
+    cone: |f_T| > mu max(f_N, 0). A force that pulls straight counts as pulling only.
+    """
     f = allocation.forces
     room = tolerance * max(np.linalg.norm(f, axis=1).max(initial=0.0), 1e-9)
     outside = np.hypot(f[:, 1], f[:, 2]) - friction * np.maximum(f[:, 0], 0.0)

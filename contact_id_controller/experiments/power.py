@@ -144,7 +144,10 @@ def _excess(value: float | None) -> str:
 
 
 def plot(runs: list[Run], path: Path) -> None:
-    """Power over time of each allocation; a dot marks a period in which it breaks a cone or a limit."""
+    """Power over time of each allocation, with gaps where it gives up the plan.
+
+    A dot marks a period in which it breaks a cone or a limit.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -156,7 +159,8 @@ def plot(runs: list[Run], path: Path) -> None:
         time = np.arange(len(one.power)) * one.period_s
         for i, name in enumerate(ALLOCATIONS):
             bad = one.broken[:, i].any(axis=1)
-            axis.plot(time, one.power[:, i], color=COLORS[name], linewidth=1.0, label=LABELS[name])
+            shown = np.where(one.kept[:, i], one.power[:, i], np.nan)
+            axis.plot(time, shown, color=COLORS[name], linewidth=1.0, label=LABELS[name])
             axis.plot(time[bad], one.power[bad, i], ".", color=COLORS[name], markersize=4.0)
         # Impacts would flatten everything else.
         axis.set_ylim(0.0, 1.3 * np.percentile(one.power, 99.0))
