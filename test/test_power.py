@@ -1,11 +1,15 @@
 """contact_id power: the three allocations, what is counted, and the claims of its table."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from clarabel_programs import by_clarabel
 
 from contact_id_controller.cli import run as command
+from contact_id_controller.experiments import allocations, power_runs
 from contact_id_controller.experiments.allocations import (
     ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID, Allocation, breach, pseudo_inverse,
 )
@@ -13,6 +17,10 @@ from contact_id_controller.experiments.power import excess, figures, table
 from contact_id_controller.experiments.power_runs import (
     Run, arm_push, configuration, legged, peak_torque,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+from qcqp import reduced_program  # noqa: E402
 
 DURATION_S = 0.4
 A, A_W, B, C = (ALLOCATIONS.index(name) for name in (PINV, PINV_W, PYRAMID, CONES))
@@ -62,6 +70,25 @@ def test_without_active_limits_the_weighted_pseudo_inverse_is_the_optimum(runs):
     assert free.sum() > 100
     np.testing.assert_allclose(run.power[free, C], run.power[free, A_W], rtol=1e-8)
     assert np.all(run.power[:, A] >= run.power[:, A_W] * (1 - 1e-12))
+
+
+def test_the_plan_is_given_up_exactly_where_clarabel_finds_no_solution(runs, monkeypatch):
+    """On the slope with limits that are too tight; every 20th period."""
+    verdicts = []
+
+    def judged(problem, weights, limits, previous=None):
+        answer = allocations.allocate_reduced(problem, weights, limits, previous)
+        if problem.contacts.gaps.max() <= 0.0 and len(verdicts) % 20 == 0:
+            feasible = str(by_clarabel(reduced_program(problem, limits)).status) == "Solved"
+            verdicts.append((feasible, answer[0][CONES].kept))
+        else:
+            verdicts.append((True, True))
+        return answer
+
+    monkeypatch.setattr(power_runs, "allocate_reduced", judged)
+    limited_slope(configuration("quadruped"), 0.94 * peak_torque(runs["slope"], PYRAMID))
+    assert all(feasible == kept for feasible, kept in verdicts)
+    assert sum(not feasible for feasible, _ in verdicts) >= 2
 
 
 def test_pseudo_inverse_satisfies_its_optimality_conditions():

@@ -27,7 +27,10 @@ RANK = 1e-9           # singular values below this share of the largest count as
 
 
 class Allocation(NamedTuple):
-    """torques (na,) N·m; forces (n, 3) N, normal, tangent 1, tangent 2; kept: the motion is the planned one."""
+    """One allocation: what it asks for, and whether the motion is still the planned one (``kept``).
+
+    torques (na,) N·m; forces (n, 3) N, normal, tangent 1, tangent 2 of each contact, on the robot.
+    """
 
     torques: np.ndarray
     forces: np.ndarray
@@ -99,9 +102,9 @@ def allocate_reduced(problem: Problem, weights, limits, previous=None):
 def allocate_push(make_program, na: int, push: float, load: float, weights, limits, previous=None):
     """All four allocations of one contact that must push with at least ``push`` (N) and bear ``load`` (N).
 
-    make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force of
-    the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the pseudo-inverse
-    fixes. Returns as ``allocate_reduced``.
+    make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force
+    of the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the
+    pseudo-inverse fixes. Returns as ``allocate_reduced``.
     """
     ones, unlimited, friction = np.ones(na), np.full(na, np.inf), make_program(weights).friction
     exact = _pushing(make_program(weights, -limits, limits), push, load)

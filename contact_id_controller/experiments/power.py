@@ -64,14 +64,14 @@ def all_runs(duration_s: float) -> list[Run]:
                       solver="qcqp")
     return [
         push,
-        arm_push(arm, "the same, torques limited", duration_s,
+        arm_push(arm, "arm pushes, limited", duration_s,
                  limit_nm=ARM_LIMIT * peak_torque(push, PYRAMID)),
         legged(quadruped, "quadruped stands", duration_s),
         legged(quadruped, f"stands on {SLOPE_DEG:g} degrees", duration_s, slope_deg=SLOPE_DEG,
                friction=SLOPE_FRICTION),
         legged(quadruped, "quadruped walks", duration_s, walk=True),
         slippery,
-        legged(quadruped, "the same, torques limited", duration_s, walk=True, friction=TIGHT_FRICTION,
+        legged(quadruped, "quadruped walks, limited", duration_s, walk=True, friction=TIGHT_FRICTION,
                limit_nm=WALK_LIMIT * peak_torque(slippery, PYRAMID), solver="qcqp"),
     ]
 
