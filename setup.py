@@ -50,6 +50,7 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
         shared("launch", "*.launch.py"),
         shared("config", "*.yaml"),
+        shared("config/arms", "*.yaml"),
         shared("urdf", "*.urdf"),
     ],
     install_requires=[
