@@ -31,10 +31,13 @@ MODELS = {
     "coulomb/qp": {},
     "coulomb/qp_one_stage": {},
     "coulomb/lcp": {},
+    "coulomb/lcp_min_diff": {},
+    "coulomb/qcqp": {},
     "viscous/lcp": {},
     "coulomb/qp, quadprog": {"backend": "quadprog"},
 }
-LARGEST = {"coulomb/qp, quadprog": 40, "QuantEcon Lemke": 40}
+LARGEST = {"coulomb/lcp_min_diff": 4, "coulomb/qcqp": 100, "coulomb/qp, quadprog": 40,
+           "QuantEcon Lemke": 40}
 """Contacts beyond which a row is left out: it would take minutes."""
 
 PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
