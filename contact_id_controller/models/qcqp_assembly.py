@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
-from ..problem import assign, fill
+from ..lcp._compile import bare_kernel, kernel
+from ..problem import fill
 from ..projected.barrier import ROWS, SCALING, WORK_ROWS, central_path
 from ..projected.rank import independent_rows
-from ..projected.scaling import equilibrate, into_units, out_of_units
+from ..projected.scaling import equilibrate, out_of_units
 from .easing import mean_diagonal
 
 TIE_BREAK = 1e-8       # price of forces against that of the torques they cause: makes them unique
 LEAST_TIE = 1e-9       # the same in the solver's units, where the disturbance costs about one
 YIELD = 1e2            # price of a contact that yields against that of the same motion of the joints
 YIELDING = 1e-6        # softness of contacts that no joint moves, relative to their inertia
-MARGIN = 1e-3          # a warm start keeps this distance from bounds, as a share of their width
+ON_BOUND = 1e-6        # limits and cones closer than this, relatively, are active in the next guess
 NARROW = 1e-9          # limits closer to each other than this share of the largest are set apart
 
 
@@ -67,16 +67,27 @@ def hold(Y, T, moved, mu, held, dt, joints, K, k, residual):
     return rank, left, unit
 
 
-@kernel
+@bare_kernel
 def units_of_cone(mu):
     """Units of normal and tangential force in which the cone is x0 >= |x_T|."""
     return (1.0, mu) if mu <= 1.0 else (1.0 / mu, 1.0)
 
 
+@bare_kernel
+def force_price(T, W):
+    """Second derivative of the tie break in a force; one where no torque depends on any."""
+    cost = 0.0
+    for r in range(T.shape[0]):
+        row = T[r]
+        for j in range(row.shape[0]):
+            cost += W[j] * row[j] * row[j]
+    return 2.0 * TIE_BREAK * cost / T.shape[0] if cost > 0.0 else 1.0
+
+
 @kernel
 def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, unit, rank, joints, place,
-             weight, linear, At, b, soft, lower, upper, memory, warm, figures):
-    """One program: assemble, scale, solve. ``memory`` (5, .): solution and start point, in SI units.
+             weight, linear, At, b, soft, lower, upper, x, memory, figures):
+    """One program: assemble, scale, solve. x (N,), memory (na + 4n,) out: see ``least_power``.
 
     Variables: torques, the disturbance (``joints`` of them), forces without friction limit, cones.
     place (n,) out: where the force of a contact stands, or -1. Returns (status, steps).
@@ -120,11 +131,7 @@ def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, 
                 At[na + j, na + i] = K[i, nu + j] / unit
     for i in range(rank):
         b[na + i] = k[i]
-    cost = 0.0
-    for r in range(3 * n):
-        for j in range(na):
-            cost += W[j] * T[r, j] * T[r, j]
-    tie = 2.0 * TIE_BREAK * cost / (3 * n) if cost > 0.0 else 1.0
+    tie = force_price(T, W)
     if yields:
         inertia = mean_diagonal(Y)
         yielding = (0.5 * lever * dt * dt / (YIELD * price) if lever > 0.0
@@ -164,26 +171,22 @@ def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, 
     for j in range(na + joints, N):
         weight[j] = max(weight[j], LEAST_TIE)
     cones = (N - boxes) // 3
-    x, y, s, r = memory[0, :N], np.empty(p), np.empty(N), np.empty(boxes)
-    if warm:
-        _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r)
+    y, s, r = np.empty(p), np.empty(N), np.empty(boxes)
     status, steps, gap, defect = central_path(
-        weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, memory[1:], np.empty((WORK_ROWS, N)),
-        np.empty((ROWS, p)), np.empty((p, p)), np.empty((cones, SCALING)))
+        weight, linear, At, b, soft, lower, upper, False, x, y, s, r, np.empty((4, max(N, p))),
+        np.empty((WORK_ROWS, N)), np.empty((ROWS, p)), np.empty((p, p)), np.empty((cones, SCALING)))
     figures[1], figures[2] = gap, defect
     out_of_units(x, y, s, r, column, row, beta, kappa)
-    out_of_units(memory[1, :N], memory[2, :p], memory[3, :N], memory[4, :boxes], column, row, beta, kappa)
+    fill(memory, 0.0)
+    for j in range(na):
+        if limits[j] - abs(x[j]) <= ON_BOUND * limits[j]:
+            memory[j] = r[j] if x[j] > 0.0 else -s[j]
+    for i in range(n):
+        at = place[i]
+        if at >= boxes:
+            normal, tangent = units_of_cone(mu[i])
+            for d in range(3):
+                memory[na + 4 * i + d] = (normal if d == 0 else tangent) * x[at + d]
+            if x[at] - np.hypot(x[at + 1], x[at + 2]) <= ON_BOUND * x[at]:
+                memory[na + 4 * i + 3] = s[at]
     return status, steps
-
-
-@kernel
-def _start(memory, lower, upper, column, row, beta, kappa, x, y, s, r):
-    """The point kept last time, in the units of this one and inside its bounds."""
-    assign(x, memory[1, :x.shape[0]])
-    assign(y, memory[2, :y.shape[0]])
-    assign(s, memory[3, :s.shape[0]])
-    assign(r, memory[4, :r.shape[0]])
-    into_units(x, y, s, r, column, row, beta, kappa)
-    for j in range(lower.shape[0]):
-        margin = MARGIN * min(1.0, upper[j] - lower[j])
-        x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)

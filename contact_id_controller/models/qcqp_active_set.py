@@ -1,0 +1,305 @@
+"""Least power by Newton's method on a guessed set of active limits and cones.
+
+    min u^T W u + tie/2 |x|^2    u = offset + G^T x,  E x = k,  |u| <= limit,  |x_T| <= x_N
+
+x are the forces in units of their cones. On a fixed set of active constraints the optimum is the zero
+of the KKT equations: with none active, as for a robot that stands or walks well, one linear solve.
+What the new point violates joins the set, what would pull leaves it. Primal-dual active sets need not
+settle; then the interior-point method takes over. What is returned as solved has passed the same test.
+Source: Hintermueller, Ito and Kunisch, The primal-dual active set strategy (2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import bare_kernel, kernel
+from ..problem import assign, cholesky, fill
+from .qcqp_assembly import force_price, units_of_cone
+
+MOST_FORCES = 64       # beyond these the interior-point method, linear in the contacts, is faster
+ROUNDS = 10            # Newton steps before giving up
+EXACT = 1e-11          # relative defects of the constraints that end the iteration
+OPTIMAL = 1e-10        # the same of the gradient and of the gap
+OUTSIDE = 1e-12        # a constraint joins when violated by this share of its terms
+TIP = 1e-6             # an active cone needs a force of this share of the largest: its tip is not smooth
+DEPENDENT = 1e-13      # pivots of active rows below this share of their diagonal: dependent
+NEGLIGIBLE = 1e-14     # an objective below this share of its terms' squares counts as this
+
+
+@kernel
+def least_power(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures):
+    """Impulses z (3n,) out, N·s; see ``solve_coulomb_qcqp`` for the program, ``hold`` for K, k and rank.
+
+    guess, memory (na + 4n,): the active set before (or its first na entries only, or none) and after:
+    multipliers of the torque limits with the limit's sign, then impulse and multiplier of every cone.
+    figures: out, [1] relative gap and [2] largest relative KKT defect.
+    Returns (whether z is the optimum, steps).
+    """
+    n, na = mu.shape[0], T.shape[1]
+    m = 0
+    for i in range(n):
+        if held[i]:
+            m += 3 if mu[i] > 0.0 else 1
+    if m > MOST_FORCES:
+        return False, 0
+    rows = rank + na + n
+    return _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures,
+                   np.empty((m, na)), np.empty((4, rows)), np.empty((2, rows, m)), np.empty((2, m, m)),
+                   np.empty((rows, rows)), np.empty((4, m)), np.empty((3, na)), np.empty(n, np.int64))
+
+
+@bare_kernel
+def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures, G, on_rows, on_both,
+            squares, S, on_forces, on_joints, place):
+    """``least_power`` in arrays of the caller; the later ones are workspace."""
+    n, nu, (m, na) = mu.shape[0], Y.shape[1], G.shape
+    defect, w, dw, target = on_rows[0], on_rows[1], on_rows[2], on_rows[3]
+    R, V, H, F = on_both[0], on_both[1], squares[0], squares[1]
+    x, gradient, pull, unit = on_forces[0], on_forces[1], on_forces[2], on_forces[3]
+    u, heat, sign = on_joints[0], on_joints[1], on_joints[2]
+    pressing, touched = memory[:na], memory[na:]  # multipliers of limits; impulses and those of cones
+    tie = force_price(T, W)
+    _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, heat)
+    fill(x, 0.0)
+    fill(w, 0.0)
+    fill(memory, 0.0)
+    if guess.shape[0] >= na:
+        assign(pressing, guess[:na])
+    for i in range(n):
+        if place[i] >= 0 and guess.shape[0] == na + 4 * n:
+            touched[4 * i + 3] = guess[na + 4 * i + 3]
+            for d in range(3 if mu[i] > 0.0 else 1):
+                x[place[i] + d] = guess[na + 4 * i + d] / unit[place[i] + d]
+    for j in range(na):
+        sign[j] = 1.0 if pressing[j] > 0.0 else (-1.0 if pressing[j] < 0.0 else 0.0)
+    for i in range(n):
+        touched[4 * i] = 1.0 if touched[4 * i + 3] > 0.0 else 0.0  # whether it is active
+    plain, changed = False, True  # whether F is the factor of H alone; whether the set has changed
+    for step in range(ROUNDS + 1):
+        for j in range(na):
+            u[j] = offset[j]
+        for i in range(m):
+            row, amount = G[i], x[i]
+            for j in range(na):
+                u[j] += row[j] * amount
+        if step and not changed:
+            changed = _exchange(mu, limits, place, u, x, sign, pressing, touched)
+        # Rows of the active constraints, their defects, the gradient of the Lagrangian.
+        q, curved = rank, False
+        for a in range(rank):
+            row, total, size = R[a], -k[a], abs(k[a])
+            for i in range(m):
+                total += row[i] * x[i]
+                size += abs(row[i] * x[i])
+            defect[a], target[a] = total, size
+        for j in range(na):
+            if sign[j] != 0.0:
+                row = R[q]
+                for i in range(m):
+                    row[i] = sign[j] * G[i, j]
+                defect[q], target[q], w[q] = sign[j] * u[j] - limits[j], limits[j], abs(pressing[j])
+                q += 1
+        largest = 0.0
+        for i in range(m):
+            largest = max(largest, abs(x[i]))
+        for i in range(n):
+            at = place[i]
+            if at >= 0 and touched[4 * i] > 0.0:
+                row = R[q]
+                fill(row, 0.0)
+                row[at] = -1.0
+                length = 0.0
+                if 0.0 < mu[i] < np.inf:
+                    length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
+                    if not length > TIP * largest:
+                        return False, step
+                    row[at + 1], row[at + 2] = x[at + 1] / length, x[at + 2] / length
+                    curved = True
+                defect[q], target[q], w[q] = length - x[at], max(abs(x[at]), TIP * largest), touched[4 * i + 3]
+                q += 1
+        if q > m:
+            return False, step
+        objective, terms, scale = 0.0, 0.0, 0.0
+        for j in range(na):
+            heat[j] = 2.0 * W[j] * u[j]
+            objective += W[j] * u[j] * u[j]
+            terms += W[j] * (offset[j] * offset[j] + u[j] * u[j])
+        leak, dual = 0.0, 0.0
+        for i in range(m):
+            row, total = G[i], tie * x[i]
+            objective += 0.5 * tie * x[i] * x[i]
+            for j in range(na):
+                total += row[j] * heat[j]
+            scale = max(scale, abs(total))
+            for a in range(q):
+                total += R[a, i] * w[a]
+            gradient[i] = total
+            leak += abs(total * x[i])
+            dual = max(dual, abs(total))
+        primal = 0.0
+        for a in range(q):
+            leak += abs(w[a] * defect[a])
+            primal = max(primal, abs(defect[a]) / target[a] if target[a] > 0.0 else abs(defect[a]))
+        figures[1] = leak / max(objective, NEGLIGIBLE * terms) if leak > 0.0 else 0.0
+        figures[2] = max(primal, dual / scale if scale > 0.0 else dual)
+        if step and not changed and primal <= EXACT and max(figures[1], figures[2]) <= OPTIMAL:
+            _hand_out(mu, place, unit, x, touched, z)
+            return True, step
+        if step == ROUNDS or not figures[2] < np.inf:
+            return False, step
+
+        if curved or not plain:
+            for i in range(m):
+                assign(F[i, :i + 1], H[i, :i + 1])
+            for i in range(n):
+                at = place[i]
+                if at >= 0 and touched[4 * i + 3] > 0.0 and 0.0 < mu[i] < np.inf:
+                    square = x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2]
+                    bend = touched[4 * i + 3] / (square * np.sqrt(square))
+                    F[at + 1, at + 1] += bend * x[at + 2] * x[at + 2]
+                    F[at + 2, at + 1] -= bend * x[at + 1] * x[at + 2]
+                    F[at + 2, at + 2] += bend * x[at + 1] * x[at + 1]
+            if not cholesky(F, m, 0.0):
+                return False, step
+            plain, changed = not curved, True
+            for i in range(m):
+                F[i, i] = 1.0 / F[i, i]
+        if changed:
+            for a in range(q):
+                assign(V[a], R[a])
+                _forward(F, m, V[a])
+                for c in range(a + 1):
+                    total = 0.0
+                    for i in range(m):
+                        total += V[a, i] * V[c, i]
+                    S[a, c] = total
+            if not cholesky(S, q, DEPENDENT):
+                return False, step
+            for a in range(q):
+                S[a, a] = 1.0 / S[a, a]
+        # H dx + R^T dw = -gradient,  R dx = -defect.
+        assign(pull, gradient)
+        _forward(F, m, pull)
+        for a in range(q):
+            total = defect[a]
+            for i in range(m):
+                total -= V[a, i] * pull[i]
+            dw[a] = total
+        _forward(S, q, dw)
+        _backward(S, q, dw)
+        for a in range(q):
+            w[a] += dw[a]
+            for i in range(m):
+                pull[i] += V[a, i] * dw[a]
+        _backward(F, m, pull)
+        for i in range(m):
+            x[i] -= pull[i]
+        q, changed = rank, False
+        for j in range(na):
+            if sign[j] != 0.0:
+                pressing[j] = sign[j] * w[q]
+                q += 1
+        for i in range(n):
+            if place[i] >= 0 and touched[4 * i] > 0.0:
+                touched[4 * i + 3] = w[q]
+                q += 1
+    return False, ROUNDS
+
+
+@bare_kernel
+def _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, double):
+    """G, the rows E at the head of R, H = tie 1 + 2 G W G^T (lower half), units and places of forces."""
+    n, nu, na, m = mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
+    at = 0
+    for i in range(n):
+        place[i] = -1
+        if held[i]:
+            place[i] = at
+            normal, tangent = units_of_cone(mu[i]) if mu[i] < np.inf else (1.0, 1.0)
+            for d in range(3 if mu[i] > 0.0 else 1):
+                factor = normal if d == 0 else tangent
+                unit[at] = factor
+                row, out = T[3 * i + d], G[at]
+                for j in range(na):
+                    out[j] = factor * row[j]
+                row = Y[3 * i + d]
+                for a in range(rank):
+                    line, total = K[a], 0.0
+                    for c in range(nu):
+                        total += line[c] * row[c]
+                    R[a, at] = factor * total
+                at += 1
+    for i in range(m):
+        row, out = G[i], H[i]
+        for j in range(na):
+            double[j] = 2.0 * W[j] * row[j]
+        for other in range(i + 1):
+            line, total = G[other], 0.0
+            for j in range(na):
+                total += line[j] * double[j]
+            out[other] = total
+        out[i] += tie
+
+
+@bare_kernel
+def _exchange(mu, limits, place, u, x, sign, pressing, touched):
+    """Violated constraints join the active set, those that pull leave it; whether any did."""
+    changed = False
+    for j in range(u.shape[0]):
+        if sign[j] == 0.0:
+            if abs(u[j]) > limits[j] * (1.0 + OUTSIDE):
+                sign[j], changed = (1.0 if u[j] > 0.0 else -1.0), True
+        elif sign[j] * pressing[j] < 0.0:
+            sign[j], pressing[j], changed = 0.0, 0.0, True
+    for i in range(place.shape[0]):
+        at = place[i]
+        if at < 0:
+            continue
+        if touched[4 * i] == 0.0:
+            length = 0.0
+            if 0.0 < mu[i] < np.inf:
+                length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
+            if length - x[at] > OUTSIDE * abs(x[at]):
+                touched[4 * i], touched[4 * i + 3], changed = 1.0, 0.0, True
+        elif touched[4 * i + 3] < 0.0:
+            touched[4 * i], touched[4 * i + 3], changed = 0.0, 0.0, True
+    return changed
+
+
+@bare_kernel
+def _hand_out(mu, place, unit, x, touched, z):
+    """Impulses in N·s, also into the memory; what rounding leaves outside a cone is taken away."""
+    for i in range(place.shape[0]):
+        at = place[i]
+        if at < 0:
+            continue
+        x[at] = max(x[at], 0.0)
+        if 0.0 < mu[i] < np.inf:
+            length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
+            if length > x[at]:
+                x[at + 1] *= x[at] / length
+                x[at + 2] *= x[at] / length
+        for d in range(3 if mu[i] > 0.0 else 1):
+            z[3 * i + d] = touched[4 * i + d] = unit[at + d] * x[at + d]
+
+
+@bare_kernel
+def _forward(L, n, x):
+    """x <- L^-1 x; the diagonal of L holds its inverse."""
+    for i in range(n):
+        row, total = L[i], x[i]
+        for c in range(i):
+            total -= row[c] * x[c]
+        x[i] = total * row[i]
+
+
+@bare_kernel
+def _backward(L, n, x):
+    """x <- L^-T x; the diagonal of L holds its inverse."""
+    for i in range(n - 1, -1, -1):
+        row = L[i]
+        amount = x[i] * row[i]
+        x[i] = amount
+        for c in range(i):
+            x[c] -= row[c] * amount
