@@ -15,6 +15,8 @@ Source: Aghili, Optimal control of legged robots subject to friction cone constr
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..exceptions import ConfigurationError
@@ -31,6 +33,7 @@ from .stages import CONSISTENCIES, buffers, check_option, finish, matrices, shif
 
 RELAXED_CODE = 3
 CONTRADICTORY = 4
+REFUSED = 5
 STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCONSISTENT}
 
 ROUGH = 1e-6           # accuracy that does for a disturbance, in the solver's units
@@ -65,15 +68,15 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
     """
     check_option("consistency", consistency, CONSISTENCIES)
     na, n = problem.robot.na, len(problem)
-    limits = _positive("torque_limits", problem.robot.effort_limits if torque_limits is None
-                       else torque_limits, na)
-    W = _positive("weights", 1.0 if weights is None else weights, na)
-    if not (0.0 < rho < np.inf and np.isfinite(W).all()):
-        raise ConfigurationError(f"weights and rho must be finite and positive, got {weights}, {rho}")
+    limits = _per_joint("torque_limits", problem.robot.effort_limits if torque_limits is None
+                        else torque_limits, na)
+    W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
+    if not 0.0 < rho < np.inf:
+        raise ConfigurationError(f"rho must be finite and positive, got {rho}")
     z, delta, torques, velocity = buffers(problem)
     moved, disturbance, figures = np.empty(3 * n), np.zeros(na), np.zeros(3)
     held, memory, guess = np.empty(n, np.bool_), np.empty(na + 4 * n), _NO_GUESS
-    if warm_start is not None and warm_start.memory is not None:
+    if warm_start is not None and warm_start.certificate is not None and len(warm_start.torques) == na:
         guess = warm_start.memory
         if warm_start.problem.contacts.identities != problem.contacts.identities:
             guess = guess[:na]
@@ -81,6 +84,9 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
         *matrices(problem), problem.speed, problem.contacts.friction, limits, W, rho,
         consistency == "project", guess, held, memory, moved, z, delta, disturbance,
         figures, torques, velocity)
+    if code == REFUSED:
+        raise ConfigurationError("torque_limits must be positive, weights positive and finite, got "
+                                 f"{limits.tolist()} and {W.tolist()}")
     return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
                     delta, contradiction, memory, moved, disturbance, Certificate(*figures.tolist()))
 
@@ -88,19 +94,21 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
 _NO_GUESS = np.empty(0)
 
 
-def _positive(name, value, size):
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,):
-        array = np.ascontiguousarray(value)
-        if (array > 0.0).all():
-            return array
-    array = np.empty(size)
+@lru_cache(maxsize=32)
+def _uniform(size, value):
+    return np.full(size, value)
+
+
+def _per_joint(name, value, size):
+    if type(value) is float:
+        return _uniform(size, value)
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,) \
+            and value.flags.carray:
+        return value
     try:
-        array[:] = value
+        return np.array(np.broadcast_to(np.asarray(value, np.float64), size))
     except (TypeError, ValueError):
         raise ConfigurationError(f"{name} must be a number or have shape ({size},), got {value}") from None
-    if not np.all(array > 0.0):
-        raise ConfigurationError(f"{name} must be positive, got {np.asarray(value).tolist()}")
-    return array
 
 
 @kernel
@@ -180,6 +188,9 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
            limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
            torques, velocity):
+    for j in range(W.shape[0]):
+        if not (limits[j] > 0.0 and 0.0 < W[j] < np.inf):
+            return REFUSED, 0, 0.0
     status, steps, contradiction = _attempt(
         Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
         limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,

@@ -23,7 +23,7 @@ EXACT = 1e-11          # relative defects of the constraints that end the iterat
 OPTIMAL = 1e-10        # the same of the gradient and of the gap
 OUTSIDE = 1e-12        # a constraint joins when violated by this share of its terms
 TIP = 1e-6             # an active cone needs a force of this share of the largest: its tip is not smooth
-DEPENDENT = 1e-13      # pivots of active rows below this share of their diagonal: dependent
+SOFT = 1e-11           # share by which active rows give way where they depend on each other
 NEGLIGIBLE = 1e-14     # an objective below this share of its terms' squares counts as this
 
 
@@ -118,8 +118,6 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
                     curved = True
                 defect[q], target[q], w[q] = length - x[at], max(abs(x[at]), TIP * largest), touched[4 * i + 3]
                 q += 1
-        if q > m:
-            return False, step
         objective, terms, scale = 0.0, 0.0, 0.0
         for j in range(na):
             heat[j] = 2.0 * W[j] * u[j]
@@ -141,12 +139,14 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
         for a in range(q):
             leak += abs(w[a] * defect[a])
             primal = max(primal, abs(defect[a]) / target[a] if target[a] > 0.0 else abs(defect[a]))
+        if not leak < np.inf:
+            return False, step
         figures[1] = leak / max(objective, NEGLIGIBLE * terms) if leak > 0.0 else 0.0
         figures[2] = max(primal, dual / scale if scale > 0.0 else dual)
         if step and not changed and primal <= EXACT and max(figures[1], figures[2]) <= OPTIMAL:
             _hand_out(mu, place, unit, x, touched, z)
             return True, step
-        if step == ROUNDS or not figures[2] < np.inf:
+        if step == ROUNDS:
             return False, step
 
         if curved or not plain:
@@ -174,7 +174,8 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
                     for i in range(m):
                         total += V[a, i] * V[c, i]
                     S[a, c] = total
-            if not cholesky(S, q, DEPENDENT):
+                S[a, a] *= 1.0 if a < rank else 1.0 + SOFT
+            if not cholesky(S, q, 0.0):
                 return False, step
             for a in range(q):
                 S[a, a] = 1.0 / S[a, a]
