@@ -38,6 +38,7 @@ STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCON
 
 ROUGH = 1e-6           # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3         # and where contacts yield
+BACK = 1e-9            # a lifted contact returns when it closes by more than this share of the motion
 
 
 def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, torque_limits=None,
@@ -139,15 +140,22 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
     contradicts = left > (TOLERATED if project else NOISE) * scale
     if left > NOISE * scale:
         contradiction = max(contradiction, left)
-    solved, steps = least_power(Y, T, shifted, mu, held, limits, W, K, k, rank, guess, memory, z, figures)
-    status, joints, attempt = SOLVED, 0, 0
+    status, steps, joints, attempt, solved = SOLVED, 0, 0, 0, False
     place, x = np.empty(n, np.int64), np.empty(2 * na + 3 * n)
-    for attempt in range(0 if solved else 3):
+    for attempt in range(3):
         if attempt == 1:
             if na == 0 and count == 0:
                 break
             joints = na
             rank, _, unit = hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
+        if attempt == 0 or attempt == 1 and guess.shape[0]:
+            # The active set of a relaxed plan is found from nothing in few cases only.
+            solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
+                                        joints, guess, memory, z, disturbance, figures)
+            steps += spent
+            if solved:
+                status = SOLVED
+                break
         boxes = na + joints + 3 * (count - bounded)
         N, p = boxes + 3 * bounded, na + rank
         status, spent = solve_program(
@@ -165,7 +173,8 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
             for d in range(3):
                 z[3 * i + d] = (normal if d == 0 else tangent) * x[place[i] + d]
     for j in range(joints):
-        disturbance[j] = x[na + j]
+        if not solved:
+            disturbance[j] = x[na + j]
         delta[j] += dt * disturbance[j]
         for r in range(3 * n):
             moved[r] -= dt * dt * T[r, j] * disturbance[j]
@@ -207,7 +216,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             parting = moved[3 * i] + gap_speed[i]
             for k in range(nu):
                 parting += Y[3 * i, k] * u[k]
-            if parting < -NOISE * scale:
+            if parting < -BACK * scale:
                 # What the others do brings a lifted contact back: then it holds like them.
                 fill(z, 0.0)
                 fill(disturbance, 0.0)

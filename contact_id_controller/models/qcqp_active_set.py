@@ -1,8 +1,8 @@
 """Least power by Newton's method on a guessed set of active limits and cones.
 
-    min u^T W u + tie/2 |x|^2    u = offset + G^T x,  E x = k,  |u| <= limit,  |x_T| <= x_N
+    min u^T W u + 1/2 x^T D x    u = offset + G^T x,  E x = k,  |u| <= limit,  |x_T| <= x_N
 
-x are the forces in units of their cones. On a fixed set of active constraints the optimum is the zero
+x are the forces in units of their cones, and the disturbance where there is one. On a fixed set of active constraints the optimum is the zero
 of the KKT equations: with none active, as for a robot that stands or walks well, one linear solve.
 What the new point violates joins the set, what would pull leaves it. Primal-dual active sets need not
 settle; then the interior-point method takes over. What is returned as solved has passed the same test.
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..lcp._compile import bare_kernel, kernel
 from ..problem import assign, cholesky, fill
-from .qcqp_assembly import force_price, units_of_cone
+from .qcqp_assembly import disturbance_price, force_price, units_of_cone
 
 MOST_FORCES = 64       # beyond these the interior-point method, linear in the contacts, is faster
 ROUNDS = 10            # Newton steps before giving up
@@ -28,8 +28,11 @@ NEGLIGIBLE = 1e-14     # an objective below this share of its terms' squares cou
 
 
 @kernel
-def least_power(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures):
-    """Impulses z (3n,) out, N·s; see ``solve_coulomb_qcqp`` for the program, ``hold`` for K, k and rank.
+def least_power(Y, T, offset, schur, mu, held, limits, W, rho, K, k, unit, rank, joints, guess, memory,
+                z, disturbance, figures):
+    """Impulses z (3n,) and disturbance (joints,) out, N·s and rad/s2.
+
+    See ``solve_coulomb_qcqp`` for the program, ``hold`` for K, k, unit and rank.
 
     guess, memory (na + 4n,): the active set before (or its first na entries only, or none) and after:
     multipliers of the torque limits with the limit's sign, then impulse and multiplier of every cone.
@@ -37,30 +40,35 @@ def least_power(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z,
     Returns (whether z is the optimum, steps).
     """
     n, na = mu.shape[0], T.shape[1]
-    m = 0
+    m = joints
     for i in range(n):
         if held[i]:
             m += 3 if mu[i] > 0.0 else 1
     if m > MOST_FORCES:
         return False, 0
     rows = rank + na + n
-    return _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures,
-                   np.empty((m, na)), np.empty((4, rows)), np.empty((2, rows, m)), np.empty((2, m, m)),
-                   np.empty((rows, rows)), np.empty((4, m)), np.empty((3, na)), np.empty(n, np.int64))
+    G, R, H, price = np.empty((m, na)), np.empty((rows, m)), np.empty((m, m)), np.empty(m)
+    size, place = np.empty(m), np.empty(n, np.int64)
+    _assemble(Y, T, schur, mu, held, W, rho, K, unit, rank, joints, G, R, H, price, size, place, np.empty(na))
+    solved, steps = _newton(offset, mu, limits, W, k, rank, G, R, H, price, size, place, guess, memory, figures,
+                            np.empty((4, rows)), np.empty((rows, m)), np.empty((m, m)), np.empty((rows, rows)),
+                            np.empty((3, m)), np.empty((3, na)))
+    if solved:
+        _hand_out(mu, place, size, memory[na:], z)
+        for j in range(joints):
+            disturbance[j] = size[m - joints + j]
+    return solved, steps
 
 
 @bare_kernel
-def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, figures, G, on_rows, on_both,
-            squares, S, on_forces, on_joints, place):
-    """``least_power`` in arrays of the caller; the later ones are workspace."""
-    n, nu, (m, na) = mu.shape[0], Y.shape[1], G.shape
+def _newton(offset, mu, limits, W, k, rank, G, R, H, price, unit, place, guess, memory, figures,
+            on_rows, V, F, S, on_forces, on_joints):
+    """``least_power`` after ``_assemble``; x replaces the units. The last arrays are workspace."""
+    n, (m, na) = mu.shape[0], G.shape
     defect, w, dw, target = on_rows[0], on_rows[1], on_rows[2], on_rows[3]
-    R, V, H, F = on_both[0], on_both[1], squares[0], squares[1]
-    x, gradient, pull, unit = on_forces[0], on_forces[1], on_forces[2], on_forces[3]
+    x, gradient, pull = on_forces[0], on_forces[1], on_forces[2]
     u, heat, sign = on_joints[0], on_joints[1], on_joints[2]
     pressing, touched = memory[:na], memory[na:]  # multipliers of limits; impulses and those of cones
-    tie = force_price(T, W)
-    _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, heat)
     fill(x, 0.0)
     fill(w, 0.0)
     fill(memory, 0.0)
@@ -125,8 +133,8 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
             terms += W[j] * (offset[j] * offset[j] + u[j] * u[j])
         leak, dual = 0.0, 0.0
         for i in range(m):
-            row, total = G[i], tie * x[i]
-            objective += 0.5 * tie * x[i] * x[i]
+            row, total = G[i], price[i] * x[i]
+            objective += 0.5 * price[i] * x[i] * x[i]
             for j in range(na):
                 total += row[j] * heat[j]
             scale = max(scale, abs(total))
@@ -144,14 +152,17 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
         figures[1] = leak / max(objective, NEGLIGIBLE * terms) if leak > 0.0 else 0.0
         figures[2] = max(primal, dual / scale if scale > 0.0 else dual)
         if step and not changed and primal <= EXACT and max(figures[1], figures[2]) <= OPTIMAL:
-            _hand_out(mu, place, unit, x, touched, z)
+            for i in range(m):
+                unit[i] *= x[i]
             return True, step
         if step == ROUNDS:
             return False, step
 
         if curved or not plain:
             for i in range(m):
-                assign(F[i, :i + 1], H[i, :i + 1])
+                row, source = F[i], H[i]
+                for c in range(i + 1):
+                    row[c] = source[c]
             for i in range(n):
                 at = place[i]
                 if at >= 0 and touched[4 * i + 3] > 0.0 and 0.0 < mu[i] < np.inf:
@@ -209,9 +220,10 @@ def _newton(Y, T, offset, mu, held, limits, W, K, k, rank, guess, memory, z, fig
 
 
 @bare_kernel
-def _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, double):
-    """G, the rows E at the head of R, H = tie 1 + 2 G W G^T (lower half), units and places of forces."""
+def _assemble(Y, T, schur, mu, held, W, rho, K, turn, rank, joints, G, R, H, price, unit, place, double):
+    """G, D, the rows E at the head of R, H = D + 2 G W G^T (lower half), units and places of forces."""
     n, nu, na, m = mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
+    fill(price, force_price(T, W))
     at = 0
     for i in range(n):
         place[i] = -1
@@ -231,6 +243,14 @@ def _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, double):
                         total += line[c] * row[c]
                     R[a, at] = factor * total
                 at += 1
+    for j in range(joints):
+        unit[at], price[at] = 1.0, 2.0 * rho * disturbance_price(schur, W)
+        row = G[at]
+        for i in range(na):
+            row[i] = schur[i, j]
+        for a in range(rank):
+            R[a, at] = K[a, nu + j] / turn
+        at += 1
     for i in range(m):
         row, out = G[i], H[i]
         for j in range(na):
@@ -240,7 +260,7 @@ def _assemble(Y, T, mu, held, W, K, rank, tie, G, R, H, unit, place, double):
             for j in range(na):
                 total += line[j] * double[j]
             out[other] = total
-        out[i] += tie
+        out[i] += price[i]
 
 
 @bare_kernel
@@ -269,20 +289,21 @@ def _exchange(mu, limits, place, u, x, sign, pressing, touched):
 
 
 @bare_kernel
-def _hand_out(mu, place, unit, x, touched, z):
+def _hand_out(mu, place, forces, touched, z):
     """Impulses in N·s, also into the memory; what rounding leaves outside a cone is taken away."""
     for i in range(place.shape[0]):
         at = place[i]
         if at < 0:
             continue
-        x[at] = max(x[at], 0.0)
+        forces[at] = max(forces[at], 0.0)
         if 0.0 < mu[i] < np.inf:
-            length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
-            if length > x[at]:
-                x[at + 1] *= x[at] / length
-                x[at + 2] *= x[at] / length
+            length = np.sqrt(forces[at + 1] * forces[at + 1] + forces[at + 2] * forces[at + 2])
+            most = mu[i] * forces[at]
+            if length > most:
+                forces[at + 1] *= most / length
+                forces[at + 2] *= most / length
         for d in range(3 if mu[i] > 0.0 else 1):
-            z[3 * i + d] = touched[4 * i + d] = unit[at + d] * x[at + d]
+            z[3 * i + d] = touched[4 * i + d] = forces[at + d]
 
 
 @bare_kernel

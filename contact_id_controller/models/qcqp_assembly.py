@@ -84,6 +84,16 @@ def force_price(T, W):
     return 2.0 * TIE_BREAK * cost / T.shape[0] if cost > 0.0 else 1.0
 
 
+@bare_kernel
+def disturbance_price(schur, W):
+    """Price of a disturbance at rho = 1: that of the torques that cause it, averaged over the joints."""
+    total = 0.0
+    for i in range(W.shape[0]):
+        for j in range(W.shape[0]):
+            total += W[i] * schur[i, j] * schur[i, j]
+    return total / W.shape[0]
+
+
 @kernel
 def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, k, unit, rank, joints, place,
              weight, linear, At, b, soft, lower, upper, x, memory, figures):
@@ -113,14 +123,10 @@ def solve_program(Y, T, offset, schur, dt, mu, held, limits, W, rho, yields, K, 
     price, lever = 1.0, 0.0
     if joints:
         # rho in units of the torques that move a free joint; yielding in those of the same motion.
-        size = 0.0
-        for i in range(na):
-            for j in range(na):
-                size += W[i] * schur[i, j] * schur[i, j]
         for r in range(3 * n):
             for j in range(na):
                 lever += dt * dt * T[r, j] * T[r, j]
-        price = (1.0 if yields else rho) * size / na
+        price = (1.0 if yields else rho) * disturbance_price(schur, W)
         lever /= 3 * n * na
         for j in range(na):
             weight[na + j] = 2.0 * price
