@@ -3,13 +3,13 @@
     python benchmarks/qcqp.py                    # times at 4 contacts and 12 joints
     python benchmarks/qcqp.py --random 10000     # agreement on random programs, and what is infeasible
 
-Times are medians, one thread, in us, each call repeated some times in a row (so caches are warm) in turns
-with the others. Clarabel at its default tolerances,
-through its Python API, from ready matrices: solver object made and solved; and from the contact problem:
-its sparse matrices filled in besides, those parts that never change being kept. coulomb/qcqp: the whole
-``solve`` from the contact problem, without and with the solution of a plan 1 % away as a warm start. It also
-checks the plan's consistency and computes the motion, which Clarabel's times leave out. In the last case
-Clarabel only proves that nothing satisfies the constraints; coulomb/qcqp also finds the least disturbance.
+Times are medians, one thread, us; each call is repeated some times in a row, in turns with the others, so
+caches are warm. Clarabel, at its default tolerances, through its Python API: from ready matrices its solver
+object made and solved; from the contact problem its sparse matrices filled in besides, the parts that never
+change being kept. coulomb/qcqp: the whole ``solve`` from the contact problem, cold and warm started with the
+solution of a plan 1 % away; it also checks the plan's consistency and computes the motion, which Clarabel's
+times leave out. In the last case Clarabel only proves that no forces and torques do it; coulomb/qcqp finds
+the least disturbance as well.
 """
 
 from __future__ import annotations

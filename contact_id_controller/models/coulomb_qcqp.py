@@ -166,6 +166,15 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
         if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
             status = SOLVED
         if status == SOLVED:
+            if attempt == 1:
+                # Rough so far; on the active constraints that were found it becomes exact.
+                found, gap, defect = memory.copy(), figures[1], figures[2]
+                solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
+                                            joints, found, memory, z, disturbance, figures)
+                steps += spent
+                if not solved:
+                    assign(memory, found)
+                    figures[1], figures[2] = gap, defect
             break
     for i in range(0 if solved else n):
         if place[i] >= 0:

@@ -2,8 +2,9 @@
 
     min u^T W u + 1/2 x^T D x    u = offset + G^T x,  E x = k,  |u| <= limit,  |x_T| <= x_N
 
-x are the forces in units of their cones, and the disturbance where there is one. On a fixed set of active constraints the optimum is the zero
-of the KKT equations: with none active, as for a robot that stands or walks well, one linear solve.
+x are the forces in units of their cones, and the disturbance where there is one. On a fixed set of active
+constraints the optimum is the zero of the KKT equations: with none active, as for a robot that stands or
+walks well, one linear solve.
 What the new point violates joins the set, what would pull leaves it. Primal-dual active sets need not
 settle; then the interior-point method takes over. What is returned as solved has passed the same test.
 Source: Hintermueller, Ito and Kunisch, The primal-dual active set strategy (2002).
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..lcp._compile import bare_kernel, kernel
 from ..problem import assign, cholesky, fill
-from .qcqp_assembly import disturbance_price, force_price, units_of_cone
+from .qcqp_assembly import condense, hand_out
 
 MOST_FORCES = 64       # beyond these the interior-point method, linear in the contacts, is faster
 ROUNDS = 10            # Newton steps before giving up
@@ -49,12 +50,12 @@ def least_power(Y, T, offset, schur, mu, held, limits, W, rho, K, k, unit, rank,
     rows = rank + na + n
     G, R, H, price = np.empty((m, na)), np.empty((rows, m)), np.empty((m, m)), np.empty(m)
     size, place = np.empty(m), np.empty(n, np.int64)
-    _assemble(Y, T, schur, mu, held, W, rho, K, unit, rank, joints, G, R, H, price, size, place, np.empty(na))
-    solved, steps = _newton(offset, mu, limits, W, k, rank, G, R, H, price, size, place, guess, memory, figures,
-                            np.empty((4, rows)), np.empty((rows, m)), np.empty((m, m)), np.empty((rows, rows)),
-                            np.empty((3, m)), np.empty((3, na)))
+    condense(Y, T, schur, mu, held, W, rho, K, unit, rank, joints, G, R, H, price, size, place, np.empty(na))
+    solved, steps = _newton(offset, mu, limits, W, k, rank, G, R, H, price, size, place, guess, memory,
+                            figures, np.empty((4, rows)), np.empty((rows, m)), np.empty((m, m)),
+                            np.empty((rows, rows)), np.empty((3, m)), np.empty((3, na)))
     if solved:
-        _hand_out(mu, place, size, memory[na:], z)
+        hand_out(mu, place, size, memory[na:], z)
         for j in range(joints):
             disturbance[j] = size[m - joints + j]
     return solved, steps
@@ -63,7 +64,7 @@ def least_power(Y, T, offset, schur, mu, held, limits, W, rho, K, k, unit, rank,
 @bare_kernel
 def _newton(offset, mu, limits, W, k, rank, G, R, H, price, unit, place, guess, memory, figures,
             on_rows, V, F, S, on_forces, on_joints):
-    """``least_power`` after ``_assemble``; x replaces the units. The last arrays are workspace."""
+    """``least_power`` after ``condense``; x replaces the units. The last arrays are workspace."""
     n, (m, na) = mu.shape[0], G.shape
     defect, w, dw, target = on_rows[0], on_rows[1], on_rows[2], on_rows[3]
     x, gradient, pull = on_forces[0], on_forces[1], on_forces[2]
@@ -124,7 +125,8 @@ def _newton(offset, mu, limits, W, k, rank, G, R, H, price, unit, place, guess, 
                         return False, step
                     row[at + 1], row[at + 2] = x[at + 1] / length, x[at + 2] / length
                     curved = True
-                defect[q], target[q], w[q] = length - x[at], max(abs(x[at]), TIP * largest), touched[4 * i + 3]
+                defect[q], target[q] = length - x[at], max(abs(x[at]), TIP * largest)
+                w[q] = touched[4 * i + 3]
                 q += 1
         objective, terms, scale = 0.0, 0.0, 0.0
         for j in range(na):
@@ -220,50 +222,6 @@ def _newton(offset, mu, limits, W, k, rank, G, R, H, price, unit, place, guess, 
 
 
 @bare_kernel
-def _assemble(Y, T, schur, mu, held, W, rho, K, turn, rank, joints, G, R, H, price, unit, place, double):
-    """G, D, the rows E at the head of R, H = D + 2 G W G^T (lower half), units and places of forces."""
-    n, nu, na, m = mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
-    fill(price, force_price(T, W))
-    at = 0
-    for i in range(n):
-        place[i] = -1
-        if held[i]:
-            place[i] = at
-            normal, tangent = units_of_cone(mu[i]) if mu[i] < np.inf else (1.0, 1.0)
-            for d in range(3 if mu[i] > 0.0 else 1):
-                factor = normal if d == 0 else tangent
-                unit[at] = factor
-                row, out = T[3 * i + d], G[at]
-                for j in range(na):
-                    out[j] = factor * row[j]
-                row = Y[3 * i + d]
-                for a in range(rank):
-                    line, total = K[a], 0.0
-                    for c in range(nu):
-                        total += line[c] * row[c]
-                    R[a, at] = factor * total
-                at += 1
-    for j in range(joints):
-        unit[at], price[at] = 1.0, 2.0 * rho * disturbance_price(schur, W)
-        row = G[at]
-        for i in range(na):
-            row[i] = schur[i, j]
-        for a in range(rank):
-            R[a, at] = K[a, nu + j] / turn
-        at += 1
-    for i in range(m):
-        row, out = G[i], H[i]
-        for j in range(na):
-            double[j] = 2.0 * W[j] * row[j]
-        for other in range(i + 1):
-            line, total = G[other], 0.0
-            for j in range(na):
-                total += line[j] * double[j]
-            out[other] = total
-        out[i] += price[i]
-
-
-@bare_kernel
 def _exchange(mu, limits, place, u, x, sign, pressing, touched):
     """Violated constraints join the active set, those that pull leave it; whether any did."""
     changed = False
@@ -286,24 +244,6 @@ def _exchange(mu, limits, place, u, x, sign, pressing, touched):
         elif touched[4 * i + 3] < 0.0:
             touched[4 * i], touched[4 * i + 3], changed = 0.0, 0.0, True
     return changed
-
-
-@bare_kernel
-def _hand_out(mu, place, forces, touched, z):
-    """Impulses in N·s, also into the memory; what rounding leaves outside a cone is taken away."""
-    for i in range(place.shape[0]):
-        at = place[i]
-        if at < 0:
-            continue
-        forces[at] = max(forces[at], 0.0)
-        if 0.0 < mu[i] < np.inf:
-            length = np.sqrt(forces[at + 1] * forces[at + 1] + forces[at + 2] * forces[at + 2])
-            most = mu[i] * forces[at]
-            if length > most:
-                forces[at + 1] *= most / length
-                forces[at + 2] *= most / length
-        for d in range(3 if mu[i] > 0.0 else 1):
-            z[3 * i + d] = touched[4 * i + d] = forces[at + d]
 
 
 @bare_kernel

@@ -1,4 +1,4 @@
-"""The programs of coulomb/qcqp as arrays: holding equations, assembly, solution of one of them."""
+"""The programs of coulomb/qcqp as arrays: holding equations, assembly, the interior-point solution."""
 
 from __future__ import annotations
 
@@ -92,6 +92,76 @@ def disturbance_price(schur, W):
         for j in range(W.shape[0]):
             total += W[i] * schur[i, j] * schur[i, j]
     return total / W.shape[0]
+
+
+@bare_kernel
+def condense(Y, T, schur, mu, held, W, rho, K, turn, rank, joints, G, R, H, price, unit, place, double):
+    """The program of ``least_power``: u = offset + G^T x, E at the head of R, H = D + 2 G W G^T.
+
+    Out: G (m, na), R (., m), H (m, m) its lower half, price (m,) the diagonal D, unit (m,) of each
+    variable, place (n,) of each contact's force in x or -1. turn: the unit of ``hold``. double (na,):
+    workspace.
+    """
+    n, nu, na, m = mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
+    fill(price, force_price(T, W))
+    at = 0
+    for i in range(n):
+        place[i] = -1
+        if held[i]:
+            place[i] = at
+            normal, tangent = units_of_cone(mu[i]) if mu[i] < np.inf else (1.0, 1.0)
+            for d in range(3 if mu[i] > 0.0 else 1):
+                factor = normal if d == 0 else tangent
+                unit[at] = factor
+                row, out = T[3 * i + d], G[at]
+                for j in range(na):
+                    out[j] = factor * row[j]
+                row = Y[3 * i + d]
+                for a in range(rank):
+                    line, total = K[a], 0.0
+                    for c in range(nu):
+                        total += line[c] * row[c]
+                    R[a, at] = factor * total
+                at += 1
+    for j in range(joints):
+        unit[at], price[at] = 1.0, 2.0 * rho * disturbance_price(schur, W)
+        row = G[at]
+        for i in range(na):
+            row[i] = schur[i, j]
+        for a in range(rank):
+            R[a, at] = K[a, nu + j] / turn
+        at += 1
+    for i in range(m):
+        row, out = G[i], H[i]
+        for j in range(na):
+            double[j] = 2.0 * W[j] * row[j]
+        for other in range(i + 1):
+            line, total = G[other], 0.0
+            for j in range(na):
+                total += line[j] * double[j]
+            out[other] = total
+        out[i] += price[i]
+
+
+@bare_kernel
+def hand_out(mu, place, forces, touched, z):
+    """Impulses z (3n,), N·s, from the forces of ``condense``; also into the memory ``touched`` (4n,).
+
+    What rounding leaves outside a cone is taken away.
+    """
+    for i in range(place.shape[0]):
+        at = place[i]
+        if at < 0:
+            continue
+        forces[at] = max(forces[at], 0.0)
+        if 0.0 < mu[i] < np.inf:
+            length = np.sqrt(forces[at + 1] * forces[at + 1] + forces[at + 2] * forces[at + 2])
+            most = mu[i] * forces[at]
+            if length > most:
+                forces[at + 1] *= most / length
+                forces[at + 2] *= most / length
+        for d in range(3 if mu[i] > 0.0 else 1):
+            z[3 * i + d] = touched[4 * i + d] = forces[at + d]
 
 
 @kernel
