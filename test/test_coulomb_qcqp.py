@@ -136,6 +136,25 @@ def test_warm_start_does_not_change_the_result(robot):
     np.testing.assert_allclose(again.torques, cold.torques, atol=1e-7)
 
 
+def test_optimum_with_any_active_set_agrees_with_clarabel(robot):
+    """Nothing active, torque limits, cones, both (with rows that depend on each other), and a relaxed plan."""
+    cases = [(mu, acceleration, limit) for mu, acceleration in ((0.6, 0.0), (0.3, 0.0), (0.3, 2.0), (0.3, 8.0))
+             for limit in (0.48, 0.7, 1.5)]
+    problems = [gliding(robot, mu, acceleration)[0] for mu, acceleration, _ in cases]
+    solutions = [solve(problem, "coulomb", "qcqp", torque_limits=case[2])
+                 for problem, case in zip(problems, cases)]
+    for problem, case, cold in zip(problems, cases, solutions):
+        warm = solve(problem, "coulomb", "qcqp", torque_limits=case[2], warm_start=cold)
+        assert warm.status == cold.status
+        np.testing.assert_allclose(warm.torques, cold.torques, atol=1e-8)
+        if cold.status == "solved":
+            assert cold.certificate.gap < 1e-9 and cold.certificate.residual < 1e-9
+            judge = np.array(by_clarabel(reduced_program(problem, case[2])).x)[:12]
+            assert abs(cold.certificate.objective / (judge @ judge) - 1.0) < 1e-6
+    assert {solution.status for solution in solutions} == {"solved", "relaxed"}
+    assert solutions[2].iterations == 1  # a robot that stands well needs one linear solve
+
+
 def test_contradictory_plan_is_projected_or_reported(robot):
     q, contacts = standing_solo(robot)
     splay = np.zeros(12)

@@ -15,6 +15,8 @@ Source: Aghili, Optimal control of legged robots subject to friction cone constr
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..exceptions import ConfigurationError
@@ -25,15 +27,18 @@ from ..solution import INCONSISTENT, NOT_CONVERGED, RELAXED, Certificate, Soluti
 from ..solution import SOLVED as SOLVED_NAME
 from .consistency import NOISE, TOUCHING_SPEED, project_held, touching
 from .easing import TOLERATED
+from .qcqp_active_set import least_power
 from .qcqp_assembly import hold, solve_program, units_of_cone
 from .stages import CONSISTENCIES, buffers, check_option, finish, matrices, shift_offset
 
 RELAXED_CODE = 3
 CONTRADICTORY = 4
+REFUSED = 5
 STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCONSISTENT}
 
 ROUGH = 1e-6           # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3         # and where contacts yield
+BACK = 1e-9            # a lifted contact returns when it closes by more than this share of the motion
 
 
 def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, torque_limits=None,
@@ -44,8 +49,8 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
     a gap, and those that the plan lifts, carry nothing. Penetrations are not undone.
 
     Args:
-        warm_start: the last period's solution; where the same contacts hold, a point of its central
-            path is the first guess. It saves steps and does not change the result.
+        warm_start: the last period's solution: its active limits and cones are tried first. That saves
+            steps and does not change the result.
         torque_limits: (na,) or scalar, N·m, positive or inf; by default ``robot.effort_limits``.
         weights: (na,) or scalar, diagonal of W = R/Kt^2 in W/(N·m)^2; by default ones.
         consistency: ``project`` replaces a plan that the contacts contradict by the closest one
@@ -64,59 +69,64 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
     """
     check_option("consistency", consistency, CONSISTENCIES)
     na, n = problem.robot.na, len(problem)
-    limits = _positive("torque_limits", problem.robot.effort_limits if torque_limits is None
-                       else torque_limits, na)
-    W = _positive("weights", 1.0 if weights is None else weights, na)
-    if not (0.0 < rho < np.inf and np.isfinite(W).all()):
-        raise ConfigurationError(f"weights and rho must be finite and positive, got {weights}, {rho}")
+    limits = _per_joint("torque_limits", problem.robot.effort_limits if torque_limits is None
+                        else torque_limits, na)
+    W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
+    if not 0.0 < rho < np.inf:
+        raise ConfigurationError(f"rho must be finite and positive, got {rho}")
     z, delta, torques, velocity = buffers(problem)
-    moved, disturbance, figures = problem.c.copy(), np.zeros(na), np.zeros(3)
-    held, width = np.zeros(n, np.bool_), 2 * na + 3 * n
-    start = np.empty((0, width))
-    held_before = np.empty(0, np.bool_)
-    if warm_start is not None and warm_start.memory is not None \
-            and warm_start.problem.contacts.identities == problem.contacts.identities \
-            and warm_start.memory[1].shape == (5, width):
-        held_before, start = warm_start.memory
-    memory = np.empty((5, width))
+    moved, disturbance, figures = np.empty(3 * n), np.zeros(na), np.zeros(3)
+    held, memory, guess = np.empty(n, np.bool_), np.empty(na + 4 * n), _NO_GUESS
+    if warm_start is not None and warm_start.certificate is not None and len(warm_start.torques) == na:
+        guess = warm_start.memory
+        if warm_start.problem.contacts.identities != problem.contacts.identities:
+            guess = guess[:na]
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, problem.contacts.friction, limits, W, rho,
-        consistency == "project", held_before, start, held, memory, moved, z, delta, disturbance,
+        consistency == "project", guess, held, memory, moved, z, delta, disturbance,
         figures, torques, velocity)
+    if code == REFUSED:
+        raise ConfigurationError("torque_limits must be positive, weights positive and finite, got "
+                                 f"{limits.tolist()} and {W.tolist()}")
     return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
-                    delta, contradiction, (held, memory), moved, disturbance, Certificate(*figures.tolist()))
+                    delta, contradiction, memory, moved, disturbance, Certificate(*figures.tolist()))
 
 
-def _positive(name, value, size):
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,):
-        array = np.ascontiguousarray(value)
-        if (array > 0.0).all():
-            return array
-    array = np.empty(size)
+_NO_GUESS = np.empty(0)
+
+
+@lru_cache(maxsize=32)
+def _uniform(size, value):
+    return np.full(size, value)
+
+
+def _per_joint(name, value, size):
+    if type(value) is float:
+        return _uniform(size, value)
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,) \
+            and value.flags.carray:
+        return value
     try:
-        array[:] = value
+        return np.array(np.broadcast_to(np.asarray(value, np.float64), size))
     except (TypeError, ValueError):
         raise ConfigurationError(f"{name} must be a number or have shape ({size},), got {value}") from None
-    if not np.all(array > 0.0):
-        raise ConfigurationError(f"{name} must be positive, got {np.asarray(value).tolist()}")
-    return array
 
 
 @kernel
 def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
+           limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
            torques, velocity, lift):
     """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     touching(gap_speed, held)
+    assign(moved, c)
     if n and project:
         contradiction = project_held(Y, T, c, mu, dt, lift, held, delta, moved)
     shifted = np.empty(na)
     shift_offset(offset, schur, dt, delta, shifted)
     bounded, count = 0, 0
     scale = 0.0
-    same = held_before.shape[0] == n and start.shape[0] > 0 and np.isfinite(start[1, 0])
     for i in range(n):
         if held[i]:
             count += 1
@@ -124,44 +134,56 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
                 bounded += 1
             for r in range(3 * i, 3 * i + 3):
                 scale = max(scale, abs(moved[r]), abs(speed[r]))
-        same = same and held[i] == held_before[i]
     residual = np.empty(3 * n)
     K, k = np.empty((3 * count, nu + na)), np.empty(3 * count)
     rank, left, unit = hold(Y, T, moved, mu, held, dt, 0, K[:, :nu], k, residual)
     contradicts = left > (TOLERATED if project else NOISE) * scale
     if left > NOISE * scale:
         contradiction = max(contradiction, left)
-    place = np.empty(n, np.int64)
-    if same:
-        for q in range(5):
-            assign(memory[q], start[q])
-    status, steps, joints, attempt = SOLVED, 0, 0, 0
+    status, steps, joints, attempt, solved = SOLVED, 0, 0, 0, False
+    place, x = np.empty(n, np.int64), np.empty(2 * na + 3 * n)
     for attempt in range(3):
         if attempt == 1:
             if na == 0 and count == 0:
                 break
             joints = na
             rank, _, unit = hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
+        if attempt == 0 or attempt == 1 and guess.shape[0]:
+            # The active set of a relaxed plan is found from nothing in few cases only.
+            solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
+                                        joints, guess, memory, z, disturbance, figures)
+            steps += spent
+            if solved:
+                status = SOLVED
+                break
         boxes = na + joints + 3 * (count - bounded)
         N, p = boxes + 3 * bounded, na + rank
         status, spent = solve_program(
             Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, unit, rank, joints, place,
             np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes),
-            np.empty(boxes), memory, same and attempt == 0, figures)
+            np.empty(boxes), x[:N], memory, figures)
         steps += spent
         if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
             status = SOLVED
         if status == SOLVED:
+            if attempt == 1:
+                # Rough so far; on the active constraints that were found it becomes exact.
+                found, gap, defect = memory.copy(), figures[1], figures[2]
+                solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
+                                            joints, found, memory, z, disturbance, figures)
+                steps += spent
+                if not solved:
+                    assign(memory, found)
+                    figures[1], figures[2] = gap, defect
             break
-    if joints:
-        memory[1, 0] = np.nan  # a relaxed program's point starts no other
-    for i in range(n):
+    for i in range(0 if solved else n):
         if place[i] >= 0:
             normal, tangent = units_of_cone(mu[i]) if mu[i] < np.inf else (1.0, 1.0)
             for d in range(3):
-                z[3 * i + d] = (normal if d == 0 else tangent) * memory[0, place[i] + d]
+                z[3 * i + d] = (normal if d == 0 else tangent) * x[place[i] + d]
     for j in range(joints):
-        disturbance[j] = memory[0, na + j]
+        if not solved:
+            disturbance[j] = x[na + j]
         delta[j] += dt * disturbance[j]
         for r in range(3 * n):
             moved[r] -= dt * dt * T[r, j] * disturbance[j]
@@ -182,11 +204,14 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
+           limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
            torques, velocity):
+    for j in range(W.shape[0]):
+        if not (limits[j] > 0.0 and 0.0 < W[j] < np.inf):
+            return REFUSED, 0, 0.0
     status, steps, contradiction = _attempt(
         Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-        limits, W, rho, project, held_before, start, held, memory, moved, z, delta, disturbance, figures,
+        limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
         torques, velocity, gap_speed.shape[0] >= 0)
     nu = Y.shape[1]
     u = np.zeros(nu)
@@ -200,14 +225,14 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             parting = moved[3 * i] + gap_speed[i]
             for k in range(nu):
                 parting += Y[3 * i, k] * u[k]
-            if parting < -NOISE * scale:
+            if parting < -BACK * scale:
                 # What the others do brings a lifted contact back: then it holds like them.
                 fill(z, 0.0)
                 fill(disturbance, 0.0)
                 assign(moved, c)
                 status, more, contradiction = _attempt(
                     Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-                    mu, limits, W, rho, project, held_before, start, held, memory, moved, z, delta,
+                    mu, limits, W, rho, project, guess, held, memory, moved, z, delta,
                     disturbance, figures, torques, velocity, gap_speed.shape[0] < 0)
                 return status, steps + more, contradiction
     return status, steps, contradiction

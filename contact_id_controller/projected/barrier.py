@@ -4,9 +4,9 @@
         A x = b (rows with soft = 0),  lower <= x <= upper (the first variables),  x_i in Q (the others)
 
 A primal-dual interior-point method: Nesterov-Todorov scaling, Mehrotra's predictor and corrector,
-infeasible start. All blocks of the Newton matrix are diagonal or 3 x 3, so a step is one
-factorisation of the size of the rows of A, linear in the number of contacts. Where no point
-satisfies the constraints, the multipliers grow along a certificate (Farkas' lemma for cones):
+infeasible start. The Newton matrix has diagonal and 3 x 3 blocks, so a step is one factorisation of
+the size of the rows of A, linear in the contacts. Where no point satisfies the constraints, the
+multipliers grow along a certificate (Farkas' lemma for cones):
 
     A^T y + s = 0,  s in the dual cone,   b^T y + lower^T s_l - upper^T s_u > 0
 
@@ -20,8 +20,7 @@ import numpy as np
 
 from ..lcp._compile import bare_kernel, kernel
 from .newton_parts import (
-    apply_inverse, cold_start, dot, excludes, extent, factor, keep_point,
-    residuals, spectrum, substitute,
+    apply_inverse, cold_start, dot, excludes, extent, factor, keep_point, residuals, spectrum, substitute,
 )
 from .rank import concentrate, rotate
 from .second_order_cone import longest_step, nt_scaling, product, quotient, scale, unscale
@@ -50,6 +49,17 @@ def workspace(variables: int, rows: int, cones: int):
 
 
 @bare_kernel
+def _move(length, dx, ds, dr, dy, x, s, r, y):
+    for j in range(x.shape[0]):
+        x[j] += length * dx[j]
+        s[j] += length * ds[j]
+    for j in range(r.shape[0]):
+        r[j] += length * dr[j]
+    for i in range(y.shape[0]):
+        y[i] += length * dy[i]
+
+
+@bare_kernel
 def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, work, rows, S, scalings,
             threes, extents):
     """``central_path`` for rows as they are; threes (4, 3) and extents (2, N) int64 are workspace."""
@@ -57,8 +67,7 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
     boxes, cones = lower.shape[0], scalings.shape[0]
     rd, dx, ds, dr, inverse, rhs, first, pull, asked_for = (
         work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
-    rp, dy, change, one_row, two_row, three_row = (
-        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+    rp, dy, change, one_row, two_row, three_row = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     if not warm:
         cold_start(lower, upper, x, y, s, r)
     begin, end = extents[0], extents[1]
@@ -69,16 +78,20 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
     one, two, three, four = threes[0], threes[1], threes[2], threes[3]
     for j in range(N):
         dx[j] = ds[j] = dr[j] = 0.0
-    short, kept = 0, False
+    short, kept, length = 0, False, 0.0
     gap, relative, defect, last = np.inf, np.inf, np.inf, np.inf
     for step in range(MAX_STEPS):
         dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper,
                                                        begin, end, x, y, s, r, rd, rp, change)
+        before = relative, defect
         defect = max(dual, primal)
-        if not np.isfinite(gap + defect):
-            return NOT_CONVERGED, step, np.inf, np.inf
         relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
         quality = max(defect, relative)
+        if last <= ACCEPTED and not (quality <= ACCEPTED and np.isfinite(gap + defect)):
+            _move(-length, dx, ds, dr, dy, x, s, r, y)  # rounding has spoiled what was good enough
+            return SOLVED, step, before[0], before[1]
+        if not np.isfinite(gap + defect):
+            return NOT_CONVERGED, step, np.inf, np.inf
         if quality <= TIGHT or (quality <= ACCEPTED and quality > 0.5 * last):
             return SOLVED, step, relative, defect
         last = quality
@@ -226,8 +239,7 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
                             longest_step(s[j:j + 3], ds[j:j + 3]))
             if not corrector:
                 taken = min(1.0, reach)
-                centre = (1.0 - taken) ** 3
-                target, share = mean * centre, 1.0 - centre
+                target, share = mean * (1.0 - taken) ** 3, 1.0 - (1.0 - taken) ** 3
         length = min(1.0, PULL * reach)
         total = length
         for j in range(N):
@@ -235,22 +247,16 @@ def _follow(weight, linear, At, b, soft, lower, upper, warm, x, y, s, r, saved, 
         if not (length > 0.0 and total < np.inf):
             break
         short = short + 1 if length < STALLED else 0
-        for j in range(N):
-            x[j] += length * dx[j]
-            s[j] += length * ds[j]
+        _move(length, dx, ds, dr, dy, x, s, r, y)
         for j in range(boxes):
-            r[j] += length * dr[j]
             # Rounding must not put a variable onto its bound.
             margin = 1e-15 * (abs(x[j]) + 1e-3)
             x[j] = min(max(x[j], lower[j] + margin), upper[j] - margin)
-        for i in range(p):
-            y[i] += length * dy[i]
     dual, primal, gap, leak, objective = residuals(weight, linear, At, b, soft, lower, upper, begin, end,
                                                    x, y, s, r, rd, rp, change)
     defect = max(dual, primal)
     relative = (gap + leak) / max(abs(objective), LEAST_OBJECTIVE)
-    good = max(defect, relative) <= ACCEPTED
-    return SOLVED if good else NOT_CONVERGED, MAX_STEPS, relative, defect
+    return SOLVED if max(defect, relative) <= ACCEPTED else NOT_CONVERGED, MAX_STEPS, relative, defect
 
 
 @kernel
