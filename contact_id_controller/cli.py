@@ -14,6 +14,8 @@ COMMANDS = {
              "let a simulated robot walk through real ROS 2 topics and write a report"),
     "benchmark": ("contact_id_controller.experiments.benchmark",
                   "measure the speed of every contact model, or its robustness"),
+    "check": ("contact_id_controller.experiments.check",
+              "check the parameter file of a robot before anything moves"),
     "power": ("contact_id_controller.experiments.power",
               "compare the power that three allocations of torque lose, and what they violate"),
 }

@@ -1,0 +1,177 @@
+"""``contact_id check``: one thing broken in a good file gives one line that says so."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contact_id_controller import cli
+from contact_id_controller.control.findings import ERROR, WARNING
+from contact_id_controller.experiments.check import check_config
+from contact_id_controller.robot import resolve_urdf
+
+CONFIG = Path(__file__).resolve().parent.parent / "config"
+SECTIONS = ("controller", "gait_planner", "simulated_robot")
+
+
+@pytest.fixture
+def good():
+    """The quadruped's parameters, to be broken."""
+    return yaml.safe_load((CONFIG / "quadruped.yaml").read_text(encoding="utf-8"))
+
+
+def check(content, folder):
+    """(level, line) of each finding that is not fine."""
+    file = folder / "robot.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return [(f.level, str(f)) for f in check_config(file) if f.level in (ERROR, WARNING)]
+
+
+def lines(found, level, *words):
+    """The findings of a level with all of these words."""
+    return [line for kind, line in found if kind == level and all(word in line for word in words)]
+
+
+def everywhere(content, name, change):
+    for section in SECTIONS:
+        values = content[section]["ros__parameters"]
+        if name in values:
+            values[name] = change(values[name])
+
+
+def with_urdf(content, folder, *replacements):
+    """Use a copy of the URDF in which the first of each text is replaced."""
+    text = resolve_urdf(content["controller"]["ros__parameters"]["urdf"]).read_text(encoding="utf-8")
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new, 1)
+    file = folder / "robot.urdf"
+    file.write_text(text, encoding="utf-8")
+    everywhere(content, "urdf", lambda _: str(file))
+
+
+@pytest.mark.parametrize("file", sorted(CONFIG.glob("*.yaml")), ids=lambda file: file.stem)
+def test_good_files_pass(file, capsys):
+    assert cli.run(["check", "--config", str(file)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert "0 errors" in printed[-1]
+    for subject in ("forces", "step time", "inertia", "support", "torques"):
+        assert any(f" {subject}: " in line for line in printed), subject
+
+
+def test_errors_give_exit_code_1_and_are_printed(good, tmp_path, capsys):
+    good["controller"]["ros__parameters"]["urdf"] = "nowhere.urdf"
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(good), encoding="utf-8")
+    assert cli.run(["check", "--quiet", "--config", str(file)]) == 1
+    printed = capsys.readouterr().out
+    assert "error    URDF: URDF 'nowhere.urdf' not found" in printed and "ok " not in printed
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path, capsys):
+    assert cli.run(["check", "--config", str(tmp_path / "none.yaml")]) == cli.BAD_INPUT
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+VALUES = [
+    ("frictoin", "coulomb", ("parameter", "did you mean 'friction'")),
+    ("period_s", -1.0, ("parameter", "period_s", "-1")),
+    ("solver", "magic", ("contact model", "magic")),
+    ("contact_frames", ["LF_FOOT", "RF_FOOT", "LH_FOOT", "TAIL"], ("frames", "'TAIL'", "not in")),
+    ("motor_resistance_ohm", [], ("parameter", "motor_torque_constant_nm_a")),
+    ("effort_limits_nm", [0.1], ("torques", "needs", "its limit is 0.1 N·m")),
+    ("effort_limits_nm", [float("inf")], ("limits", "no effort limit")),
+    ("effort_limits_nm", [1.0, 2.0], ("parameter", "effort_limits_nm", "2 values")),
+    ("contact_radii_m", [0.01, 0.01, 0.01, 0.03], ("feet", "'LF_FOOT'", "20.0 mm above")),
+]
+
+
+@pytest.mark.parametrize("name, value, words", VALUES,
+                         ids=[f"{name}-{i}" for i, (name, _, _) in enumerate(VALUES)])
+def test_bad_value_of_the_controller(good, tmp_path, name, value, words):
+    good["controller"]["ros__parameters"][name] = value
+    assert lines(check(good, tmp_path), ERROR, *words)
+
+
+def test_every_bad_value_has_its_line(good, tmp_path):
+    good["controller"]["ros__parameters"].update(period_s="fast", friction_edges=2, wheel=1)
+    found = lines(check(good, tmp_path), ERROR, "parameter")
+    assert len(found) == 3 and all(any(name in line for line in found)
+                                   for name in ("period_s", "friction_edges", "wheel"))
+
+
+def test_unknown_joint_is_named(good, tmp_path):
+    everywhere(good, "joints", lambda names: [*names[:-1], "RH_KNEE"])
+    found = check(good, tmp_path)
+    assert lines(found, ERROR, "joints", "'RH_KNEE' is not in the URDF")
+    assert lines(found, WARNING, "RH_KFE", "stay passive")
+
+
+def test_joint_listed_twice(good, tmp_path):
+    everywhere(good, "joints", lambda names: [*names[:-1], names[0]])
+    assert lines(check(good, tmp_path), ERROR, "'LF_HAA'", "more than once")
+
+
+def test_joint_order_differs_between_sections(good, tmp_path):
+    names = good["simulated_robot"]["ros__parameters"]["joints"]
+    names[0], names[3] = names[3], names[0]
+    assert lines(check(good, tmp_path), ERROR, "another order", "entry 1", "RF_HAA", "LF_HAA")
+
+
+def test_frame_on_the_base(good, tmp_path):
+    content = copy.deepcopy(good)
+    for section, name in (("controller", "contact_frames"), ("simulated_robot", "contact_frames"),
+                          ("gait_planner", "feet")):
+        content[section]["ros__parameters"][name] = ["LF_FOOT", "RF_FOOT", "LH_FOOT", "root_joint"]
+    assert lines(check(content, tmp_path), ERROR, "frames", "'root_joint' is fixed to the base")
+
+
+@pytest.mark.parametrize("replacement, level, words", [
+    (('<mass value="', '<mass value="-'), ERROR, ("inertia", "has mass -")),
+    (('ixx="', 'ixx="-'), ERROR, ("inertia", "not positive definite")),
+    (('ixx="', 'ixx="9'), WARNING, ("inertia", "exceeds the sum of the others")),
+    (('velocity="', 'velocity="0" was="'), WARNING, ("limits", "no velocity limit")),
+    (('effort="', 'effort="0" was="'), ERROR, ("limits", "no effort limit")),
+    (('lower="', 'lower="0.5" was="'), ERROR, ("posture", "outside its limits [0.5")),
+    (("<robot", "<robot <"), ERROR, ("URDF", "not well-formed")),
+], ids=lambda value: value[-1] if isinstance(value, tuple) else "")
+def test_broken_description(good, tmp_path, replacement, level, words):
+    with_urdf(good, tmp_path, replacement)
+    assert lines(check(good, tmp_path), level, *words)
+
+
+def test_posture_of_wrong_size(good, tmp_path):
+    everywhere(good, "posture", lambda values: values[:-1])
+    assert lines(check(good, tmp_path), ERROR, "posture", "12 finite numbers", "has 11")
+
+
+def test_feet_that_do_not_surround_the_centre_of_mass(good, tmp_path):
+    """All legs turned forward: feet far in front of the centre of mass."""
+    front = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2]
+    hind = [-0.1, -2.4, 0.6, 0.1, 2.4, -0.6]
+    for name in ("posture", "initial_joint_positions"):
+        everywhere(good, name, lambda _: front + hind)
+    found = check(good, tmp_path)
+    assert lines(found, ERROR, "feet")
+
+
+def test_three_feet_leave_the_centre_of_mass_outside(good, tmp_path):
+    good["controller"]["ros__parameters"]["contact_frames"] = ["LF_FOOT", "RF_FOOT"]
+    del good["simulated_robot"], good["gait_planner"]
+    found = check(good, tmp_path)
+    assert lines(found, WARNING, "posture", "none is given")
+    assert lines(found, WARNING, "support", "no area")
+    assert lines(found, ERROR, "forces")
+
+
+def test_arm_without_ground_is_checked_as_well():
+    levels = {finding.level for finding in check_config(CONFIG / "arms" / "panda.yaml")}
+    assert ERROR not in levels
+
+
+def test_slow_step_is_a_warning(good, tmp_path):
+    everywhere(good, "period_s", lambda _: 5e-5)
+    found = check(good, tmp_path)
+    assert lines(found, WARNING, "step time", "of a period of 50 us")
+    assert not [line for level, line in found if level == ERROR]
