@@ -12,12 +12,12 @@ from contact_id_controller.experiments.check import check_config
 from contact_id_controller.robot import resolve_urdf
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
-SECTIONS = ("controller", "gait_planner", "simulated_robot")
+CROSSING = -0.8  # rad, the hip roll that crosses the quadruped's legs
 
 
 @pytest.fixture
 def good():
-    """The quadruped's parameters, to be broken."""
+    """The parameters of one robot, to be broken."""
     return yaml.safe_load((CONFIG / "quadruped.yaml").read_text(encoding="utf-8"))
 
 
@@ -34,8 +34,8 @@ def lines(found, level, *words):
 
 
 def everywhere(content, name, change):
-    for section in SECTIONS:
-        values = content[section]["ros__parameters"]
+    for section in content.values():
+        values = section["ros__parameters"]
         if name in values:
             values[name] = change(values[name])
 
@@ -146,23 +146,43 @@ def test_posture_of_wrong_size(good, tmp_path):
     assert lines(check(good, tmp_path), ERROR, "posture", "12 finite numbers", "has 11")
 
 
-def test_feet_that_do_not_surround_the_centre_of_mass(good, tmp_path):
-    """All legs turned forward: feet far in front of the centre of mass."""
-    front = [0.1, 0.8, 1.2, -0.1, -0.8, -1.2]
-    hind = [-0.1, -2.4, 0.6, 0.1, 2.4, -0.6]
+@pytest.mark.parametrize("roll", [0.8, -0.8])
+def test_feet_on_the_wrong_side(good, tmp_path, roll):
+    """Hip rolls of one sign spread the legs, of the other they cross."""
+    def turn(values):
+        return [abs(v) / v * roll if i % 3 == 0 else v for i, v in enumerate(values)]
+
     for name in ("posture", "initial_joint_positions"):
-        everywhere(good, name, lambda _: front + hind)
-    found = check(good, tmp_path)
-    assert lines(found, ERROR, "feet")
+        everywhere(good, name, turn)
+    found = lines(check(good, tmp_path), ERROR, "'LF_FOOT' is on the right side, its leg on the left")
+    assert bool(found) == (roll == CROSSING)
 
 
-def test_three_feet_leave_the_centre_of_mass_outside(good, tmp_path):
+def test_two_feet_do_not_carry_the_weight(good, tmp_path):
     good["controller"]["ros__parameters"]["contact_frames"] = ["LF_FOOT", "RF_FOOT"]
     del good["simulated_robot"], good["gait_planner"]
     found = check(good, tmp_path)
     assert lines(found, WARNING, "posture", "none is given")
     assert lines(found, WARNING, "support", "no area")
     assert lines(found, ERROR, "forces")
+
+
+def test_centre_of_mass_outside_the_feet(good, tmp_path):
+    """Three feet cannot carry a body that is heavy over the fourth."""
+    good["controller"]["ros__parameters"]["contact_frames"] = ["LF_FOOT", "RF_FOOT", "LH_FOOT"]
+    del good["simulated_robot"]
+    with_urdf(good, tmp_path, ('<mass value="3.6"/>',
+                               '<origin xyz="-0.1 -0.1 0"/><mass value="3.6"/>'))
+    found = check(good, tmp_path)
+    assert lines(found, ERROR, "support", "outside the feet")
+    assert lines(found, ERROR, "forces")
+
+
+def test_robot_that_is_too_light_for_its_motors(good, tmp_path):
+    good["controller"]["ros__parameters"]["effort_limits_nm"] = [1000.0]
+    found = check(good, tmp_path)
+    assert lines(found, WARNING, "torques", "the masses (4.8 kg) are too small, or the limits")
+    assert lines(found, WARNING, "motors", "gear included?")
 
 
 def test_arm_without_ground_is_checked_as_well():

@@ -107,7 +107,7 @@ def test_sweep_is_one_walk_for_each_value(tmp_path):
 
 
 @pytest.mark.parametrize("words, message", [
-    (["--robot", "unicorn"], "must be one of 'quadruped', 'solo12'"),
+    (["--robot", "unicorn"], "must be one of 'anymal_c', 'go2', 'quadruped', 'solo12'"),
     (["--robot", "solo12", "--duration", "-1"], "duration is -1 s"),
     (["--robot", "solo12", "--mu", "-0.5"], "friction_coefficient"),
     (["--robot", "solo12", "--set", "nonsense"], "[NODE.]NAME=VALUE"),

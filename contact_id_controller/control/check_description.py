@@ -16,6 +16,9 @@ MOVING = ("revolute", "continuous", "prismatic")
 TRIANGLE = 1e-3
 """Relative excess of a principal inertia over the sum of the others that rounding explains."""
 
+ROUNDING = 1e-9
+"""Part of the largest principal inertia that counts as zero."""
+
 
 def read_description(urdf: str) -> ElementTree.Element:
     """The XML of a URDF.
@@ -63,17 +66,20 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:
-    """Whether each link could be made of matter, and each joint moves some."""
+    """Whether each link could be made of matter, and so the links that each joint moves together."""
     findings = []
     for link in description.findall("link"):
         inertial = link.find("inertial")
         if inertial is not None:
             findings += _check_link(link.get("name"), inertial)
-    for joint, body in enumerate(robot.model.inertias):
-        children = [j for j in range(1, robot.model.njoints)
-                    if joint in list(robot.model.supports[j])]
-        if joint and sum(robot.model.inertias[j].mass for j in children) <= 0.0:
-            findings.append(error("inertia", f"joint {robot.model.names[joint]!r} moves no mass"))
+    for name, body in list(zip(robot.model.names, robot.model.inertias))[1:]:
+        principal = np.linalg.eigvalsh(body.inertia)
+        if not body.mass > 0.0:
+            findings.append(error("inertia", f"joint {name!r} moves a body without mass"))
+        elif not principal[0] > ROUNDING * principal[2]:
+            findings.append(error("inertia", f"the links that joint {name!r} moves have together "
+                                             f"principal inertias {_list(principal)} kg m2, not "
+                                             "all above 0"))
     return findings or [note("inertia", f"every link is possible, {robot.mass:.2f} kg together")]
 
 
@@ -87,6 +93,10 @@ def _check_link(name: str, inertial: ElementTree.Element) -> list[Finding]:
         return []
     if not mass > 0.0:
         return [error("inertia", f"link {name!r} has mass {mass:g} kg, must be above 0")]
+    rounding = ROUNDING * principal[2]
+    if abs(principal[0]) <= rounding < principal[2]:
+        return [warning("inertia", f"link {name!r} has no thickness, principal inertias "
+                                   f"{_list(principal)} kg m2; it needs other links fixed to it")]
     if not principal[0] > 0.0:
         return [error("inertia", f"link {name!r}: inertia matrix is not positive definite, "
                                  f"principal values {_list(principal)} kg m2")]

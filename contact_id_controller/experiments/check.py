@@ -72,19 +72,20 @@ def check_config(path: Path) -> list[Finding]:
     """
     sections = read_sections(path)
     settings, findings = check_values(sections["controller"])
-    findings += check_sections(sections)
+    between = check_sections(sections)
     if settings is None:
-        return findings
+        return findings + between
     findings += check_model(settings)
     robot, about_robot = _check_description(settings)
     findings += about_robot
     if robot is None:
-        return findings
+        return between + findings
     findings += _check_planner(robot, sections.get("gait_planner"))
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
-        return findings
+        return between + findings
+    findings = between + findings
     try:
         return findings + check_at_rest(Controller(robot, settings), posture)
     except ContactIdError as problem:
