@@ -1,4 +1,4 @@
-"""Checks of a robot description (URDF) against a configuration: joints, frames, inertias, limits."""
+"""Checks of a robot description (URDF): joints, frames, inertias, limits."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
         if not robot.supports[joint, robot.actuated].any():
             findings.append(error("frames", f"{name!r} is fixed to the base: no joint moves it"))
     if not settings.contact_frames and settings.floating_base:
-        findings.append(error("frames", "contact_frames is empty: the robot has nothing to stand on"))
+        findings.append(error("frames", "contact_frames is empty: nothing to stand on"))
     return findings or [note("frames", f"{len(settings.contact_frames)} contact frames exist")]
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:
-    """Whether each link could be made of matter, and so the links that each joint moves together."""
+    """Whether each link could be made of matter, and what each joint moves."""
     findings = []
     for link in description.findall("link"):
         inertial = link.find("inertial")
@@ -101,8 +101,9 @@ def _check_link(name: str, inertial: ElementTree.Element) -> list[Finding]:
         return [error("inertia", f"link {name!r}: inertia matrix is not positive definite, "
                                  f"principal values {_list(principal)} kg m2")]
     if principal[2] > (principal[0] + principal[1]) * (1.0 + TRIANGLE):
-        return [warning("inertia", f"link {name!r}: no body has principal inertias {_list(principal)} "
-                                   "kg m2, the largest exceeds the sum of the others")]
+        return [warning("inertia", f"link {name!r}: no body has principal inertias "
+                                   f"{_list(principal)} kg m2, the largest exceeds the sum of the "
+                                   "others")]
     return []
 
 
@@ -119,8 +120,8 @@ def check_limits(description: ElementTree.Element, robot: RobotModel,
         else robot.effort_limits
     unbounded = _names(robot, ~(np.isfinite(efforts) & (efforts > 0.0)))
     if unbounded:
-        findings.append(error("limits", f"no effort limit above 0 and finite for {unbounded}; state "
-                                        "it in the URDF or in effort_limits_nm"))
+        findings.append(error("limits", f"no effort limit above 0 and finite for {unbounded}; "
+                                        "state it in the URDF or in effort_limits_nm"))
     unbounded = _names(robot, ~np.isfinite(robot.velocity_limits))
     if unbounded:
         findings.append(warning("limits", f"no velocity limit in the URDF for {unbounded}"))
@@ -128,9 +129,9 @@ def check_limits(description: ElementTree.Element, robot: RobotModel,
     free = [name for name in robot.joint_names if not _has_range(joints[name])]
     if free:
         findings.append(warning("limits", f"no position limits in the URDF for {free}"))
-    reversed_ = _names(robot, robot.lower > robot.upper)
-    if reversed_:
-        findings.append(error("limits", f"lower position limit above the upper one for {reversed_}"))
+    crossed = _names(robot, robot.lower > robot.upper)
+    if crossed:
+        findings.append(error("limits", f"lower position limit above the upper for {crossed}"))
     return findings or [note("limits", "effort, velocity and position are limited in every joint")]
 
 

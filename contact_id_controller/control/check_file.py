@@ -1,4 +1,4 @@
-"""Checks of a parameter file before a robot is built from it: values, names, sections that agree."""
+"""Checks of a parameter file before a robot is built: values, names, sections that agree."""
 
 from __future__ import annotations
 
@@ -63,6 +63,12 @@ def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
             if name in values and other in controller and values[name] != controller[other]:
                 findings.append(error("sections", _difference(
                     f"{section}.{name}", values[name], f"controller.{other}", controller[other])))
+    radius = sections.get("gait_planner", {}).get("foot_radius_m")
+    radii = controller.get("contact_radii_m", 0.0)
+    radii = radii if isinstance(radii, list) else [radii]
+    if radius is not None and any(value != radius for value in radii):
+        findings.append(error("sections", f"gait_planner.foot_radius_m is {radius!r}, "
+                                          f"controller.contact_radii_m {radii!r}"))
     return findings or [note("sections", "agree on robot, joints, feet and period")]
 
 

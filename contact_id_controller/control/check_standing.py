@@ -113,7 +113,8 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     if idle:
         findings.append(error("forces", f"no force on {idle}: the centre of mass is not between "
                                         "the feet, or these do not touch the ground"))
-    carried = ", ".join(f"{name} {force:.1f}" for name, force in zip(settings.contact_frames, along))
+    carried = ", ".join(
+        f"{name} {force:.1f}" for name, force in zip(settings.contact_frames, along))
     findings = findings or [note("forces", f"{total:.1f} N for a weight of {robot.weight:.1f} N: "
                                            f"{carried}")]
     return findings + _check_friction(controller, result.forces, along, normal)
@@ -128,7 +129,9 @@ def _check_friction(controller: Controller, forces, along, normal) -> list[Findi
     given = controller.settings.spread("friction_coefficient", len(along))[pushing]
     text = f"standing uses {needed.max():.2f} of a coefficient of {given[needed.argmax()]:g}"
     used = np.max(needed / np.maximum(given, 1e-9))
-    return [warning("friction", text + ", little is left") if used > 0.9 else note("friction", text)]
+    if used > 0.9:
+        return [warning("friction", text + ", little is left")]
+    return [note("friction", text)]
 
 
 def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
@@ -147,7 +150,8 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
             "torques", f"standing takes {100 * part.max():.2g} % of the effort limits: the masses "
                        f"({robot.mass:.3g} kg) are too small, or the limits are not the motors'"))
     if not findings:
-        findings.append(note("torques", f"standing takes at most {100 * part.max():.0f} % of a limit"))
+        text = f"standing takes at most {100 * part.max():.0f} % of a limit"
+        findings.append(note("torques", text))
     return findings + _check_motors(controller, torques)
 
 
@@ -160,8 +164,9 @@ def _check_motors(controller: Controller, torques: np.ndarray) -> list[Finding]:
         return [warning("motors", f"joint {controller.robot.joint_names[joint]!r} would heat its "
                                   f"motor with {hottest[joint]:.0f} W at its effort limit: is the "
                                   "torque constant that of the joint, gear included?")]
-    return [note("motors", f"standing heats them with {controller.loss_weights @ torques ** 2:.1f} W, "
-                           f"the effort limit one with {hottest[joint]:.0f} W at most")]
+    standing = controller.loss_weights @ torques ** 2
+    return [note("motors", f"standing heats them with {standing:.1f} W, the effort limit one with "
+                           f"{hottest[joint]:.0f} W at most")]
 
 
 def unlimited_torques(result: StepResult) -> np.ndarray:

@@ -31,7 +31,15 @@ from contact_id_controller.control.check_standing import (
     unlimited_torques,
 )
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.findings import ERROR, NOTE, WARNING, Finding, error, note, warning
+from contact_id_controller.control.findings import (
+    ERROR,
+    NOTE,
+    WARNING,
+    Finding,
+    error,
+    note,
+    warning,
+)
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
