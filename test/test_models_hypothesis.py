@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.experiments.random_problems import PERIOD_S, ROBOTS, RandomProblem, scaled_robot
-from contact_id_controller.experiments.robustness import BAD, TOLERANCE, attempt
+from contact_id_controller.experiments.robustness import BAD, TOLERANCE, attempt, models
 from contact_id_controller.models import available
 from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
 from contact_id_controller.solution import SOLVED
@@ -148,7 +148,7 @@ def test_every_answer_has_a_name_and_forces_that_can_be_used(pair):
     check()
 
 
-@each_model
+@pytest.mark.parametrize("pair", models(), ids="/".join)  # qcqp: see test_qcqp_program.py
 def test_a_model_that_says_solved_obeys_its_laws(pair):
     @profile(150)
     @given(drawn(MOST_CONTACTS if pair[1] == "lcp_min_diff" else 24))

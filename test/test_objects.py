@@ -29,7 +29,7 @@ EXACT = [
     pair for pair in available() if pair[0] in ("coulomb", "no_slip") and pair[1] != "qp_one_stage"
 ]
 CONTACT = [pair for pair in available() if pair[0] in ("coulomb", "no_slip")]
-AMBIGUOUS = [("coulomb", "lcp"), ("coulomb", "lcp_min_diff")]  # may let a box fall, see below
+AMBIGUOUS = [("coulomb", "lcp_min_diff")]  # may let a box fall, see below
 MANY = [pair for pair in EXACT if pair != ("coulomb", "lcp_min_diff")]  # more than 4 contacts
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller import solve
+from contact_id_controller.models.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.projected.program import QcqpProgram
 from contact_id_controller.solution import SOLVED
@@ -23,6 +24,7 @@ PINV, PINV_W, PYRAMID, CONES = "pinv", "pinv, weighted", "pyramid", "cones"
 ALLOCATIONS = (PINV, PINV_W, PYRAMID, CONES)
 TOLERANCE = 1e-6      # a violation counts beyond this share of the largest force, or of the limit
 SAME_MOTION = 1e-6    # m/s in a period: contacts that move further from the plan give it up
+HELD = 1e-6           # share of the contacts' velocities below which one is at rest
 RANK = 1e-9           # singular values below this share of the largest count as zero
 
 
@@ -72,6 +74,14 @@ def pseudo_inverse(offset, F, E, e, weights) -> tuple[np.ndarray, np.ndarray]:
     return offset + F @ f, f
 
 
+def _held(solution) -> np.ndarray:
+    """Contacts (n,) that touch and that the motion of a solution neither parts nor slides."""
+    problem = solution.problem
+    motion = np.abs(solution.contact_velocity).max(axis=1, initial=0.0)
+    scale = max(np.abs(problem.c).max(initial=0.0), np.abs(problem.speed).max(initial=0.0))
+    return (problem.gap_speed <= TOUCHING_SPEED) & (motion <= HELD * scale)
+
+
 def allocate_reduced(problem: Problem, weights, limits, previous=None):
     """All four allocations of a reduced problem: (name -> Allocation, friction (n,), solution of cones).
 
@@ -84,7 +94,7 @@ def allocate_reduced(problem: Problem, weights, limits, previous=None):
     moved = exact.attainable + dt * dt * problem.T @ exact.disturbance
     change = exact.joint_velocity_change - dt * exact.disturbance
     offset = problem.torque_offset + problem.schur @ change / dt
-    held = np.repeat(exact.memory[0], 3)
+    held = np.repeat(_held(exact), 3)
     rows = problem.Y[held]
     wrench = -np.linalg.pinv(rows, RANK) @ moved[held] if held.any() else np.zeros(problem.Y.shape[1])
     answers = {}

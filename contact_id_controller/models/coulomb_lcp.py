@@ -25,10 +25,10 @@ from .compliant_lcp import solve_compliant
 from .consistency import project_plan
 from .easing import ease
 from .one_stage import with_fallback
-from .slip import share_forces
+from .slip import share_forces, slip_pairs
 from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, buffers, check_edges, check_option, finish,
-    map_identities, matrices, outcome, polygon_friction,
+    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
+    check_option, finish, map_identities, matrices, outcome, polygon_friction, stage_one,
 )
 
 NO_SLIP = 1e4       # stands for infinite friction: the polygon needs a finite coefficient
@@ -45,7 +45,8 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
             first.
         edges, polygon, distribution, consistency: as for coulomb/qp.
 
-    Handles copositive problems, G of any rank. Lemke's method ends at a solution, certified by its
+    Where stage I of coulomb/qp lets no loaded contact slide, its answer solves the LCP too and is taken
+    (but with ``distribution`` none, which keeps Lemke's vertex); elsewhere Lemke's method runs. It handles copositive problems, G of any rank, and ends at a solution, certified by its
     residual, at a ray or at its pivot limit. Contacts that contradict each other are eased as in
     coulomb/qp (status ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a
     little (``compliant_lcp``); where that fails too (``not_converged``) the forces are soft ones.
@@ -72,6 +73,29 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     if code == NOT_CONVERGED:
         solution = solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
     return with_fallback(solution, mu, edges)
+
+
+@kernel
+def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
+    """Whether stage I of coulomb/qp has a solution in which no loaded contact slides or parts.
+
+    Complementarity then holds by itself: it solves the LCP, faster than Lemke's method, and of several
+    solutions it is one that holds. Fills u, z and, for ``slip.share_forces``, pairs and slacks.
+    """
+    status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+    if status != SOLVED:
+        return False
+    slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks)
+    scale = 0.0
+    for r in range(moved.shape[0]):
+        scale = max(scale, abs(moved[r]))
+    tolerance = STICKING_SPEED * scale + STILL_M_S
+    for i in range(gap_speed.shape[0]):
+        if slacks[i, 0] < -tolerance:
+            return False
+        if z[3 * i] > 0.0 and (slacks[i, 0] > tolerance or pairs[i, edges + 1] > tolerance):
+            return False
+    return True
 
 
 @kernel
@@ -103,6 +127,12 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
             elif attempt == 1:
                 continue
+            if attempt < 2 and distribution < 2 and _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
+                code = LCP_SOLVED
+                for i in range(n):
+                    for d in range(3):
+                        impulses[i, d] = z[3 * i + d]
+                break
             for r in range(3 * n):
                 free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
             code = lemke_friction_kernel(Y, free, mu, directions, limit, real, integer, basis, pairs,
