@@ -34,7 +34,7 @@ from contact_id_controller.control.command_watchdog import (
 )
 from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.parameters import ParameterTable
 
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -147,6 +147,11 @@ class CommandWatchdogNode(Node):
 
     def tick(self) -> float:
         """Send what is due; how long, s, to wait for messages before the next call."""
+        if self.watchdog.wait_s(time.monotonic()) == 0.0:
+            # A command that came while other callbacks ran is not late.
+            waiting = take_newest(self.direct_subscriptions[0])
+            if waiting is not None:
+                self._on_command(waiting)
         self._send(self.watchdog.tick(time.monotonic()))
         return self.watchdog.wait_s(time.monotonic())
 
