@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,10 +20,12 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 import rclpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from group_effort_controller import GroupEffortController  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+
+from contact_id_controller.ros.direct_loop import take_newest  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 DOMAIN = 20 + (os.getpid() + 40) % 80
@@ -52,7 +55,9 @@ class Robot:
         self.executor.add_node(self.node)
         self.group = GroupEffortController(JOINTS)
         self.group.activate()
-        self.group.listen(self.node)
+        # Polled as in a loop of ros2_control, not by the executor, which may be kept waiting.
+        self.loop = rclpy.create_node("ros2_control", context=self.context)
+        self.subscription = self.group.listen(self.loop)
         self.diagnostics = []
         self.node.create_subscription(
             DiagnosticArray, "/diagnostics", self.diagnostics.append, 10)
@@ -61,6 +66,14 @@ class Robot:
         self.timer = self.node.create_timer(0.005, self.send_state)
         self.client = self.node.create_client(Trigger, "command_watchdog/reset")
         self.velocity = VELOCITY.copy()
+        self.thread = threading.Thread(target=self.spin, daemon=True)
+        self.thread.start()
+
+    def spin(self):
+        try:
+            self.executor.spin()
+        except ExternalShutdownException:
+            pass
 
     def send_state(self):
         # In another order than the commands, with a joint that is none of the watchdog's.
@@ -89,13 +102,16 @@ class Robot:
                         *map(str, COMMAND))
 
     def until(self, condition, patience_s=PATIENCE_S):
-        """Spin and update until a condition holds; whether it does."""
+        """Update until a condition holds; whether it does."""
         end = time.monotonic() + patience_s
         while not condition():
             if time.monotonic() > end:
                 return False
-            self.executor.spin_once(timeout_sec=0.001)
+            message = take_newest(self.subscription)
+            if message is not None:
+                self.group.command(message.data)
             self.group.update()
+            time.sleep(0.0005)
         return True
 
     def holds(self, efforts, patience_s=PATIENCE_S):
@@ -116,6 +132,8 @@ class Robot:
                 process.kill()
             process.wait()
         self.executor.shutdown()
+        self.thread.join(PATIENCE_S)
+        self.loop.destroy_node()
         self.node.destroy_node()
         rclpy.shutdown(context=self.context)
 
