@@ -103,9 +103,12 @@ class Robot:
 
     def until(self, condition, patience_s=PATIENCE_S):
         """Update until a condition holds; whether it does."""
-        end = time.monotonic() + patience_s
+        last = time.monotonic()
+        end, self.stall_s = last + patience_s, 0.0
         while not condition():
-            if time.monotonic() > end:
+            now = time.monotonic()
+            self.stall_s, last = max(self.stall_s, now - last), now
+            if now > end:
                 return False
             message = take_newest(self.subscription)
             if message is not None:
@@ -158,7 +161,14 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
         commander.send_signal(signal.SIGKILL)
         assert robot.holds(DAMPING)
         times_s.append(time.monotonic() - start_s)
+        if robot.stall_s > ALLOWANCE_S:
+            # Now and then a publish of this process takes 1 s when a peer is killed.
+            times_s[-1] -= robot.stall_s
         assert robot.until(lambda: robot.log().count("tripped, commands_stopped") == kill + 1, 5.0)
+        trips = str(kill + 1)
+        assert robot.until(lambda: robot.diagnostics and _figures(robot).get("trips") == trips)
+        reaction_s = 1e-3 * float(_figures(robot)["last reaction time (ms)"])
+        assert TIMEOUT_S <= reaction_s < TIMEOUT_S + ALLOWANCE_S
         robot.velocity *= -1.0
         assert robot.holds(-DAMPING), "damping follows the velocity"
         robot.velocity *= -1.0
@@ -170,9 +180,7 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
     reported = robot.until(lambda: robot.diagnostics and robot.diagnostics[-1].status[0].level
                            == DiagnosticStatus.ERROR)
     assert reported and "tripped" in robot.diagnostics[-1].status[0].message
-    assert robot.until(lambda: _figures(robot).get("trips") == str(KILLS))
     assert int(_figures(robot)["forwarded"]) > 0 < int(_figures(robot)["clipped"])
-    assert TIMEOUT_S <= 1e-3 * float(_figures(robot)["last reaction time (ms)"])
     watchdog.send_signal(signal.SIGINT)
     assert watchdog.wait(PATIENCE_S) == 0
     assert robot.holds(np.zeros(3)), "its last word is zero: nobody updates damping any more"
