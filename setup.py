@@ -84,6 +84,7 @@ setup(
         "console_scripts": [
             f"contact_id = {NAME}.cli:main",
             f"controller = {NAME}.ros.controller:main",
+            f"command_watchdog = {NAME}.ros.command_watchdog:main",
             f"simulated_robot = {NAME}.ros.simulated_robot:main",
             f"gait_planner = {NAME}.ros.gait_planner:main",
         ],

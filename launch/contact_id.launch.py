@@ -32,6 +32,9 @@ ARGUMENTS = {
                  description="lockstep: the simulated robot waits for each command, on a slow "
                  "machine and for repeatable walks"),
     "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
+    "watchdog": dict(default_value="false", choices=YES_OR_NO,
+                     description="put the command watchdog between controller and robot; real "
+                     "time only"),
     "autostart": dict(default_value="true", choices=YES_OR_NO,
                       description="the controller configures and activates itself"),
     "commands": dict(default_value="commands",
@@ -52,7 +55,7 @@ def generate_launch_description():
 def make_nodes(context):
     """The nodes, now that the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    yes = {name: value[name] == "true" for name in ("simulate", "planner", "autostart")}
+    yes = {name: value[name] == "true" for name in ("simulate", "planner", "watchdog", "autostart")}
     share = Path(get_package_share_directory(PACKAGE))
     config = value["config"] or str(share / "config" / f"{value['robot']}.yaml")
     simulated_time = {"use_sim_time": yes["simulate"]}
@@ -65,9 +68,19 @@ def make_nodes(context):
         "output": "screen",
         "remappings": [(topic, value[topic]) for topic in TOPICS],
     }
+    guarded = yes["watchdog"]
+    if guarded and value["mode"] == "lockstep":
+        raise ValueError("watchdog:=true needs mode:=real_time: in lockstep commands may be late")
+    unguarded = {**common, "remappings": [("commands", "commands_in"), *common["remappings"][1:]]}
     nodes = [LifecycleNode(
         executable="controller", name="controller", namespace="",
-        parameters=[config, simulated_time, {"autostart": yes["autostart"], **chosen}], **common)]
+        parameters=[config, simulated_time, {"autostart": yes["autostart"], **chosen}],
+        **(unguarded if guarded else common))]
+    if guarded:
+        # The simulated robot holds itself until its first command.
+        first = {"damp_before_first_command": not yes["simulate"]}
+        nodes.append(Node(executable="command_watchdog", name="command_watchdog",
+                          parameters=[config, simulated_time, first], **common))
     if yes["planner"]:
         nodes.append(Node(executable="gait_planner", name="gait_planner",
                           parameters=[config, simulated_time], **common))

@@ -10,6 +10,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.settings import load_settings
 from contact_id_controller.control.specification import table_of
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "config").glob("*.yaml"))
@@ -48,3 +49,15 @@ def test_planner_knows_the_same_robot(file):
     assert values["urdf"] == expected["urdf"]
     assert [values["foot_radius_m"]] == expected["contact_radii_m"]
     assert values["posture"] == _section(file, "simulated_robot")["initial_joint_positions"]
+
+
+def test_watchdog_knows_the_same_joints_and_waits_for_the_controller(file):
+    values, expected = _section(file, "command_watchdog"), load_settings(file)
+    known = {spec.name: spec for spec in table_of(CommandWatchdogSettings)}
+    settings = CommandWatchdogSettings(
+        **{name: known[name].check(value) for name, value in values.items()})
+    assert settings.joints == expected.joints
+    assert settings.timeout_s > expected.state_timeout_s
+    robot = RobotModel.from_urdf(expected.urdf, expected.floating_base, list(expected.joints))
+    assert settings.effort_limits_nm == (Controller(robot, expected).effort_limits.max(),)
+    settings.watchdog()

@@ -101,3 +101,15 @@ def test_lockstep_is_chosen_for_controller_and_simulated_robot_together(launch_f
         "mode": "lockstep", "wait_for_plan_s": 0.1}
     assert _start(launch_file, mode="lockstep", planner="false")[
         "simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0
+
+
+def test_the_watchdog_stands_between_controller_and_robot(launch_file):
+    nodes = _start(launch_file, watchdog="true", commands="/effort_controller/commands")
+    assert ("commands", "commands_in") in nodes["controller"]["remappings"]
+    watchdog = nodes["command_watchdog"]
+    assert ("commands", "/effort_controller/commands") in watchdog["remappings"]
+    assert {"damp_before_first_command": False} in watchdog["parameters"]
+    real = _start(launch_file, watchdog="true", simulate="false")["command_watchdog"]
+    assert {"damp_before_first_command": True} in real["parameters"]
+    with pytest.raises(ValueError, match="real_time"):
+        _start(launch_file, watchdog="true", mode="lockstep")

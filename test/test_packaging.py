@@ -167,7 +167,8 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
 def test_pip_puts_scripts_where_a_shell_finds_them(wheel, tmp_path):
     _pip("install", "--no-deps", "--no-warn-script-location", "--ignore-installed", "--prefix",
          tmp_path, wheel)
-    scripts = {"contact_id", "controller", "gait_planner", "simulated_robot"}
+    scripts = {
+        "contact_id", "controller", "command_watchdog", "gait_planner", "simulated_robot"}
     # Debian and Ubuntu put a local/ in between.
     (folder,) = {path.parent for path in tmp_path.rglob("contact_id") if path.is_file()}
     assert folder.name == "bin"

@@ -1,0 +1,240 @@
+"""ROS node between the controller and ros2_control, whose group controllers know no timeout.
+
+Takes `commands_in`, `joint_states` and the controller's `transition_event`; gives `commands` and
+`/diagnostics`; service `~/reset`. It loads neither pinocchio nor numba, and holds no decisions:
+those are in `control.command_watchdog`.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import gc
+import signal
+import sys
+import time
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from lifecycle_msgs.msg import State, TransitionEvent
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from contact_id_controller.control.command_watchdog import (
+    CommandWatchdog,
+    JointVelocities,
+    WatchdogState,
+)
+from contact_id_controller.control.specification import parameter, table_of
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.parameters import ParameterTable
+
+_DIAGNOSTICS_PERIOD_S = 1.0
+_NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# ros2_control subscribes reliably, which a best-effort publisher would not reach.
+_RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandWatchdogSettings:
+    """Settings of the watchdog; none may change while it runs."""
+
+    joints: tuple[str, ...] = parameter(
+        (), "Joints in the order of the command, which is also that of ros2_control. Required."
+    )
+    effort_limits_nm: tuple[float, ...] = parameter(
+        (),
+        """Largest torque that is forwarded: one value, or one per joint; .inf for none.
+        Required.""",
+        unit="N·m", minimum=0.0, infinite=True,
+    )
+    damping_nm_s_rad: tuple[float, ...] = parameter(
+        (0.05,), "Damping D of the torques -D qd after a trip: one value, or one per joint.",
+        unit="N·m·s/rad", minimum=0.0,
+    )
+    timeout_s: float = parameter(
+        0.01, "Without a good command for this long the watchdog trips.",
+        unit="s", minimum=1e-3, maximum=10.0,
+    )
+    period_s: float = parameter(
+        0.002, "Time between two damping commands.", unit="s", minimum=5e-4, maximum=0.1
+    )
+    state_timeout_s: float = parameter(
+        0.02, "A joint velocity older than this is not damped: its joint gets zero torque.",
+        unit="s", minimum=1e-3, maximum=10.0,
+    )
+    refused_in_a_row: int = parameter(
+        3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
+    )
+    damp_before_first_command: bool = parameter(
+        True,
+        """Damp also before the first command: a watchdog that was started anew ends the torque
+        that is still held. False for a simulated robot, which waits for its first command.""",
+    )
+
+    @classmethod
+    def from_node(cls, node: Node) -> CommandWatchdogSettings:
+        """Declare all parameters on a node and check what the user gave.
+
+        Raises
+        ------
+        ConfigurationError
+            Unknown name, wrong type, value outside its range, or joints missing or named twice.
+        """
+        settings = cls(**ParameterTable(node, table_of(cls), locked=lambda: True).values())
+        if not settings.joints:
+            raise ConfigurationError("parameter 'joints' is empty, must name the joints")
+        if len(set(settings.joints)) < len(settings.joints):
+            raise ConfigurationError("parameter 'joints' names a joint twice")
+        return settings
+
+    def watchdog(self) -> CommandWatchdog:
+        """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
+        return CommandWatchdog(
+            JointVelocities(self.joints, self.state_timeout_s),
+            self._spread("damping_nm_s_rad"),
+            self._spread("effort_limits_nm"),
+            timeout_s=self.timeout_s, period_s=self.period_s,
+            refused_in_a_row=self.refused_in_a_row,
+            damp_before_first_command=self.damp_before_first_command,
+        )
+
+    def _spread(self, name: str) -> np.ndarray:
+        values, count = getattr(self, name), len(self.joints)
+        if len(values) not in (1, count):
+            raise ConfigurationError(
+                f"parameter '{name}' has {len(values)} values, must have 1 or {count}"
+            )
+        return np.resize(values, count)
+
+
+class CommandWatchdogNode(Node):
+    """Topics around a `CommandWatchdog`. Raises ConfigurationError for a bad parameter."""
+
+    def __init__(self, name: str = "command_watchdog", **options) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        try:
+            settings = CommandWatchdogSettings.from_node(self)
+            self.watchdog = settings.watchdog()
+        except ConfigurationError:
+            self.destroy_node()
+            raise
+        self._message = Float64MultiArray(data=array.array("d", bytes(8 * len(settings.joints))))
+        self._efforts = np.frombuffer(self._message.data)
+        self._commands = self.create_publisher(Float64MultiArray, "commands", _RELIABLE)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
+        self._counts = (0, 0, 0)
+        self._state = self.watchdog.state
+        listen = self.create_subscription
+        # To be served without delay, in order of importance.
+        self.direct_subscriptions = [
+            listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST),
+            listen(JointState, "joint_states", self._on_joint_states, _NEWEST),
+            listen(TransitionEvent, "controller/transition_event", self._on_transition, 10),
+        ]
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        # Simulated time may stand still.
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
+
+    def tick(self) -> float:
+        """Send what is due; how long, s, to wait for messages before the next call."""
+        if self.watchdog.wait_s(time.monotonic()) == 0.0:
+            # A command that came while other callbacks ran is not late.
+            waiting = take_newest(self.direct_subscriptions[0])
+            if waiting is not None:
+                self._on_command(waiting)
+        self._send(self.watchdog.tick(time.monotonic()))
+        return self.watchdog.wait_s(time.monotonic())
+
+    def release(self) -> None:
+        """Leave zero torque: nobody would update a damping torque any more."""
+        self._send(np.zeros(self._efforts.size))
+
+    def _send(self, torques: np.ndarray | None) -> None:
+        if torques is not None:
+            self._efforts[:] = torques
+            self._commands.publish(self._message)
+        # Only now: a line in the log takes longer than the torques.
+        if self.watchdog.state is not self._state:
+            self._report_change()
+
+    def _on_command(self, message: Float64MultiArray) -> None:
+        self._send(self.watchdog.take_command(np.array(message.data), time.monotonic()))
+
+    def _on_joint_states(self, message: JointState) -> None:
+        self.watchdog.velocities.take(message.name, message.velocity, time.monotonic())
+
+    def _on_transition(self, message: TransitionEvent) -> None:
+        self.watchdog.controller_changed(message.goal_state.id == State.PRIMARY_STATE_ACTIVE)
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        refusal = self.watchdog.reset(time.monotonic())
+        response.success, response.message = refusal is None, refusal or "forwarding again"
+        return response
+
+    def _report_change(self) -> None:
+        self._state = self.watchdog.state
+        if self._state is WatchdogState.TRIPPED:
+            self.get_logger().error(
+                f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; damping until "
+                "the controller is activated again"
+            )
+        else:
+            self.get_logger().info("forwarding commands")
+
+    def _publish_diagnostics(self) -> None:
+        watchdog = self.watchdog
+        before, self._counts = self._counts, (
+            watchdog.clipped, watchdog.refused.total(), watchdog.trips)
+        level, summary = DiagnosticStatus.OK, watchdog.state.value
+        if watchdog.state is WatchdogState.TRIPPED:
+            level = DiagnosticStatus.ERROR
+            summary = f"tripped, damping: {watchdog.trip_reason}"
+        elif self._counts != before:
+            level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
+        status = DiagnosticStatus(
+            level=level, name=f"{self.get_name()}: effort commands", message=summary,
+            values=[KeyValue(key=key, value=value) for key, value in watchdog.figures().items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(message)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is logged."""
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    ends: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: ends.append(number))
+    try:
+        node = CommandWatchdogNode()
+    except ConfigurationError as error:
+        rclpy.logging.get_logger("command_watchdog").error(str(error))
+        rclpy.shutdown()
+        return 1
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    direct = DirectLoop(executor, lambda: node.direct_subscriptions)
+    gc.freeze()  # collections need not look at what stays
+    try:
+        while not ends:
+            direct.spin_once(node.tick())
+        node.release()
+        return 0
+    finally:
+        node.destroy_node()
+        rclpy.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""A process that plays the controller: a lifecycle node that sends one command for ever.
+
+    python fake_commander.py PERIOD_S VALUE...
+"""
+
+import sys
+
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Float64MultiArray
+
+
+def main(period_s, values):
+    rclpy.init()
+    node = LifecycleNode("controller")
+    publisher = node.create_publisher(
+        Float64MultiArray, "commands_in",
+        QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+    message = Float64MultiArray(data=values)
+    # As a controller that compiles, it is not active before it is seen.
+    while not node.count_subscribers("controller/transition_event"):
+        rclpy.spin_once(node, timeout_sec=0.01)
+    for _ in range(20):
+        rclpy.spin_once(node, timeout_sec=0.01)
+    node.trigger_configure()
+    node.trigger_activate()
+    node.create_timer(period_s, lambda: publisher.publish(message))
+    try:
+        rclpy.spin(node)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), [float(value) for value in sys.argv[2:]])

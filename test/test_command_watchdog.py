@@ -1,0 +1,200 @@
+"""The watchdog of commands, without ROS: what it forwards, when it trips, how it returns."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.control.command_watchdog import (
+    CommandWatchdog,
+    JointVelocities,
+    WatchdogState,
+)
+
+NAMES = ("hip", "knee", "ankle")
+LIMITS = np.array([10.0, 5.0, np.inf])
+DAMPING = np.array([0.5, 1.0, 2.0])
+VELOCITY = np.array([1.0, -2.0, 3.0])
+COMMAND = np.array([1.0, 2.0, 3.0])
+TIMEOUT_S, PERIOD_S, AGE_S = 0.010, 0.002, 0.020
+
+
+def make(**changes):
+    options = dict(timeout_s=TIMEOUT_S, period_s=PERIOD_S, refused_in_a_row=3)
+    return CommandWatchdog(JointVelocities(NAMES, AGE_S), DAMPING, LIMITS, **{**options, **changes})
+
+
+def forwarding(now_s=0.0, **changes):
+    """A watchdog that forwarded one command and knows the velocities."""
+    watchdog = make(**changes)
+    watchdog.velocities.take(NAMES, VELOCITY, now_s)
+    assert np.array_equal(watchdog.take_command(COMMAND, now_s), COMMAND)
+    return watchdog
+
+
+def tripped():
+    watchdog = forwarding()
+    assert watchdog.tick(TIMEOUT_S) is not None
+    assert watchdog.state is WatchdogState.TRIPPED
+    return watchdog
+
+
+def test_fresh_commands_pass_unchanged():
+    watchdog = make()
+    for k in range(100):
+        torques = COMMAND * np.cos(k)
+        assert np.array_equal(watchdog.take_command(torques, k * 0.009), torques)
+        assert watchdog.tick(k * 0.009 + 0.0089) is None
+    assert watchdog.forwarded == 100 and watchdog.trips == watchdog.clipped == 0
+
+
+def test_what_exceeds_the_limits_is_clipped_and_counted():
+    watchdog = make()
+    sent = watchdog.take_command(np.array([-1e300, 5.1, 1e6]), 0.0)
+    assert np.array_equal(sent, [-10.0, 5.0, 1e6])
+    assert watchdog.clipped == watchdog.forwarded == 1
+
+
+def test_silence_trips_at_the_timeout_and_damps_each_period():
+    watchdog = forwarding(1.0)
+    assert watchdog.tick(1.0 + 0.99 * TIMEOUT_S) is None
+    expected = np.clip(-DAMPING * VELOCITY, -LIMITS, LIMITS)
+    late_s = 1.0 + TIMEOUT_S + 0.001
+    assert np.array_equal(watchdog.tick(late_s), expected)
+    assert watchdog.trip_reason == "commands_stopped" and watchdog.trips == 1
+    assert watchdog.reaction_s == pytest.approx(TIMEOUT_S + 0.001)
+    assert watchdog.tick(late_s + 0.9 * PERIOD_S) is None
+    watchdog.velocities.take(NAMES, 2 * VELOCITY, late_s)
+    assert np.array_equal(watchdog.tick(late_s + PERIOD_S), 2 * expected)
+    assert watchdog.trips == 1
+    assert watchdog.reaction_s == pytest.approx(TIMEOUT_S + 0.001), "of the first damping torque"
+
+
+def test_damping_stays_within_the_limits():
+    watchdog = forwarding()
+    watchdog.velocities.take(NAMES, [1e3, -1e3, 1.0], 0.0)
+    assert np.array_equal(watchdog.tick(TIMEOUT_S), [-10.0, 5.0, -2.0])
+
+
+@pytest.mark.parametrize("bad, reason", [
+    (np.array([1.0, np.nan, 0.0]), "not_finite"), (np.array([np.inf, 0.0, 0.0]), "not_finite"),
+    (np.zeros(2), "wrong_size"), (np.zeros(4), "wrong_size"), (np.zeros(0), "wrong_size")])
+def test_bad_commands_are_not_forwarded_and_trip_when_they_repeat(bad, reason):
+    watchdog = forwarding()
+    assert watchdog.take_command(bad, 0.001) is None
+    assert watchdog.take_command(bad, 0.002) is None
+    assert watchdog.take_command(COMMAND, 0.003) is not None, "two in a row are borne"
+    for now_s in (0.004, 0.005):
+        assert watchdog.take_command(bad, now_s) is None
+    assert np.array_equal(watchdog.take_command(bad, 0.006), -DAMPING * VELOCITY)
+    assert watchdog.state is WatchdogState.TRIPPED and watchdog.trip_reason == reason
+    assert watchdog.refused == {reason: 5}
+    assert watchdog.reaction_s == pytest.approx(0.003)
+
+
+def test_a_single_bad_command_does_not_put_the_timeout_off():
+    watchdog = forwarding()
+    watchdog.take_command(np.full(3, np.nan), 0.009)
+    assert watchdog.tick(TIMEOUT_S) is not None
+    assert watchdog.trip_reason == "commands_stopped"
+
+
+def test_tripped_it_forwards_nothing_however_good():
+    watchdog = tripped()
+    for k in range(100):
+        assert watchdog.take_command(COMMAND, 0.02 + 0.001 * k) is None
+    assert watchdog.refused["tripped"] == 100 and watchdog.forwarded == 1
+    assert watchdog.tick(0.12) is not None
+
+
+def test_the_controller_that_becomes_active_again_is_forwarded():
+    watchdog = tripped()
+    watchdog.controller_changed(active=True)
+    assert watchdog.tick(1.0) is not None, "damping goes on until its first command"
+    assert watchdog.take_command(np.full(3, np.nan), 1.0) is None
+    assert np.array_equal(watchdog.take_command(COMMAND, 1.001), COMMAND)
+    assert watchdog.state is WatchdogState.FORWARDING
+    assert watchdog.tick(1.001 + TIMEOUT_S) is not None and watchdog.trips == 2
+    assert watchdog.take_command(COMMAND, 1.1) is None, "one activation, one return"
+
+
+def test_an_activation_before_the_trip_does_not_count():
+    watchdog = forwarding()
+    watchdog.controller_changed(active=True)
+    watchdog.tick(TIMEOUT_S)
+    assert watchdog.take_command(COMMAND, 0.02) is None
+
+
+def test_an_activation_that_was_taken_back_does_not_count():
+    watchdog = tripped()
+    watchdog.controller_changed(active=True)
+    watchdog.controller_changed(active=False)
+    assert watchdog.take_command(COMMAND, 0.02) is None
+
+
+def test_reset_needs_commands_that_flow():
+    watchdog = tripped()
+    assert "no good command" in watchdog.reset(1.0)
+    assert watchdog.take_command(COMMAND, 1.001) is None
+    assert watchdog.reset(1.002) is None
+    assert watchdog.take_command(COMMAND, 1.003) is not None
+    assert "not tripped" in watchdog.reset(1.004)
+
+
+def test_before_the_first_command_it_damps_or_keeps_silent():
+    watchdog = make()
+    assert np.array_equal(watchdog.tick(5.0), np.zeros(3)), "no velocity is known"
+    watchdog.velocities.take(NAMES, VELOCITY, 5.0)
+    assert watchdog.tick(5.001) is None
+    assert np.array_equal(watchdog.tick(5.002), -DAMPING * VELOCITY)
+    assert watchdog.trips == 0 and watchdog.take_command(COMMAND, 5.003) is not None
+    silent = make(damp_before_first_command=False)
+    assert silent.tick(5.0) is None and silent.wait_s(5.0) == PERIOD_S
+
+
+def test_bad_commands_before_the_first_good_one_are_counted_only():
+    watchdog = make()
+    for _ in range(10):
+        assert watchdog.take_command(np.zeros(2), 0.0) is None
+    assert watchdog.state is WatchdogState.WAITING and watchdog.refused["wrong_size"] == 10
+
+
+def test_it_says_how_long_it_may_wait():
+    watchdog = forwarding()
+    assert watchdog.wait_s(0.0) == PERIOD_S
+    assert watchdog.wait_s(0.0095) == pytest.approx(0.0005)
+    assert watchdog.wait_s(1.0) == 0.0
+    watchdog.tick(1.0)
+    assert watchdog.wait_s(1.0005) == pytest.approx(0.0015)
+
+
+def test_velocities_are_mapped_by_name():
+    velocities = JointVelocities(NAMES, AGE_S)
+    velocities.take(["tail", "ankle", "hip", "knee"], [9.0, 3.0, 1.0, -2.0], 0.0)
+    assert np.array_equal(velocities.known(0.0), VELOCITY)
+
+
+@pytest.mark.parametrize("names, velocity", [
+    (["hip", "knee", "ankle"], [1.0, -2.0, np.nan]), (["hip", "knee", "ankle"], [1.0, -2.0]),
+    (["hip", "knee", "ankle"], [1.0, -2.0, -np.inf])])
+def test_a_joint_without_a_finite_velocity_is_not_damped(names, velocity):
+    velocities = JointVelocities(NAMES, AGE_S)
+    velocities.take(NAMES, VELOCITY, 0.0)
+    velocities.take(names, velocity, 0.001)
+    assert np.array_equal(velocities.known(0.001), [1.0, -2.0, 0.0])
+
+
+def test_each_velocity_has_its_own_age():
+    velocities = JointVelocities(NAMES, AGE_S)
+    velocities.take(NAMES, VELOCITY, 0.0)
+    velocities.take(["knee"], [7.0], 0.015)
+    assert np.array_equal(velocities.known(0.019), [1.0, 7.0, 3.0])
+    assert np.array_equal(velocities.known(0.021), [0.0, 7.0, 0.0])
+    assert np.array_equal(velocities.known(0.036), np.zeros(3))
+
+
+def test_figures_name_every_count():
+    watchdog = tripped()
+    watchdog.take_command(np.zeros(1), 0.02)
+    assert watchdog.figures() == {
+        "state": "tripped", "forwarded": "1", "clipped": "0", "trips": "1",
+        "last trip": "commands_stopped", "last reaction time (ms)": "10.00",
+        "refused wrong_size": "1"}

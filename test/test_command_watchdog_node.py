@@ -1,0 +1,266 @@
+"""The watchdog of commands as users run it: processes that are killed, over real topics."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+# Read when ROS starts: nothing of these tests leaves this machine.
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+import rclpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from group_effort_controller import GroupEffortController  # noqa: E402
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from contact_id_controller.ros.direct_loop import take_newest  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+DOMAIN = 20 + (os.getpid() + 40) % 80
+JOINTS = ["hip", "knee", "ankle"]
+VELOCITY = np.array([1.0, -2.0, 3.0])
+COMMAND = np.array([1.0, 9.0, -3.0])
+LIMITS = [5.0, 5.0, 5.0]
+CLIPPED = np.array([1.0, 5.0, -3.0])
+DAMPING = -0.5 * VELOCITY
+TIMEOUT_S = float(os.environ.get("WATCHDOG_TIMEOUT_S", 0.05))
+COMMAND_PERIOD_S = TIMEOUT_S / 5
+KILLS = int(os.environ.get("WATCHDOG_KILLS", 2))
+ALLOWANCE_S = 0.05
+"""Beyond the timeout, for a machine that does other things too."""
+PATIENCE_S = 30.0
+
+
+class Robot:
+    """The group effort controller with its robot, and the processes around it."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, []
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=DOMAIN)
+        self.node = rclpy.create_node("robot", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.group = GroupEffortController(JOINTS)
+        self.group.activate()
+        # Polled as in a loop of ros2_control, not by the executor, which may be kept waiting.
+        self.loop = rclpy.create_node("ros2_control", context=self.context)
+        self.subscription = self.group.listen(self.loop)
+        self.diagnostics = []
+        self.node.create_subscription(
+            DiagnosticArray, "/diagnostics", self.diagnostics.append, 10)
+        self.joints = self.node.create_publisher(JointState, "joint_states", 1)
+        self.commands = self.node.create_publisher(Float64MultiArray, "commands_in", 1)
+        self.timer = self.node.create_timer(0.005, self.send_state)
+        self.client = self.node.create_client(Trigger, "command_watchdog/reset")
+        self.velocity = VELOCITY.copy()
+        self.thread = threading.Thread(target=self.spin, daemon=True)
+        self.thread.start()
+
+    def spin(self):
+        try:
+            self.executor.spin()
+        except ExternalShutdownException:
+            pass
+
+    def send_state(self):
+        # In another order than the commands, with a joint that is none of the watchdog's.
+        self.joints.publish(JointState(
+            name=["tail", *JOINTS[::-1]], velocity=[7.0, *self.velocity[::-1].tolist()]))
+
+    def run(self, name, *arguments):
+        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONPATH=str(HERE.parent),
+                           ROS_LOG_DIR=str(self.folder))
+        with open(self.folder / f"{name}.log", "ab") as output:
+            process = subprocess.Popen([sys.executable, *arguments], env=environment,
+                                       stdout=output, stderr=subprocess.STDOUT)
+        self.processes.append(process)
+        return process
+
+    def watchdog(self, **changes):
+        values = {"joints": JOINTS, "effort_limits_nm": LIMITS, "damping_nm_s_rad": 0.5,
+                  "timeout_s": TIMEOUT_S, "state_timeout_s": 1.0, **changes}
+        file = self.folder / "watchdog.yaml"
+        file.write_text(yaml.safe_dump({"command_watchdog": {"ros__parameters": values}}))
+        return self.run("watchdog", "-m", "contact_id_controller.ros.command_watchdog",
+                        "--ros-args", "--params-file", str(file))
+
+    def commander(self):
+        return self.run("commander", str(HERE / "fake_commander.py"), str(COMMAND_PERIOD_S),
+                        *map(str, COMMAND))
+
+    def until(self, condition, patience_s=PATIENCE_S):
+        """Update until a condition holds; whether it does."""
+        last = time.monotonic()
+        end, self.stall_s = last + patience_s, 0.0
+        while not condition():
+            now = time.monotonic()
+            self.stall_s, last = max(self.stall_s, now - last), now
+            if now > end:
+                return False
+            message = take_newest(self.subscription)
+            if message is not None:
+                self.group.command(message.data)
+            self.group.update()
+            time.sleep(0.0005)
+        return True
+
+    def holds(self, efforts, patience_s=PATIENCE_S):
+        return self.until(lambda: np.allclose(self.group.efforts, efforts), patience_s)
+
+    def reset(self):
+        assert self.client.wait_for_service(PATIENCE_S)
+        future = self.client.call_async(Trigger.Request())
+        assert self.until(future.done)
+        return future.result().success
+
+    def log(self, name="watchdog"):
+        return (self.folder / f"{name}.log").read_text()
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.executor.shutdown()
+        self.thread.join(PATIENCE_S)
+        self.loop.destroy_node()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+@pytest.fixture
+def robot(tmp_path):
+    robot = Robot(tmp_path)
+    yield robot
+    robot.close()
+
+
+def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, record_property):
+    watchdog = robot.watchdog()
+    assert robot.holds(DAMPING), robot.log()  # before the first command
+    times_s = []
+    for kill in range(KILLS):
+        commander = robot.commander()
+        assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+        robot.until(lambda: False, 0.2)
+        assert np.allclose(robot.group.efforts, CLIPPED), robot.log()
+        start_s = time.monotonic()
+        commander.send_signal(signal.SIGKILL)
+        assert robot.holds(DAMPING)
+        times_s.append(time.monotonic() - start_s)
+        if robot.stall_s > ALLOWANCE_S:
+            # Now and then a publish of this process takes 1 s when a peer is killed.
+            times_s[-1] -= robot.stall_s
+        assert robot.until(lambda: robot.log().count("tripped, commands_stopped") == kill + 1, 5.0)
+        trips = str(kill + 1)
+        assert robot.until(lambda: robot.diagnostics and _figures(robot).get("trips") == trips)
+        reaction_s = 1e-3 * float(_figures(robot)["last reaction time (ms)"])
+        assert TIMEOUT_S <= reaction_s < TIMEOUT_S + ALLOWANCE_S
+        robot.velocity *= -1.0
+        assert robot.holds(-DAMPING), "damping follows the velocity"
+        robot.velocity *= -1.0
+        assert robot.holds(DAMPING)
+    print(f"damping after a kill, s: median {np.median(times_s):.4f}, max {max(times_s):.4f}")
+    record_property("damping_after_kill_s", times_s)
+    assert max(times_s) < TIMEOUT_S + ALLOWANCE_S
+    assert robot.group.errors == robot.group.dropped == 0
+    reported = robot.until(lambda: robot.diagnostics and robot.diagnostics[-1].status[0].level
+                           == DiagnosticStatus.ERROR)
+    assert reported and "tripped" in robot.diagnostics[-1].status[0].message
+    assert int(_figures(robot)["forwarded"]) > 0 < int(_figures(robot)["clipped"])
+    watchdog.send_signal(signal.SIGINT)
+    assert watchdog.wait(PATIENCE_S) == 0
+    assert robot.holds(np.zeros(3)), "its last word is zero: nobody updates damping any more"
+    assert "Traceback" not in robot.log()
+
+
+def _figures(robot):
+    return {pair.key: pair.value for pair in robot.diagnostics[-1].status[0].values}
+
+
+def test_bad_commands_never_arrive_and_reset_lets_good_ones_pass(robot):
+    robot.watchdog(timeout_s=1.0)
+    assert robot.holds(DAMPING), robot.log()
+
+    def send(values, count=1):
+        for _ in range(count):
+            robot.commands.publish(Float64MultiArray(data=values))
+            robot.until(lambda: False, 0.02)
+
+    send([0.1, 0.2, 0.3])
+    assert robot.holds([0.1, 0.2, 0.3])
+    for bad in ([], [1.0, 2.0], [1.0] * 4, [0.0, float("nan"), 0.0]):
+        send(bad)
+        send([0.1, 0.2, 0.3])
+    assert np.allclose(robot.group.efforts, [0.1, 0.2, 0.3]), robot.log()
+    send([float("inf"), 0.0, 0.0], count=3)
+    assert robot.holds(DAMPING)
+    assert robot.until(lambda: "tripped, not_finite" in robot.log(), 5.0)
+    send([0.1, 0.2, 0.3], count=5)
+    assert np.allclose(robot.group.efforts, DAMPING)
+    assert robot.reset()
+    send([0.4, 0.5, 0.6])
+    assert robot.holds([0.4, 0.5, 0.6])
+    assert not robot.reset(), "not tripped any more"
+    assert robot.group.errors == robot.group.dropped == 0
+
+
+def test_velocities_that_are_missing_or_stop_are_not_damped(robot):
+    robot.watchdog(state_timeout_s=0.1)
+    assert robot.holds(DAMPING), robot.log()
+    robot.velocity[1] = np.nan
+    assert robot.holds([DAMPING[0], 0.0, DAMPING[2]])
+    robot.node.destroy_timer(robot.timer)
+    assert robot.holds(np.zeros(3))
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"joints": ["hip", "hip"]}, "names a joint twice"),
+    ({"effort_limits_nm": [1.0, 2.0]}, "'effort_limits_nm' has 2 values, must have 1 or 3"),
+    ({"timeout_s": -1.0}, "'timeout_s' is -1"), ({"damping": 0.1}, "did you mean")])
+def test_a_bad_parameter_ends_it_with_one_line(robot, changes, words):
+    assert robot.watchdog(**changes).wait(PATIENCE_S) == 1
+    (line,) = robot.log().strip().splitlines()
+    assert words in line
+
+
+def test_it_loads_neither_pinocchio_nor_numba():
+    code = ("import sys, contact_id_controller.ros.command_watchdog; "
+            "sys.exit(bool({'pinocchio', 'numba', 'scipy'} & set(sys.modules)))")
+    environment = dict(os.environ, PYTHONPATH=str(HERE.parent))
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_the_stand_in_has_the_semantics_of_the_original():
+    group = GroupEffortController(JOINTS)
+    group.command(COMMAND)
+    assert group.update() and not group.efforts.any(), "inactive"
+    group.activate()
+    assert group.update() and not group.efforts.any(), "a command of before is forgotten"
+    group.command(COMMAND)
+    assert all(group.update() for _ in range(1000))
+    assert np.array_equal(group.efforts, COMMAND), "held for ever"
+    assert group.effort("ankle") == COMMAND[2]
+    group.command([np.nan, 0.0, 0.0])
+    assert group.update() and group.dropped == 1 and np.array_equal(group.efforts, COMMAND)
+    group.command([1.0, 2.0])
+    assert not group.update() and group.errors == 1 and np.array_equal(group.efforts, COMMAND)
+    group.deactivate()
+    assert group.update() and not group.efforts.any()
+    humble = GroupEffortController(JOINTS, checks_finite=False)
+    humble.activate()
+    humble.command([np.nan, 0.0, 0.0])
+    assert humble.update() and np.isnan(humble.efforts[0])
