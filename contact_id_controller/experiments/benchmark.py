@@ -153,8 +153,8 @@ def measure(contacts, placo_python: str | None = None) -> dict:
             cell["cat_s"] = rows["coulomb/qp"][n]["cat_s"]
             cell["median_cat"] = cell["median_s"] / cell["cat_s"]
         rows["PlaCo DynamicsSolver"] = peers
-    return {"machine": describe_machine(), "versions": installed_versions(), "robot": "solo12", "command": " ".join(sys.argv),
-            "rows": {name: cells for name, cells in rows.items() if cells}}
+    return {"machine": describe_machine(), "versions": installed_versions(), "robot": "solo12",
+            "command": " ".join(sys.argv), "rows": {name: cells for name, cells in rows.items() if cells}}
 
 
 def quantecon_cell(robot, visited, contact_set, yardstick) -> dict | None:

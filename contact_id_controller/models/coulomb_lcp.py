@@ -46,10 +46,11 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
         edges, polygon, distribution, consistency: as for coulomb/qp.
 
     Where stage I of coulomb/qp lets no loaded contact slide, its answer solves the LCP too and is taken
-    (but with ``distribution`` none, which keeps Lemke's vertex); elsewhere Lemke's method runs. It handles copositive problems, G of any rank, and ends at a solution, certified by its
-    residual, at a ray or at its pivot limit. Contacts that contradict each other are eased as in
-    coulomb/qp (status ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a
-    little (``compliant_lcp``); where that fails too (``not_converged``) the forces are soft ones.
+    (but with ``distribution`` none, which keeps Lemke's vertex); elsewhere Lemke's method runs. It
+    handles copositive problems, G of any rank, and ends at a solution, certified by its residual, at
+    a ray or at its pivot limit. Contacts that contradict each other are eased as in coulomb/qp (status
+    ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a little
+    (``compliant_lcp``); where that fails too (``not_converged``) the forces are soft ones.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -127,7 +128,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
             elif attempt == 1:
                 continue
-            if attempt < 2 and distribution < 2 and _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
+            if attempt < 2 and distribution < 2 and _all_stick(
+                    Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
                 code = LCP_SOLVED
                 for i in range(n):
                     for d in range(3):

@@ -53,8 +53,8 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
         distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
             the motion and the slip, and distribute the forces anew.
 
-    At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of a solution is verified to lie within 1e-8, relative, of one of its
-    modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
+    At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of
+    a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
     the search is cut short (status ``not_converged``) the forces solve the LCP but may not be the
     nearest.
 
