@@ -59,5 +59,6 @@ def test_watchdog_knows_the_same_joints_and_waits_for_the_controller(file):
     assert settings.joints == expected.joints
     assert settings.timeout_s > expected.state_timeout_s
     robot = RobotModel.from_urdf(expected.urdf, expected.floating_base, list(expected.joints))
-    assert settings.effort_limits_nm == (Controller(robot, expected).effort_limits.max(),)
+    limits = np.broadcast_to(settings.effort_limits_nm, robot.na)
+    np.testing.assert_allclose(limits, Controller(robot, expected).effort_limits)
     settings.watchdog()
