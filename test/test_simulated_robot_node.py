@@ -229,7 +229,9 @@ def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
             np.testing.assert_array_equal(
                 [linear.x, linear.y, linear.z, angular.x, angular.y, angular.z], run["v"][row][:6])
     ticks = sorted({tick for tick in responder.clocks if tick >= 1_000_000})
-    assert len(ticks) > 40 and all(tick % 10_000_000 == 0 for tick in ticks)
+    beats = [tick for tick in ticks if tick % 10_000_000 == 0]
+    # Where a command is long in coming, the clock is repeated as it stands.
+    assert len(beats) > 40 and len(ticks) - len(beats) <= 3
     assert len(responder.reactions) > 400
     for message in responder.reactions[-50:]:
         row = stamp_ns(message.header.stamp) // 1_000_000
