@@ -17,7 +17,7 @@ import numpy as np
 
 from ..lcp._compile import bare_kernel, kernel
 from ..problem import backward_substitute, cholesky, fill, forward_substitute
-from .cones import APART, INSIDE, STICKING, edge, edge_directions, project_contact
+from .cones import INSIDE, STICKING, edge, edge_directions, project_contact
 
 TIGHT = 1e-13       # defect, relative to the largest target, below which there is nothing to gain
 ACCEPTED = 1e-9     # defect that will do when rounding lets the method descend no further
