@@ -20,6 +20,7 @@ from contact_id_controller.robot import resolve_urdf
 SECTIONS = ("controller", "simulated_robot", "gait_planner")
 MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
+TEMPLATE = "template"  # names no robot
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 WAIT_FOR_PLAN_S = 0.1
 
@@ -88,7 +89,7 @@ def robots() -> dict[str, Path]:
         folder = resolve_urdf(f"{CONFIG}/quadruped.yaml").parent
     except RobotDescriptionError as error:
         raise ConfigurationError(f"the installation has no configuration files: {error}") from error
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.stem != TEMPLATE}
 
 
 def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration_s: float = 30.0,
