@@ -140,6 +140,14 @@ class ControllerSettings:
         0.002, "A contact planned to stand is active when it is closer to the ground than this.",
         unit="m", minimum=0.0, maximum=1.0,
     )
+    least_normal_force_n: tuple[float, ...] = parameter(
+        (0.0,),
+        """Normal force with which each contact frame that touches pushes on the ground at least:
+        one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
+        needs, or with distribution least_torque as far as leaning on the table spares its
+        motors.""",
+        unit="N", minimum=0.0,
+    )
     ground_normal: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), "Normal of the ground plane, world frame, pointing up out of it."
     )
@@ -289,7 +297,7 @@ _PER_JOINT = (
     "pid_position_gain", "pid_velocity_gain", "pid_integral_gain",
 )
 _MOTOR = ("motor_resistance_ohm", "motor_torque_constant_nm_a")
-_PER_FRAME = ("contact_radii_m", "friction_coefficient")
+_PER_FRAME = ("contact_radii_m", "friction_coefficient", "least_normal_force_n")
 _PER_AXIS = tuple(
     f"base_{part}_{order}_gain"
     for part in ("linear", "angular")
