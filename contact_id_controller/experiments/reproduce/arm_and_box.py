@@ -16,7 +16,7 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.geometry import Body, Box, Scene, Sphere
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.mujoco_model import (
     FULL_DEPTH_M, LARGEST_FRICTION, GroundSettings,
 )

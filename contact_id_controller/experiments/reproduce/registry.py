@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contact_id_controller.experiments.reproduce import (
-    chatter, flops, grasp, manipulator, objectives, running_time,
+    flops, formulas, grasp, manipulator, manipulator_report, running_time,
 )
 from contact_id_controller.experiments.reproduce.blocks import Section
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
@@ -31,14 +31,13 @@ class Experiment:
     measures_time: bool = False
 
 
-def _experiment(module, measures_time: bool = False) -> Experiment:
-    return Experiment(module.NAME, module.runs, module.run, module.report, measures_time)
+def _experiment(module, report=None, measures_time: bool = False) -> Experiment:
+    return Experiment(module.NAME, module.runs, module.run, report or module.report, measures_time)
 
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (
-    _experiment(manipulator),
-    _experiment(chatter),
-    _experiment(objectives),
+    _experiment(manipulator, manipulator_report.report),
+    _experiment(formulas),
     _experiment(grasp, measures_time=True),
     _experiment(running_time, measures_time=True),
     _experiment(flops),
