@@ -24,6 +24,7 @@ from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
 
 class StepResult(NamedTuple):
@@ -50,11 +51,13 @@ class StepResult(NamedTuple):
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
+    ``feet``: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
     Holds the posture of ``reset``, or of the first state, until a trajectory is set. Raises ConfigurationError,
     UnknownFrameError or UnknownModelError for settings that do not fit the robot.
     """
 
-    def __init__(self, robot: RobotModel, settings: ControllerSettings):
+    def __init__(self, robot: RobotModel, settings: ControllerSettings,
+                 feet: FootContacts | None = None):
         self.robot, self.settings = robot, settings
         self.pid = (settings.friction, settings.solver) == PID
         self.sensed = (settings.friction, settings.solver) == SENSED
@@ -64,10 +67,14 @@ class Controller:
             raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
         count, na = len(settings.contact_frames), robot.na
         radii = settings.spread("contact_radii_m", count)
-        self.feet = FootContacts(
+        self.feet = feet if feet is not None else FootContacts(
             robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
             HalfSpace(settings.ground_normal, settings.ground_offset_m),
             settings.spread("friction_coefficient", count))
+        # Contact that stops a foot within the period foresees impacts; slower contact does not, and
+        # feet that land early are better left to their feedback. qcqp lets no contact part.
+        self._deadbeat = (settings.contact_time_constant_s == settings.period_s
+                          and settings.solver != "qcqp" and not (self.sensed or self.pid))
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.effort_limits = (settings.spread("effort_limits_nm", na) if settings.effort_limits_nm
                               else robot.effort_limits)
@@ -162,7 +169,10 @@ class Controller:
         planned = self._standing if schedule is None else schedule.sample(t)
         near = self.feet.gaps <= settings.contact_gap_m
         contact = np.ones_like(near) if self.sensed else planned & near
-        touching = planned & (self.feet.gaps <= 0.0)
+        touching = planned & (self.feet.gaps <= LANDED_M)
+        if self._deadbeat:
+            early = self._early(near & ~planned, v)
+            contact, touching = contact | early, touching | early
         position_error = reference.position - q[robot.q_index]
         velocity_error = reference.velocity - v[robot.actuated]
         kp, kd, ki = self._gains
@@ -202,7 +212,8 @@ class Controller:
         if solution is not None:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
-            forces += np.outer(self._push * touching, self.feet.ground.normal)
+            for i in np.flatnonzero(touching & (self._push > 0.0)):
+                forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
                           solve_time, time.perf_counter() - begun, loss)
@@ -214,11 +225,30 @@ class Controller:
         """
         robot, total = self.robot, None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
-            force = self._push[i] * np.asarray(self.feet.ground.normal)
+            force = self._push[i] * np.asarray(self._normal(i))
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
             row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
             total = row if total is None else total + row
         return total
+
+    def _early(self, swinging: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Which of the feet in swing (n_feet,) bool meet the ground within this period.
+
+        The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
+        foot must not be driven on into it.
+        """
+        robot, feet = self.robot, self.feet
+        early = np.zeros(len(feet), dtype=bool)
+        for i in np.flatnonzero(swinging):
+            twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
+            speed = twist[:3] + np.cross(twist[3:], feet.points[i])
+            closing = -self._normal(i) @ speed * self.settings.period_s
+            early[i] = feet.gaps[i] <= closing + LANDED_M
+        return early
+
+    def _normal(self, i: int) -> np.ndarray:
+        normals = getattr(self.feet, "normals", None)
+        return self.feet.ground.normal if normals is None else normals[i]
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

@@ -112,8 +112,8 @@ def report(results: Sequence[RunResult]) -> Section:
         f"Solo12, base at {SPEED_M_S} m/s, feet at rest, coulomb/qp, T_c = one period.",
         ("what is minimised", "sum of normal forces, N", "weight, N", "braking force, N",
          "change of base velocity, m/s"),
-        [(VARIANTS[r.parameters["variant"]][0], r["normal_n"], r["weight_n"], r["braking_n"],
-          r["base_change_m_s"]) for r in variants], [r.description.command() for r in variants])
+        [(VARIANTS[r.parameters["variant"]][0], r["normal_n"], r["weight_n"],
+          abs(round(r["braking_n"], 6)), abs(round(r["base_change_m_s"], 6))) for r in variants], [r.description.command() for r in variants])
     return Section("Formulas put to the test (first paper)",
                    [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table], _claims(found))
 
@@ -126,7 +126,7 @@ def _claims(found) -> list[Claim]:
             "first paper, eq. 69 and 75", "minimising the kinetic energy is the same as eq. 75",
             WRONG, f"kinetic energy predicts {energy['normal_n']:.3g} N of normal force for "
             f"{energy['weight_n']:.3g} N of weight and brakes with {energy['braking_n']:.3g} N; the "
-            f"contact velocity {ours['normal_n']:.4g} N and {ours['braking_n']:.2g} N",
+            f"contact velocity {ours['normal_n']:.4g} N and {abs(round(ours['braking_n'], 6)):g} N",
             energy.description.command()))
     if frozen and ours:
         bias = frozen["normal_n"] / frozen["weight_n"] - 1.0

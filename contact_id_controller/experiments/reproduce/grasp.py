@@ -19,7 +19,7 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Picture, Section, Table, Text,
 )
-from contact_id_controller.experiments.reproduce.figures import COLOURS, PAPER, draw
+from contact_id_controller.experiments.reproduce.figures import COLOURS, PAPER, draw, legend_beside
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
 from contact_id_controller.forward import build_forward_problem, step
 from contact_id_controller.geometry import Body, Box, Scene
@@ -168,19 +168,20 @@ def report(results: Sequence[RunResult]) -> Section:
 
 def _picture(pair) -> Picture:
     def fill(axes):
-        axis, names = axes[0, 0], list(pair)
+        axis, names = axes[0, 0], list(pair)[::-1]
         for k, name in enumerate(names):
-            axis.bar(k, 1e3 * pair[name]["ten_steps_s"], width=0.6, color=COLOURS[0])
+            axis.barh(k, 1e3 * pair[name]["ten_steps_s"], height=0.6, color=COLOURS[0])
             if name in PAPER_S:
                 mean, deviation = PAPER_S[name]
-                axis.errorbar(k, 1e3 * mean, 1e3 * deviation, capsize=4, **PAPER)
+                axis.errorbar(1e3 * mean, k, xerr=1e3 * deviation, capsize=4, **PAPER)
         axis.plot([], [], **PAPER, label="paper (MATLAB, 1.8 GHz i5)")
-        axis.set_yscale("log")
-        axis.set_xticks(range(len(names)), [NAMES[name] for name in names])
-        axis.set(title="Ten steps of two boxes between two grippers, 36 contacts", ylabel="ms")
-        axis.legend()
+        axis.set_xscale("log")
+        axis.set_xlim(1.0, 3e4)
+        axis.set_yticks(range(len(names)), [NAMES[name] for name in names])
+        axis.set(title="Ten steps of two boxes between two grippers, 36 contacts", xlabel="ms")
+        legend_beside(axis)
 
-    return Picture("grasp", draw(9.0, 3.8, 1, 1, fill),
+    return Picture("grasp", draw(10.5, 3.2, 1, 1, fill),
                    "Table I: time of ten steps, collision detection included; bars: ours.")
 
 

@@ -39,7 +39,7 @@ def report(results: Sequence[RunResult]) -> Section:
         f"A {DENSITY_KG_M3:g} kg/m3 box of {1e3 * EDGE_M:g} mm edge, held by four spherical "
         "fingertips, is swung by an arm of seven joints (q0 + 0.1 cos 10 t - 0.1). Simulated by "
         "MuJoCo, which shares no line with the controllers. Posture, hand and link inertias are "
-        "ours, the paper does not state them. *Dropped*: the box has slipped half its edge.")
+        "ours, the paper does not state them. Dropped: the box has slipped half its edge.")
     blocks: list = [text]
     for mu in sorted({case.mu for case in found}):
         chosen = {case: result for case, result in found.items() if case.mu == mu}
