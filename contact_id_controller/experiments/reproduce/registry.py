@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contact_id_controller.experiments.reproduce import (
-    flops, formulas, grasp, manipulator, manipulator_report, running_time,
+    chatter, chatter_report, flops, formulas, grasp, manipulator, manipulator_report, running_time,
 )
 from contact_id_controller.experiments.reproduce.blocks import Section
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
@@ -37,6 +37,7 @@ def _experiment(module, report=None, measures_time: bool = False) -> Experiment:
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (
     _experiment(manipulator, manipulator_report.report),
+    _experiment(chatter, chatter_report.report),
     _experiment(formulas),
     _experiment(grasp, measures_time=True),
     _experiment(running_time, measures_time=True),
