@@ -62,6 +62,7 @@ def make_nodes(context):
     chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
     if yes["simulate"]:
         chosen["mode"] = value["mode"]
+        chosen["start_ramp_s"] = 0.0  # it already stands on its feet
     pace = {"mode": value["mode"], "wait_for_plan_s": WAIT_FOR_PLAN_S if yes["planner"] else 0.0}
     common = {
         "package": PACKAGE,

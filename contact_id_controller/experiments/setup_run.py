@@ -133,6 +133,8 @@ def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration
     if mode == "lockstep":
         simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
     controller["use_sim_time"] = planner["use_sim_time"] = True
+    # The simulated robot already stands on its feet: a ramp would let it sink.
+    controller.setdefault("start_ramp_s", 0.0)
     for change in changes:
         _apply(change, parameters)
     settings = ControllerSettings.from_mapping(

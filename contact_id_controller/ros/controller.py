@@ -10,6 +10,7 @@ import functools
 import gc
 import signal
 import sys
+import time
 import traceback
 
 import rclpy
@@ -20,8 +21,7 @@ from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.settings import TABLE, ControllerSettings
-from contact_id_controller.control.warm_up import warm_up
-from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
@@ -33,6 +33,9 @@ _WAIT_S = 0.005
 
 _IDLE_WAIT_S = 0.05
 """Longest wait otherwise: how long a signal may go unnoticed."""
+
+_PATIENCE_S = 5.0
+"""Time between two lines that say what activation waits for."""
 
 _SUCCESS, _FAILURE, _ERROR = (
     TransitionCallbackReturn.SUCCESS,
@@ -101,17 +104,18 @@ class ControllerNode(LifecycleNode):
 
     @property
     def direct_subscriptions(self) -> list[Subscription]:
-        """The subscriptions to serve without delay, none unless active."""
-        return self._topics.direct_subscriptions if self.active else []
+        """The subscriptions to serve without delay, none unless configured."""
+        return self._topics.direct_subscriptions if self._topics is not None else []
+
+    @property
+    def not_ready(self) -> str:
+        """Why it cannot be activated now; empty when it can."""
+        return self.loop.not_ready() if self.loop is not None else "it is not configured"
 
     @property
     def starts_by_itself(self) -> bool:
         """Parameter `autostart`."""
         return self.get_parameter("autostart").value is True
-
-    def start(self) -> bool:
-        """Configure and activate; whether both succeeded."""
-        return self.trigger_configure() == _SUCCESS and self.trigger_activate() == _SUCCESS
 
     # Transitions
 
@@ -125,10 +129,10 @@ class ControllerNode(LifecycleNode):
             )
             controller = Controller(robot, settings)
             loop = ControlLoop(controller, self.get_logger().warning)
+            loop.warm_up()
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
-        warm_up(controller)
         self._topics = ControlTopics(self, loop, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False
@@ -140,8 +144,14 @@ class ControllerNode(LifecycleNode):
 
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start commanding: hold the posture of the first state until a plan comes."""
-        self._topics.start()
+        """Start commanding: hold the posture of the first state until a plan comes.
+
+        Refused while no fresh, finite, complete state is known, or the emergency stop is engaged.
+        """
+        refusal = self._topics.start()
+        if refusal:
+            self.get_logger().error(f"not activated: {refusal}")
+            return _FAILURE
         return super().on_activate(state)
 
     @_reported
@@ -188,7 +198,11 @@ class ControllerNode(LifecycleNode):
     # Parameters that may change at any time
 
     def _check_live(self, values: dict) -> None:
-        self.loop.check(ControllerSettings.from_mapping(values))
+        settings = ControllerSettings.from_mapping(values)
+        try:
+            self.loop.check(settings)
+        except ContactIdError as error:
+            raise ConfigurationError(str(error)) from error
 
     def _apply_changes(self) -> None:
         if self._parameter_table.changed:
@@ -213,13 +227,34 @@ class _Interrupt:
         self.requested = True
 
 
+class _Autostart:
+    """Activates a configured node as soon as the robot's state is known."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self._node = node
+        self._wanted = node.starts_by_itself
+        self._next_line_s = time.monotonic() + _PATIENCE_S
+
+    def __call__(self) -> None:
+        if not self._wanted or self._node.loop is None:
+            return
+        reason = self._node.not_ready
+        if not reason:
+            self._wanted = self._node.trigger_activate() != _SUCCESS
+        elif time.monotonic() > self._next_line_s:
+            self._next_line_s = time.monotonic() + _PATIENCE_S
+            self._node.get_logger().info(f"waiting to activate: {reason}")
+
+
 def _run(node: ControllerNode, interrupt: _Interrupt) -> None:
     """Serve the node until it is shut down, here or by a lifecycle manager."""
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions, between=_GarbageBreak(node))
+    autostart = _Autostart(node)
     while not (interrupt.requested or node.finalized):
         direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+        autostart()
     if not node.finalized:
         node.trigger_shutdown()
 
@@ -231,7 +266,7 @@ def main(arguments: list[str] | None = None) -> int:
     interrupt = _Interrupt()
     node = interrupt.node = ControllerNode()
     try:
-        if node.starts_by_itself and not node.start():
+        if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
             return 1
         _run(node, interrupt)
         return 0
