@@ -116,6 +116,7 @@ class Controller:
         self._measured = np.zeros((settings.sensed_delay, count, 3))
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
+        self._push = settings.spread("least_normal_force_n", count)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
         self._up_in_base: list[float] | None = None
@@ -244,7 +245,8 @@ class Controller:
                 robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact),
                 settings.period_s, velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
-                penetration_gain=settings.penetration_gain)
+                penetration_gain=settings.penetration_gain,
+                external_forces=self._pushing(touching))
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
             solution = solve(problem, settings.friction, settings.solver,
@@ -263,6 +265,8 @@ class Controller:
         forces = np.zeros((len(self.feet), 3))
         if solution is not None:
             forces[contact] = solution.forces
+            # The model's forces come on top of those that are commanded.
+            forces += np.outer(self._push * touching, self.feet.ground.normal)
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
                           solve_time, time.perf_counter() - begun, loss, following, acting)
@@ -282,6 +286,19 @@ class Controller:
             self._drop_plans()
             self._lower_feet = True
         return False
+
+    def _pushing(self, touching: np.ndarray) -> np.ndarray | None:
+        """Generalized force (nv,) of the ground where it is pushed on as commanded; None: nowhere.
+
+        What the contact model adds lies in the cone, and so does the sum.
+        """
+        robot, total = self.robot, None
+        for i in np.flatnonzero(touching & (self._push > 0.0)):
+            force = self._push[i] * np.asarray(self.feet.ground.normal)
+            wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
+            row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
+            total = row if total is None else total + row
+        return total
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

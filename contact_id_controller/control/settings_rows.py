@@ -260,6 +260,14 @@ class ContactSettings:
         maximum=1.0,
         live=True,
     )
+    least_normal_force_n: tuple[float, ...] = parameter(
+        (0.0,),
+        """Normal force with which each contact frame that touches pushes on the ground at least:
+        one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
+        needs, or with distribution least_torque as far as leaning on the table spares its
+        motors.""",
+        unit="N", minimum=0.0, per="contact frame", live=True,
+    )
     ground_normal: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0),
         "Normal of the ground plane, world frame, pointing up out of it.",
