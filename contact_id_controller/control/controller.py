@@ -241,8 +241,9 @@ class Controller:
                 settings.touchdown_speed_m_s, self._weights,
                 self._wanted, self._acceleration)
             started = time.perf_counter()
+            share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
             problem = build_problem(
-                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact),
+                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact, share),
                 settings.period_s, velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
                 penetration_gain=settings.penetration_gain,
