@@ -10,19 +10,16 @@ from __future__ import annotations
 import array
 import dataclasses
 import gc
-import signal
 import sys
 import time
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
@@ -36,6 +33,7 @@ from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -210,30 +208,20 @@ class CommandWatchdogNode(Node):
         self._diagnostics.publish(message)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is logged."""
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    ends: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: ends.append(number))
-    try:
-        node = CommandWatchdogNode()
-    except ConfigurationError as error:
-        rclpy.logging.get_logger("command_watchdog").error(str(error))
-        rclpy.shutdown()
-        return 1
+def _serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
     gc.freeze()  # collections need not look at what stays
-    try:
-        while not ends:
-            direct.spin_once(node.tick())
-        node.release()
-        return 0
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    while not interrupt.requested:
+        direct.spin_once(node.tick())
+    node.release()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is printed."""
+    return run_node("command_watchdog", lambda _: CommandWatchdogNode(), _serve, arguments)
 
 
 if __name__ == "__main__":
