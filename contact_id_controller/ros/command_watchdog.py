@@ -32,12 +32,13 @@ from contact_id_controller.control.command_watchdog import (
 from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# ros2_control subscribes reliably, which a best-effort publisher would not reach.
+# Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -47,6 +48,11 @@ class CommandWatchdogSettings:
 
     joints: tuple[str, ...] = parameter(
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
+    )
+    group_controller: str = parameter(
+        "",
+        """Name of the ros2_control group controller that takes the commands: its parameter joints
+        is compared with ours before the first command. Empty: no check.""",
     )
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
@@ -122,6 +128,8 @@ class CommandWatchdogNode(Node):
         try:
             settings = CommandWatchdogSettings.from_node(self)
             self.watchdog = settings.watchdog()
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, settings.joints)
         except ConfigurationError:
             self.destroy_node()
             raise

@@ -23,6 +23,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node
 
@@ -128,6 +129,8 @@ class ControllerNode(LifecycleNode):
                 controller = Controller(robot, settings)
                 loop = ControlLoop(controller, self.get_logger().warning)
                 warm_up(controller)
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, robot.joint_names)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
