@@ -540,8 +540,13 @@ class NodeSettings:
     )
     reliable_topics: bool = parameter(
         False,
-        """Reliable instead of best-effort states and commands; both ends must agree. Implied by
-        lockstep.""",
+        """Subscribe to states reliably instead of best-effort; their publisher must then be
+        reliable. Implied by lockstep. Commands are always published reliably.""",
+    )
+    group_controller: str = parameter(
+        "",
+        """Name of the ros2_control group controller that takes the commands: configure compares
+        its parameter joints with ours. Empty: no check.""",
     )
     stamp_reference: str = parameter(
         "clock",

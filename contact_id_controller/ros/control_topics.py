@@ -73,7 +73,9 @@ class ControlTopics:
             node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
             node.create_service(Trigger, "~/resume", self._on_resume),
         ]
-        self._commands = node.create_publisher(Float64MultiArray, "commands", stream)
+        # Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
+        reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
+        self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._command = Float64MultiArray(data=array.array("d", bytes(8 * self._robot.na)))

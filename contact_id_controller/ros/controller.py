@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import functools
 import gc
-import signal
 import sys
 import time
 import traceback
 
-import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
@@ -26,7 +23,9 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -87,8 +86,11 @@ class ControllerNode(LifecycleNode):
     published each `state_timeout_s`. Between cleanup and configure the node holds no resources.
     """
 
-    def __init__(self, name: str = "controller", **options) -> None:
+    def __init__(
+        self, name: str = "controller", interrupt: Interrupt | None = None, **options
+    ) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        self._interrupt = interrupt or Interrupt()
         self.loop: ControlLoop | None = None
         """What runs the controller; None unless configured."""
         self.finalized = False
@@ -124,12 +126,15 @@ class ControllerNode(LifecycleNode):
         """Load the robot, compile, allocate; a bad configuration fails with one line in the log."""
         try:
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
-            robot = RobotModel.from_urdf(
-                settings.urdf, settings.floating_base, list(settings.joints) or None
-            )
-            controller = Controller(robot, settings)
-            loop = ControlLoop(controller, self.get_logger().warning)
-            loop.warm_up()
+            with self._interrupt.leaving_at_once(self):
+                robot = RobotModel.from_urdf(
+                    settings.urdf, settings.floating_base, list(settings.joints) or None
+                )
+                controller = Controller(robot, settings)
+                loop = ControlLoop(controller, self.get_logger().warning)
+                loop.warm_up()
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, robot.joint_names)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
@@ -212,21 +217,6 @@ class ControllerNode(LifecycleNode):
             self._topics.set_timeout(settings.state_timeout_s)
 
 
-class _Interrupt:
-    """Ends the process in order when it is asked to: at once while nothing is configured."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self.node: ControllerNode | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._request)
-
-    def _request(self, number, frame) -> None:
-        if self.node is None or self.node.loop is None:
-            sys.exit(0)  # perhaps in the middle of compiling, which takes a while
-        self.requested = True
-
-
 class _Autostart:
     """Activates a configured node as soon as the robot's state is known."""
 
@@ -246,8 +236,10 @@ class _Autostart:
             self._node.get_logger().info(f"waiting to activate: {reason}")
 
 
-def _run(node: ControllerNode, interrupt: _Interrupt) -> None:
+def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     """Serve the node until it is shut down, here or by a lifecycle manager."""
+    if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
+        return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions, between=_GarbageBreak(node))
@@ -257,22 +249,14 @@ def _run(node: ControllerNode, interrupt: _Interrupt) -> None:
         autostart()
     if not node.finalized:
         node.trigger_shutdown()
+    return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node; 0 after an ordinary end, 1 when it was to start by itself and could not."""
-    # rclpy's own handlers would close the context before the safe output is published.
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    interrupt = _Interrupt()
-    node = interrupt.node = ControllerNode()
-    try:
-        if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
-            return 1
-        _run(node, interrupt)
-        return 0
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    return run_node(
+        "controller", lambda interrupt: ControllerNode(interrupt=interrupt), _serve, arguments
+    )
 
 
 if __name__ == "__main__":
