@@ -97,7 +97,7 @@ class ControlLoop:
         if result is None:
             return
         step_s = time.perf_counter() - arrival_s
-        self.monitor.step(arrival_s, step_s, result.solve_time_s, result.status)
+        self.monitor.step(state.time_s, arrival_s, step_s, result.solve_time_s, result.status)
         if self.recorder is not None:
             joints = self.input.joints
             self.recorder.add(state.time_s, joints.position, joints.velocity, result, step_s)
