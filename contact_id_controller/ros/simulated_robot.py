@@ -3,8 +3,7 @@
 Before the first command the robot is held in its initial posture and simulated time stands still,
 except for one nanosecond with each published state, because stamps must increase. From then on the
 last command is held until the next one, for ever if need be, as ros2_control does. In real time
-the service `~/reset` puts the robot back into its initial posture, where it is held as at the start
-while the stamps go on.
+the service `~/reset` begins anew: initial posture, time 0, held until the next command.
 """
 
 from __future__ import annotations
@@ -181,14 +180,15 @@ class SimulatedRobot(Node):
             self._keep_house()
 
     def _begin_anew(self) -> None:
-        """Back into the initial posture, held until the next command; time goes on."""
+        """As at the start: initial posture, time 0, held until the next command."""
         self._reset_wanted = False
         self._take_command()  # a command of before is forgotten
         self.settings.place(self.simulated)
         self._state = self.simulated.state()
         self._fall = FallDetector(self._state, self.settings.floating_base)
         self._command = np.zeros(self.simulated.robot.na)
-        self._commands_received = 0
+        self._commands_received = self._step_count = 0
+        self._publisher.begin_anew()
         self._hold()
 
     def _run_lockstep(self) -> None:
@@ -292,7 +292,7 @@ class SimulatedRobot(Node):
             response.message = "a run in lockstep cannot begin anew"
         else:
             self._reset_wanted = True
-            response.message = "held in the initial posture until the next command"
+            response.message = "at time 0, held until the next command"
         return response
 
     def _take_command(self) -> bool:
