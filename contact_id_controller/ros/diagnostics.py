@@ -18,9 +18,10 @@ _WINDOW = 4096
 class StepMonitor:
     """Counts and times the steps of the controller.
 
-    A step is a deadline miss when it began more than 1.5 periods after the one before (only in real
-    time: a lockstep simulation sets its own pace) or took longer than a period itself, from the
-    arrival of the state to the publication of the command.
+    A step is a deadline miss when its state is more than 1.5 periods later than that of the step
+    before, by the stamps, so that states were lost (only in real time: a lockstep simulation loses
+    none), or when it took longer than a period itself, from the arrival of the state to the
+    publication of the command.
     """
 
     def __init__(self, period_s: float, real_time: bool) -> None:
@@ -31,20 +32,21 @@ class StepMonitor:
         self.statuses: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
         self._times_s = np.zeros((3, _WINDOW))
-        self._last_arrival_s: float | None = None
+        self._last: tuple[float, float] | None = None
 
     def pause(self) -> None:
         """The next step has no predecessor."""
-        self._last_arrival_s = None
+        self._last = None
 
-    def step(self, arrival_s: float, step_s: float, solve_s: float, status: str) -> None:
-        """Count a step: when its state arrived, how long it and its contact solve took."""
-        interval_s = 0.0
-        if self._last_arrival_s is not None:
-            interval_s = arrival_s - self._last_arrival_s
-        self._last_arrival_s = arrival_s
-        late = self._real_time and interval_s > 1.5 * self._period_s
-        if late or step_s > self._period_s:
+    def step(
+        self, stamp_s: float, arrival_s: float, step_s: float, solve_s: float, status: str
+    ) -> None:
+        """Count a step: stamp and arrival of its state, how long it and its contact solve took."""
+        last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
+        self._last = stamp_s, arrival_s
+        interval_s = arrival_s - last_arrival_s
+        lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
+        if lost or step_s > self._period_s:
             self.deadline_misses += 1
         column = self.steps % _WINDOW
         times = self._times_s

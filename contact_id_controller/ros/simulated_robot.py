@@ -2,7 +2,8 @@
 
 Before the first command the robot is held in its initial posture and simulated time stands still,
 except for one nanosecond with each published state, because stamps must increase. From then on the
-last command is held until the next one, for ever if need be, as ros2_control does.
+last command is held until the next one, for ever if need be, as ros2_control does. In real time
+the service `~/reset` begins anew: initial posture, time 0, held until the next command.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError
@@ -66,6 +68,8 @@ class SimulatedRobot(Node):
         self._plans = self.create_subscription(
             JointTrajectory, "joint_trajectory", self._on_plan, 1
         ) if self.settings.wait_for_plan_s > 0.0 and self._lockstep else None
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self._reset_wanted = False
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         self._next_housekeeping_s = 0.0
@@ -157,15 +161,19 @@ class SimulatedRobot(Node):
 
     def _run_real_time(self) -> None:
         """Step with the newest command each time the wall clock has advanced by a period."""
+        period_s = self.settings.wall_period_s
         deadline = time.perf_counter()
         while self._going and not self._is_over():
-            deadline += self.settings.period_s
+            if self._reset_wanted:
+                self._begin_anew()
+                deadline = time.perf_counter()
+            deadline += period_s
             now = time.perf_counter()
             if now < deadline:
                 time.sleep(deadline - now)
-            elif now - deadline > self.settings.period_s:
+            elif now - deadline > period_s:
                 # Time that was lost is not made up for: later states would come in a burst.
-                self.late_periods += int((now - deadline) / self.settings.period_s)
+                self.late_periods += int((now - deadline) / period_s)
                 deadline = now
             start = time.perf_counter()
             self._take_command()
@@ -173,6 +181,18 @@ class SimulatedRobot(Node):
             self._publish()
             self.busy_s += time.perf_counter() - start
             self._keep_house()
+
+    def _begin_anew(self) -> None:
+        """As at the start: initial posture, time 0, held until the next command."""
+        self._reset_wanted = False
+        self._take_command()  # a command of before is forgotten
+        self.settings.place(self.simulated)
+        self._state = self.simulated.state()
+        self._fall = FallDetector(self._state, self.settings.floating_base)
+        self._command = np.zeros(self.simulated.robot.na)
+        self._commands_received = self._step_count = 0
+        self._publisher.begin_anew()
+        self._hold()
 
     def _run_lockstep(self) -> None:
         """Step when the command for the last state has come."""
@@ -268,6 +288,15 @@ class SimulatedRobot(Node):
         # Stamp 0 asks to start at once.
         stamp_ns = stamp_ns or self._step_count * self._period_ns
         self._newest_plan_ns = max(stamp_ns, self._newest_plan_ns or 0)
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = not self._lockstep
+        if self._lockstep:
+            response.message = "a run in lockstep cannot begin anew"
+        else:
+            self._reset_wanted = True
+            response.message = "at time 0, held until the next command"
+        return response
 
     def _take_command(self) -> bool:
         """Take a waiting command without the executor; whether there was one."""
