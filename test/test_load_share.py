@@ -11,9 +11,11 @@ from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
+from contact_id_controller.models.cones import STICKING
 from contact_id_controller.models.distribution import (
     LEAST_SHARE, MANY_TIE_BREAK, RELUCTANCE, TIE_BREAK,
 )
+from contact_id_controller.models.exact_distribution import distribute_exact
 from contact_id_controller.models.kinetic_energy import generators
 
 DT = 1e-3
@@ -112,6 +114,35 @@ def test_forces_minimise_the_weighted_objective(robot, per_foot, tie, distributi
         np.testing.assert_allclose(ours.impulses, judge, rtol=0, atol=2e-3 * np.abs(judge).max())
         spread = max(spread, span)
     assert spread > 0.0
+
+
+@pytest.mark.parametrize("share", [[1, 1, 1, 1], [0.4, 1, 1, 0.7], [0.5] * 4, [0.02, 1, 1, 1]])
+def test_no_force_in_the_exact_cones_is_better(robot, share):
+    mu = 0.3
+    q, contacts = standing_solo(robot, mu)
+    problem = at_rest(robot, q, shared(contacts, share))
+    start = solve(problem, distribution="none")
+    z, nothing = start.impulses.copy(), np.zeros(4)
+    steps = distribute_exact(problem.T, problem.torque_offset, problem.Y, problem.Y.T @ z, np.full(4, STICKING),
+                             nothing, nothing, problem.contacts.friction, problem.contacts.load_share, z)
+    assert steps > 0
+    np.testing.assert_allclose(problem.Y.T @ z, problem.Y.T @ start.impulses, atol=1e-9)
+    weight = RELUCTANCE * (1.0 / np.square(share) - 1.0) * np.square(problem.T).sum() / 12
+    units = np.array([1.0, 1.0 / mu, 1.0 / mu])
+
+    def cost(z):
+        torques = problem.torque_offset + problem.T.T @ z
+        return torques @ torques + weight @ np.square(z.reshape(4, 3) * units).sum(axis=1)
+
+    rng, tried = np.random.default_rng(0), 0
+    internal = np.linalg.svd(problem.Y.T)[2][6:]
+    assert cost(z) < 0.999 * cost(start.impulses)
+    while tried < 300:
+        other = z + 10.0 ** rng.uniform(-6, -2) * rng.normal(size=len(internal)) @ internal
+        force = other.reshape(4, 3)
+        if np.all(np.hypot(force[:, 1], force[:, 2]) <= mu * force[:, 0]):
+            tried += 1
+            assert cost(other) >= cost(z) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("name", DISTRIBUTED)
