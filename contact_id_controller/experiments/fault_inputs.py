@@ -1,0 +1,222 @@
+"""Faults of what users and other nodes send: plans, parameters, commands, the emergency stop."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from contact_id_controller.control.settings import TABLE
+from contact_id_controller.experiments.fault import (
+    WALKS_AGAIN, WALKS_ON, Fault, Observed, at_once, ending,
+)
+from contact_id_controller.experiments.fault_world import CONTROLLER, WATCHDOG, FaultWorld
+
+INJECTED, INJECTION_PERIOD_S = 20, 0.04
+PARAMETER_SETS, PARAMETER_SETS_S, OUTSTANDING = 1000, 10.0, 8
+
+
+# Plans
+
+
+def _plan(world: FaultWorld, points: int = 2) -> JointTrajectory:
+    """A plan in order: the posture of now for the next 0.1 s."""
+    joints = world.relay.joints
+    message = JointTrajectory(joint_names=list(joints))
+    ahead_ns = round((world.relay.stamp_s + 0.01) * 1e9)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(ahead_ns, 10**9)
+    for k in range(points):
+        point = JointTrajectoryPoint(time_from_start=Duration(nanosec=50_000_000 * (k + 1)))
+        point.positions, point.velocities = [0.1] * len(joints), [0.0] * len(joints)
+        message.points.append(point)
+    return message
+
+
+def _no_points(message):
+    message.points = []
+
+
+def _unknown_joint(message):
+    message.joint_names[0] = "tail"
+
+
+def _missing_joint(message):
+    message.joint_names.pop()
+    for point in message.points:
+        point.positions.pop(), point.velocities.pop()
+
+
+def _not_finite(message):
+    message.points[0].positions[0] = math.nan
+
+
+def _times_not_increasing(message):
+    message.points[1].time_from_start = message.points[0].time_from_start
+
+
+def _wrong_size(message):
+    message.points[1].positions.pop()
+
+
+def _accelerations_alone(message):
+    for point in message.points:
+        point.accelerations, point.velocities = point.velocities, []
+
+
+def _in_the_past(message):
+    message.header.stamp.sec, message.header.stamp.nanosec = 0, 1
+
+
+MALFORMED = (_no_points, _unknown_joint, _missing_joint, _not_finite, _times_not_increasing,
+             _wrong_size, _accelerations_alone, _in_the_past)
+"""Each spoils a plan in its own way."""
+
+
+def malformed_plans(world: FaultWorld) -> Observed:
+    name = "refused joint_trajectory"
+    before = int(world.figures(CONTROLLER).get(name, 0))
+    for spoil in MALFORMED:
+        message = _plan(world)
+        spoil(message)
+        world.plans.publish(message)
+        world.spin(0.1)
+    refused = int(world.figures(CONTROLLER).get(name, 0)) - before
+    ended = ending(world)
+    return Observed(None, ended if refused == len(MALFORMED) else f"{refused} refused",
+                    f"{refused} of {len(MALFORMED)} refused")
+
+
+# Parameters
+
+
+def _valid_sets(world: FaultWorld, count: int) -> list[dict]:
+    own = world.parameters[CONTROLLER]
+    live = {spec.name for spec in TABLE if spec.live}
+    tuned = [name for name in (
+        "joint_position_gain", "joint_velocity_gain", "base_linear_position_gain",
+        "base_angular_velocity_gain", "friction_coefficient", "damping_nm_s_rad",
+    ) if name in live and name in own]
+    sets = [{name: (factor * np.array(own[name])).tolist()}
+            for name in tuned for factor in (0.95, 1.0)]
+    return [sets[k % len(sets)] for k in range(count)]
+
+
+def _invalid_sets(count: int) -> list[dict]:
+    sets = [{"state_timeout_s": -1.0}, {"state_timeout_s": math.nan},
+            {"damping_nm_s_rad": [0.1, 0.2]}, {"damping_nm_s_rad": [math.inf]},
+            {"damping_nm_s_rad": "much"}, {"safe_output": "none"}, {"joint_position_gain": [-1.0]},
+            {"period_s": 0.002}, {"urdf": "other.urdf"}, {"joints": ["tail"]}]
+    return [sets[k % len(sets)] for k in range(count)]
+
+
+def parameter_sets(world: FaultWorld) -> Observed:
+    half = PARAMETER_SETS // 2
+    pairs = zip(_valid_sets(world, half), _invalid_sets(half))
+    wanted = [(values, good) for pair in pairs for values, good in zip(pair, (True, False))]
+    wrong, answered, waiting = [], 0, []
+    begun_s = time.monotonic()
+    while wanted or waiting:
+        while wanted and len(waiting) < OUTSTANDING:
+            values, good = wanted.pop(0)
+            waiting.append((world.set_later(values), values, good))
+        world.need(lambda: any(future.done() for future, _, _ in waiting), "answers")
+        for future, values, good in [entry for entry in waiting if entry[0].done()]:
+            answered += 1
+            if all(result.successful for result in future.result().results) != good:
+                wrong.append(values)
+        waiting = [entry for entry in waiting if not entry[0].done()]
+    took_s = time.monotonic() - begun_s
+    ended = ending(world)
+    restored = {name: world.parameters[CONTROLLER][name] for values in _valid_sets(world, 20)
+                for name in values}
+    future = world.set_later(restored)
+    world.need(future.done, "answer")
+    remark = f"{answered} answered in {took_s:.1f} s"
+    if wrong:
+        return Observed(None, f"wrong answer to {wrong[0]}", remark)
+    return Observed(None, ended if took_s <= PARAMETER_SETS_S else "too slow", remark)
+
+
+# Commands that others send
+
+
+def _inject(world: FaultWorld, commands: list[list[float]]) -> Observed:
+    before = world.figures(WATCHDOG)
+    for k in range(INJECTED):
+        world.intruder.publish(Float64MultiArray(data=commands[k % len(commands)]))
+        world.spin(INJECTION_PERIOD_S)
+    after = world.figures(WATCHDOG)
+
+    def count(name: str) -> int:
+        return int(after.get(name, 0)) - int(before.get(name, 0))
+
+    caught = count("refused wrong_size") + count("refused not_finite") + count("clipped")
+    return Observed(None, ending(world), f"{caught} of {INJECTED} seen")
+
+
+def wrong_size(world: FaultWorld) -> Observed:
+    n = len(world.relay.joints)
+    return _inject(world, [[], [1.0] * (n - 1), [1.0] * (n + 1), [1.0]])
+
+
+def wild_values(world: FaultWorld) -> Observed:
+    n = len(world.relay.joints)
+    return _inject(world, [[math.nan] * n, [0.0] * (n - 1) + [math.inf], [-math.inf] * n])
+
+
+# The solver
+
+
+def solver_fails(world: FaultWorld) -> Observed:
+    return _solver(world, signal.SIGUSR1)
+
+
+def solver_raises(world: FaultWorld) -> Observed:
+    return _solver(world, signal.SIGUSR2)
+
+
+def _solver(world: FaultWorld, number: signal.Signals) -> Observed:
+    begun_s = time.monotonic()
+    world.nodes[CONTROLLER].send(number)
+    reaction_s = world.until_safe(begun_s)
+    world.nodes[CONTROLLER].send(number)
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+# The emergency stop
+
+
+def emergency_stop(world: FaultWorld) -> Observed:
+    begun_s = time.monotonic()
+    stopped = world.call("emergency_stop", SetBool.Request(data=True)).success
+    reaction_s = world.until_safe(begun_s)
+    refused = not world.call("resume", Trigger.Request()).success
+    world.spin(0.2)
+    kept = all(world.relay.safe[-10:])
+    released = world.call("emergency_stop", SetBool.Request(data=False)).success
+    world.begin()
+    if not (stopped and refused and kept and released):
+        return Observed(reaction_s, f"{stopped=} {refused=} {kept=} {released=}")
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+FAULTS = (
+    Fault("plans malformed in eight ways", "refused, the plan before is followed", None, WALKS_ON,
+          malformed_plans),
+    Fault("1,000 parameter sets, half of them invalid", "answered within 10 s, each rightly", None,
+          WALKS_ON, parameter_sets),
+    Fault("commands of the wrong size injected", "not forwarded", None, WALKS_ON, wrong_size),
+    Fault("commands that are not finite injected", "not forwarded", None, WALKS_ON, wild_values),
+    Fault("solver does not converge, for ever", "its fallback, then damping", at_once,
+          WALKS_AGAIN, solver_fails),
+    Fault("solver raises an error, for ever", "safe output", at_once, WALKS_AGAIN, solver_raises),
+    Fault("emergency stop", "safe output until it is released", at_once, WALKS_AGAIN,
+          emergency_stop),
+)
