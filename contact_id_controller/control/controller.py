@@ -67,7 +67,8 @@ class Controller:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
     """
 
-    def __init__(self, robot: RobotModel, settings: ControllerSettings):
+    def __init__(self, robot: RobotModel, settings: ControllerSettings,
+                 feet: FootContacts | None = None):
         self.robot, self.settings = robot, settings
         self.pid = (settings.friction, settings.solver) == PID
         self.sensed = (settings.friction, settings.solver) == SENSED
@@ -77,7 +78,7 @@ class Controller:
             raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
         count, na = len(settings.contact_frames), robot.na
         radii = settings.spread("contact_radii_m", count)
-        self.feet = FootContacts(
+        self.feet = feet if feet is not None else FootContacts(
             robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
             HalfSpace(settings.ground_normal, settings.ground_offset_m),
             settings.spread("friction_coefficient", count))
