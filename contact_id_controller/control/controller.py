@@ -27,6 +27,7 @@ from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
 
 class StepResult(NamedTuple):
@@ -59,6 +60,9 @@ class Controller:
     Holds the posture of ``reset``, or of the first state, until a trajectory is set; and the last
     one of a plan that ends in motion without another one, with all feet on the ground.
 
+    Args:
+        feet: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
+
     Attributes:
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
             whoever sends something else than its torques writes that here.
@@ -82,6 +86,10 @@ class Controller:
             robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
             HalfSpace(settings.ground_normal, settings.ground_offset_m),
             settings.spread("friction_coefficient", count))
+        # Contact that stops a foot within the period foresees impacts; slower contact does not, and
+        # feet that land early are better left to their feedback. qcqp lets no contact part.
+        self._deadbeat = (settings.contact_time_constant_s == settings.period_s
+                          and settings.solver != "qcqp" and not (self.sensed or self.pid))
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
@@ -216,10 +224,12 @@ class Controller:
         self.feet.update(robot.data)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        contact = self.sources.contacts(t, self.feet.gaps, planned)
-        if self.sensed:
-            contact = self._standing
-        touching = planned & (self.feet.gaps <= 0.0)
+        contact = self._standing if self.sensed else self.sources.contacts(
+            t, self.feet.gaps, planned)
+        touching = planned & (self.feet.gaps <= LANDED_M)
+        if self._deadbeat:
+            early = self._early((self.feet.gaps <= settings.contact_gap_m) & ~planned, v)
+            contact, touching = contact | early, touching | early
         joint_q, joint_v = q[robot.q_index], v[robot.actuated]
         position_error = reference.position - joint_q
         velocity_error = reference.velocity - joint_v
@@ -301,6 +311,25 @@ class Controller:
             row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
             total = row if total is None else total + row
         return total
+
+    def _early(self, swinging: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Which of the feet in swing (n_feet,) bool meet the ground within this period.
+
+        The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
+        foot must not be driven on into it.
+        """
+        robot, feet = self.robot, self.feet
+        early = np.zeros(len(feet), dtype=bool)
+        for i in np.flatnonzero(swinging):
+            twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
+            speed = twist[:3] + np.cross(twist[3:], feet.points[i])
+            closing = -self._normal(i) @ speed * self.settings.period_s
+            early[i] = feet.gaps[i] <= closing + LANDED_M
+        return early
+
+    def _normal(self, i: int) -> np.ndarray:
+        normals = getattr(self.feet, "normals", None)
+        return self.feet.ground.normal if normals is None else normals[i]
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)
