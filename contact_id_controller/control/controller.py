@@ -278,7 +278,8 @@ class Controller:
         if solution is not None:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
-            forces += np.outer(self._push * touching, self.feet.ground.normal)
+            for i in np.flatnonzero(touching & (self._push > 0.0)):
+                forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
                           solve_time, time.perf_counter() - begun, loss, following, acting)
@@ -306,7 +307,7 @@ class Controller:
         """
         robot, total = self.robot, None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
-            force = self._push[i] * np.asarray(self.feet.ground.normal)
+            force = self._push[i] * np.asarray(self._normal(i))
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
             row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
             total = row if total is None else total + row
