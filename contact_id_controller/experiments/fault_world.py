@@ -195,7 +195,7 @@ class FaultWorld:
             RunError: no answer.
         """
         client = self._clients[service]
-        self.need(client.service_is_ready, f"service {service}", START_S)
+        self.need(client.service_is_ready, f"service {service}")
         future = client.call_async(request)
         self.need(future.done, f"answer of service {service}")
         return future.result()
@@ -209,6 +209,11 @@ class FaultWorld:
         """Ask the controller for parameters without waiting; the future of the answer."""
         request = SetParameters.Request(parameters=[_parameter(*item) for item in values.items()])
         return self._clients["set_parameters"].call_async(request)
+
+    def forget(self, futures) -> None:
+        """Expect no answer to these sets of parameters any more."""
+        for future in futures:
+            self._clients["set_parameters"].remove_pending_request(future)
 
     # Walking
 
