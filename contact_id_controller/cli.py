@@ -16,6 +16,8 @@ COMMANDS = {
                   "measure the speed of every contact model, or its robustness"),
     "check": ("contact_id_controller.experiments.check",
               "check the parameter file of a robot before anything moves"),
+    "parameters": ("contact_id_controller.experiments.parameter_reference",
+                   "show every parameter of every node, its default, range and meaning"),
     "power": ("contact_id_controller.experiments.power",
               "compare the power that three allocations of torque lose, and what they violate"),
     "faults": ("contact_id_controller.experiments.faults",

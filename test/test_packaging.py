@@ -155,7 +155,8 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     modules = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py")}
     assert modules <= names
     shared = {path.relative_to(ROOT).as_posix() for folder, pattern in (
-        ("config", "*.yaml"), ("config/arms", "*.yaml"), ("urdf", "*.urdf"), ("launch", "*.launch.py"))
+        ("config", "*.yaml"), ("config/arms", "*.yaml"), ("config/ros2_control", "*.yaml"),
+        ("urdf", "*.urdf"), ("launch", "*.launch.py"))
         for path in (ROOT / folder).glob(pattern)}
     assert shared
     for name in (*shared, "package.xml"):

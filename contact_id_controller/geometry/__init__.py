@@ -2,11 +2,13 @@
 
 from .closest import Closest, closest
 from .feet import FootContacts, SphereFoot
+from .friction_map import FrictionMap
 from .height_field import HeightField
 from .manifold import ContactPoint, contact_points
 from .scene import Body, Scene, Surface
 from .shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
 from .terrain import field_points, plane_points
+from .terrain_feet import TerrainFeet, lower_onto
 
 __all__ = [
     "Body",
@@ -16,6 +18,7 @@ __all__ = [
     "ContactPoint",
     "ConvexMesh",
     "FootContacts",
+    "FrictionMap",
     "HalfSpace",
     "HeightField",
     "Scene",
@@ -23,8 +26,10 @@ __all__ = [
     "Sphere",
     "SphereFoot",
     "Surface",
+    "TerrainFeet",
     "closest",
     "contact_points",
     "field_points",
+    "lower_onto",
     "plane_points",
 ]

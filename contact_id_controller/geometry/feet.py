@@ -23,7 +23,8 @@ class SphereFoot(NamedTuple):
 class FootContacts:
     """The possible contacts of spherical feet with flat ground, followed through a motion.
 
-    Identities are the foot frames' names: a foot that lifts off and lands is the same contact.
+    Identities are the foot frames' names (numbered where a frame has several feet): a foot that
+    lifts off and lands is the same contact.
     """
 
     def __init__(self, robot: RobotModel, feet, ground: HalfSpace, friction=1.0):
@@ -40,8 +41,9 @@ class FootContacts:
             self._offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
         self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * ground.normal
         frames = [foot.frame for foot in self.feet]
+        names = frames if len(set(frames)) == n else None
         self._all = ContactSet(
-            np.zeros((n, 3)), np.tile(ground.normal, (n, 1)), frames, friction, identities=frames
+            np.zeros((n, 3)), np.tile(ground.normal, (n, 1)), frames, friction, identities=names
         )
         self._all.links(robot)
         self._subsets: dict[bytes, ContactSet] = {}
@@ -59,10 +61,14 @@ class FootContacts:
         self.points -= self._reach
         self.gaps = self.ground.distance(self.points)
 
-    def select(self, mask: np.ndarray) -> ContactSet:
-        """The contacts where ``mask`` (n,) is true, at the last update's points and gaps."""
+    def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
+        """The contacts where ``mask`` (n,) is true, at the last update's points and gaps.
+
+        load_share: (n,) floats in (0, 1] of all feet, see ``ContactSet``, not checked; None for 1.
+        """
         key = mask.tobytes()
         base = self._subsets.get(key)
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
-        return base.moved(self.points[mask], self.gaps[mask])
+        return base.moved(self.points[mask], self.gaps[mask],
+                          load_share=None if load_share is None else load_share[mask])

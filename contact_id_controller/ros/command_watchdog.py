@@ -10,19 +10,16 @@ from __future__ import annotations
 import array
 import dataclasses
 import gc
-import signal
 import sys
 import time
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
@@ -35,11 +32,13 @@ from contact_id_controller.control.command_watchdog import (
 from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# ros2_control subscribes reliably, which a best-effort publisher would not reach.
+# Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -49,6 +48,11 @@ class CommandWatchdogSettings:
 
     joints: tuple[str, ...] = parameter(
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
+    )
+    group_controller: str = parameter(
+        "",
+        """Name of the ros2_control group controller that takes the commands: its parameter joints
+        is compared with ours before the first command. Empty: no check.""",
     )
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
@@ -124,6 +128,8 @@ class CommandWatchdogNode(Node):
         try:
             settings = CommandWatchdogSettings.from_node(self)
             self.watchdog = settings.watchdog()
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, settings.joints)
         except ConfigurationError:
             self.destroy_node()
             raise
@@ -210,30 +216,20 @@ class CommandWatchdogNode(Node):
         self._diagnostics.publish(message)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is logged."""
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    ends: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: ends.append(number))
-    try:
-        node = CommandWatchdogNode()
-    except ConfigurationError as error:
-        rclpy.logging.get_logger("command_watchdog").error(str(error))
-        rclpy.shutdown()
-        return 1
+def _serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
     gc.freeze()  # collections need not look at what stays
-    try:
-        while not ends:
-            direct.spin_once(node.tick())
-        node.release()
-        return 0
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    while not interrupt.requested:
+        direct.spin_once(node.tick())
+    node.release()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is printed."""
+    return run_node("command_watchdog", lambda _: CommandWatchdogNode(), _serve, arguments)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from contact_id_controller.control.controller import StepResult
+from contact_id_controller.control.limits import NAMES
 
 _WINDOW = 4096
 """Steps over which percentiles are taken."""
@@ -64,7 +65,8 @@ class StepMonitor:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
             for name, row in zip(("period", "step time", "solve time"), recent):
                 figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
-                figures[f"{name} p99 (us)"] = f"{np.percentile(row, 99) * 1e6:.1f}"
+                for part in (99, 99.9):
+                    figures[f"{name} p{part:g} (us)"] = f"{np.percentile(row, part) * 1e6:.1f}"
         for status, count in sorted(self.statuses.items()):
             figures[f"status {status}"] = str(count)
         for reason, count in sorted(self.refusals.items()):
@@ -83,9 +85,14 @@ def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str,
             figures["plan given up (rad/s2)"] = f"{np.abs(disturbance).max(initial=0.0):.3g}"
     if not np.isnan(result.power_loss_w):
         figures["power loss (W)"] = f"{result.power_loss_w:.3g}"
-    saturated = [name for name, at_limit in zip(joint_names, result.saturated) if at_limit]
-    figures["saturated joints"] = ", ".join(saturated) or "none"
+    figures["saturated joints"] = ", ".join(
+        f"{joint} ({_limits(acting)})" for joint, acting in zip(joint_names, result.limits) if acting
+    ) or "none"
     return figures
+
+
+def _limits(acting: int) -> str:
+    return " and ".join(name for bit, name in NAMES.items() if acting & bit)
 
 
 WORDS = {

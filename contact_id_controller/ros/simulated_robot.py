@@ -13,8 +13,7 @@ import sys
 import time
 
 import numpy as np
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
@@ -23,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
@@ -47,9 +47,10 @@ class SimulatedRobot(Node):
         A parameter is missing, outside its range, or does not fit the robot description.
     """
 
-    def __init__(self, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options):
         super().__init__("simulated_robot", automatically_declare_parameters_from_overrides=True,
                          **node_options)
+        self._interrupt = interrupt or Interrupt()
         try:
             self.settings = SimulatedRobotSettings.from_node(self)
             self.simulated = self.settings.build_robot()
@@ -87,8 +88,12 @@ class SimulatedRobot(Node):
     def _lockstep(self) -> bool:
         return self.settings.mode == "lockstep"
 
+    @property
+    def _going(self) -> bool:
+        return self.context.ok() and not self._interrupt.requested
+
     def run(self) -> None:
-        """Simulate until the duration is over, the robot has fallen, or ROS shuts down.
+        """Simulate until the duration is over, the robot has fallen, or the process is asked to end.
 
         Raises
         ------
@@ -107,10 +112,8 @@ class SimulatedRobot(Node):
         except SimulationError as error:
             self.ended_by = str(error)
             raise
-        except Exception:
-            if self.context.ok():
-                raise
-            # ROS was shut down, by a signal, while a message was on its way.
+        except ExternalShutdownException:
+            pass
         finally:
             self._report()
 
@@ -120,7 +123,7 @@ class SimulatedRobot(Node):
         """Publish the initial state until the first command, and in lockstep the first plan."""
         count = 0
         announced = -np.inf
-        while self.context.ok():
+        while self._going:
             count += 1
             self._publish(count)
             self._publisher.repeat_clock()
@@ -133,7 +136,7 @@ class SimulatedRobot(Node):
             if time.monotonic() - announced > ANNOUNCE_S:
                 announced = time.monotonic()
                 self.get_logger().info(f"robot is held, waiting for the first {missing}")
-        if self._lockstep and self.context.ok():
+        if self._lockstep and self._going:
             self._drain()
             received = self._commands_received
             self._publish(count + 1)
@@ -160,7 +163,7 @@ class SimulatedRobot(Node):
         """Step with the newest command each time the wall clock has advanced by a period."""
         period_s = self.settings.wall_period_s
         deadline = time.perf_counter()
-        while self.context.ok() and not self._is_over():
+        while self._going and not self._is_over():
             if self._reset_wanted:
                 self._begin_anew()
                 deadline = time.perf_counter()
@@ -193,7 +196,7 @@ class SimulatedRobot(Node):
 
     def _run_lockstep(self) -> None:
         """Step when the command for the last state has come."""
-        while self.context.ok() and not self._is_over():
+        while self._going and not self._is_over():
             self._wait_for_plan()
             start = time.perf_counter()
             self._step()
@@ -223,7 +226,7 @@ class SimulatedRobot(Node):
         Polling costs a third of what the executor's wait set does, but serves nothing else.
         """
         start = time.monotonic()
-        while self.context.ok():
+        while self._going:
             if not spin:
                 self._take_command()
             if is_there():
@@ -344,20 +347,16 @@ class SimulatedRobot(Node):
         )
 
 
+def _serve(node: SimulatedRobot, interrupt: Interrupt) -> int:
+    node.run()
+    return 0
+
+
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    rclpy.init(args=args)
-    try:
-        node = SimulatedRobot()
-        node.run()
-    except ContactIdError as error:
-        print(f"simulated_robot: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        pass
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    return run_node(
+        "simulated_robot", lambda interrupt: SimulatedRobot(interrupt=interrupt), _serve, args
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,286 @@
+"""Spherical feet on a height field: what ``FootContacts`` is for flat ground."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from ..contacts import ContactSet
+from ..lcp._compile import kernel
+from ..robot import RobotModel
+from .feet import FootContacts
+from .height_field import HeightField
+from .shapes import HalfSpace
+from .terrain import APART, ON_FACE
+
+MOST = 8  # contacts of one ball: the nearest ones where a pit has more sides
+AT_SURFACE_M = 1e-9
+PLACED_M = 1e-9  # gap that placing a robot on the ground may leave
+PLACING_STEPS = 200
+
+
+class TerrainFeet(FootContacts):
+    """The contacts of spherical feet with a height field, followed through a motion.
+
+    ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named by
+    its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A foot beside
+    the field is infinitely far from it.
+
+    Args:
+        robot, feet: as for ``FootContacts``.  terrain: the ground.
+        friction: a number, one a foot, or a function of points (n, 3) such as ``FrictionMap``.
+    """
+
+    def __init__(self, robot: RobotModel, feet, terrain: HeightField, friction=1.0):
+        super().__init__(robot, feet, HalfSpace(), 1.0 if callable(friction) else friction)
+        self.terrain = terrain
+        self._friction = friction if callable(friction) else None
+        n = len(self.feet)
+        self._radii = np.array([foot.radius_m for foot in self.feet], dtype=float)
+        self._centers, self.normals = np.zeros((n, 3)), np.tile([0.0, 0.0, 1.0], (n, 1))
+        self._many = np.zeros((n, MOST, 3))
+        self._many_gaps = np.zeros((n, MOST))
+        self._count = np.zeros(n, np.int64)
+
+    def update(self, data) -> None:
+        """Take points, gaps and normals from joint placements ``data.oMi``."""
+        placements = data.oMi
+        for i, joint in enumerate(self._joints):
+            self._centers[i] = placements[joint].act(self._offsets[i])
+        field = self.terrain
+        self.normals, self.gaps = np.empty((len(self), 3)), np.empty(len(self))
+        _feet_on_field(self._centers, self._radii, field.x, field.y, field.heights, self.normals,
+                       self.gaps, self._many, self._many_gaps, self._count)
+        self.points = self._centers - self._radii[:, None] * self.normals
+
+    def select(self, mask: np.ndarray) -> ContactSet:
+        """The nearest contacts of the feet where ``mask`` (n,) is true."""
+        key = mask.tobytes()
+        base = self._subsets.get(key)
+        if base is None:
+            base = self._subsets[key] = self._all.subset(mask)
+        contacts = base.moved(self.points[mask], self.gaps[mask], self.normals[mask])
+        return self._with_friction(contacts)
+
+    def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
+        """All contacts closer than ``anticipation_m``, and the number of each one's foot (n,).
+
+        They are named (frame, foot, k), k counting counter-clockwise from +x by the normal's direction.
+        """
+        rows = [(i, k) for i in range(len(self)) for k in range(self._count[i])
+                if self._many_gaps[i, k] <= anticipation_m]
+        if not rows:
+            return ContactSet.empty(), np.zeros(0, np.int64)
+        numbers = np.array(rows)
+        foot = numbers[:, 0]
+        frames = [self.feet[i].frame for i in foot]
+        normals = self._many[foot, numbers[:, 1]]
+        contacts = ContactSet(
+            self._centers[foot] - self._radii[foot, None] * normals, normals, frames,
+            self._all.friction[foot], self._many_gaps[foot, numbers[:, 1]],
+            identities=[(frame, *row) for frame, row in zip(frames, numbers.tolist())])
+        return self._with_friction(contacts), foot
+
+    def _with_friction(self, contacts):
+        if self._friction is not None:
+            contacts.friction = self._friction(contacts.points)
+        return contacts
+
+
+@kernel
+def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps, count):
+    """Nearest contact of each ball (centers (n, 3), radii (n,)), and all of them, as ``ball_points``.
+
+    normals (n, 3), gaps (n,) of the nearest; many (n, MOST, 3), many_gaps (n, MOST), count (n,).
+    """
+    best = np.empty((MOST, 3))
+    for i in range(centers.shape[0]):
+        normals[i, 0], normals[i, 1], normals[i, 2] = 0.0, 0.0, 1.0
+        gaps[i] = np.inf
+        count[i] = 0
+        center = centers[i]
+        row, column = _cell(x, center[0]), _cell(y, center[1])
+        if row < 0 or column < 0:
+            continue
+        surface = _height(x, y, heights, row, column, center)
+        below = center[2] < surface
+        reach = max(radii[i], abs(center[2] - surface))
+        found = _search(center, radii[i], reach, below, x, y, heights, row, column, best, many_gaps[i])
+        for k in range(found):
+            many[i, k] = best[k]
+        count[i] = found
+        nearest = 0
+        for k in range(1, found):
+            if many_gaps[i, k] < many_gaps[i, nearest]:
+                nearest = k
+        if found:
+            normals[i] = best[nearest]
+            gaps[i] = many_gaps[i, nearest]
+
+
+@kernel
+def _cell(grid, value):
+    """Number of the grid's cell that holds a coordinate; -1 beside the grid."""
+    if not (grid[0] <= value <= grid[-1]):
+        return -1
+    return min(np.searchsorted(grid, value, side="right") - 1, grid.shape[0] - 2)
+
+
+@kernel
+def _corners(x, y, heights, i, j, upper, out):
+    """Corners (3, 3) of a cell's lower or upper triangle, counter-clockwise from above."""
+    ends = ((0, 0), (1, 1), (0, 1)) if upper else ((0, 0), (1, 0), (1, 1))
+    for k in range(3):
+        a, b = i + ends[k][0], j + ends[k][1]
+        out[k, 0], out[k, 1], out[k, 2] = x[a], y[b], heights[a, b]
+
+
+@kernel
+def _height(x, y, heights, i, j, point):
+    """Height of the surface at a point's place within cell (i, j)."""
+    along = (point[0] - x[i]) / (x[i + 1] - x[i])
+    across = (point[1] - y[j]) / (y[j + 1] - y[j])
+    low, far = heights[i, j], heights[i + 1, j + 1]
+    if across > along:
+        side = heights[i, j + 1]
+        return low + across * (side - low) + along * (far - side)
+    side = heights[i + 1, j]
+    return low + along * (side - low) + across * (far - side)
+
+
+@kernel
+def _nearest(point, corners, normal, foot):
+    """Nearest point (3,) of a triangle; its normal (3,) out. Whether it lies inside the triangle."""
+    a, b, c = corners[0], corners[1], corners[2]
+    ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    wx, wy, wz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+    nx, ny, nz = uy * wz - uz * wy, uz * wx - ux * wz, ux * wy - uy * wx
+    size = np.sqrt(nx * nx + ny * ny + nz * nz)
+    normal[0], normal[1], normal[2] = nx / size, ny / size, nz / size
+    height = 0.0
+    for d in range(3):
+        height += (point[d] - corners[0, d]) * normal[d]
+    inside = True
+    closest = np.inf
+    for k in range(3):
+        after = (k + 1) % 3
+        ex, px = corners[after, 0] - corners[k, 0], point[0] - corners[k, 0]
+        ey, py = corners[after, 1] - corners[k, 1], point[1] - corners[k, 1]
+        ez, pz = corners[after, 2] - corners[k, 2], point[2] - corners[k, 2]
+        outward = ((ey * normal[2] - ez * normal[1]) * px + (ez * normal[0] - ex * normal[2]) * py
+                   + (ex * normal[1] - ey * normal[0]) * pz)
+        if outward > 0.0:
+            inside = False
+        share = (px * ex + py * ey + pz * ez) / (ex * ex + ey * ey + ez * ez)
+        share = min(max(share, 0.0), 1.0)
+        dx, dy, dz = px - share * ex, py - share * ey, pz - share * ez
+        distance = dx * dx + dy * dy + dz * dz
+        if distance < closest:
+            closest = distance
+            foot[0], foot[1], foot[2] = point[0] - dx, point[1] - dy, point[2] - dz
+    if inside:
+        for d in range(3):
+            foot[d] = point[d] - height * normal[d]
+    return inside
+
+
+@kernel
+def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps):
+    """Contacts of one ball: normals into best (MOST, 3), gaps (MOST,); returns their number."""
+    first, last = row, row
+    while first > 0 and x[first] > center[0] - reach:
+        first -= 1
+    while last < x.shape[0] - 2 and x[last + 1] < center[0] + reach:
+        last += 1
+    left, right = column, column
+    while left > 0 and y[left] > center[1] - reach:
+        left -= 1
+    while right < y.shape[0] - 2 and y[right + 1] < center[1] + reach:
+        right += 1
+    most = 2 * (last - first + 1) * (right - left + 1)
+    found, distances, faces = np.empty((most, 3)), np.empty(most), np.zeros(most, np.bool_)
+    corners, normal, foot = np.empty((3, 3)), np.empty(3), np.empty(3)
+    number = 0
+    nearest = 0
+    for i in range(first, last + 1):
+        for j in range(left, right + 1):
+            for upper in range(2):
+                _corners(x, y, heights, i, j, upper, corners)
+                _nearest(center, corners, normal, foot)
+                distance = 0.0
+                for d in range(3):
+                    distance += (center[d] - foot[d]) ** 2
+                distance = np.sqrt(distance)
+                distances[number] = distance
+                if distance < AT_SURFACE_M:
+                    for d in range(3):
+                        found[number, d] = normal[d]
+                else:
+                    along = 0.0
+                    for d in range(3):
+                        found[number, d] = (center[d] - foot[d]) / (-distance if below else distance)
+                        along += found[number, d] * normal[d]
+                    faces[number] = along > ON_FACE
+                if distance < distances[nearest]:
+                    nearest = number
+                number += 1
+    best[0] = found[nearest]
+    gaps[0] = (-distances[nearest] if below else distances[nearest]) - radius
+    if below or radius == 0.0 or distances[nearest] < AT_SURFACE_M:
+        return 1
+    count = 1
+    used = np.zeros(number, np.bool_)
+    used[nearest] = True
+    while count < MOST:
+        next_one = -1
+        for k in range(number):
+            if used[k] or not faces[k]:
+                continue
+            apart = True
+            for other in range(count):
+                along = 0.0
+                for d in range(3):
+                    along += found[k, d] * best[other, d]
+                apart = apart and along < APART
+            if apart and (next_one < 0 or distances[k] < distances[next_one]):
+                next_one = k
+        if next_one < 0:
+            break
+        used[next_one] = True
+        best[count] = found[next_one]
+        gaps[count] = distances[next_one] - radius
+        count += 1
+    _sort_by_direction(best, gaps, count)
+    return count
+
+
+@kernel
+def _sort_by_direction(normals, gaps, count):
+    """Order contacts counter-clockwise from +x by the normal's horizontal direction."""
+    angle = np.empty(count)
+    for k in range(count):
+        angle[k] = np.arctan2(normals[k, 1], normals[k, 0]) % (2.0 * np.pi)
+    for k in range(1, count):
+        for m in range(k, 0, -1):
+            if angle[m] >= angle[m - 1]:
+                break
+            angle[m], angle[m - 1] = angle[m - 1], angle[m]
+            gaps[m], gaps[m - 1] = gaps[m - 1], gaps[m]
+            for d in range(3):
+                normals[m, d], normals[m - 1, d] = normals[m - 1, d], normals[m, d]
+
+
+def lower_onto(feet: FootContacts, model, data, q: np.ndarray) -> np.ndarray:
+    """q (nq,) with the floating base moved vertically until the nearest foot just touches.
+
+    Works for flat ground and for height fields; the feet must be above the field.
+    """
+    q = np.array(q, dtype=float)
+    for _ in range(PLACING_STEPS):
+        pin.forwardKinematics(model, data, q)
+        feet.update(data)
+        gap = feet.gaps.min()
+        q[2] -= gap
+        if abs(gap) < PLACED_M:
+            break
+    return q

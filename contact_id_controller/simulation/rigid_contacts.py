@@ -1,0 +1,96 @@
+"""Where a simulated robot touches the ground: the feet alone, or all of its bodies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import (
+    Body,
+    FootContacts,
+    HalfSpace,
+    HeightField,
+    Scene,
+    Sphere,
+    SphereFoot,
+    Surface,
+    TerrainFeet,
+)
+from contact_id_controller.robot import RobotModel
+
+NO_FOOT = -1
+
+
+class Touching(NamedTuple):
+    """Contacts of one instant, and the number of the foot that each belongs to, -1 for none."""
+
+    contacts: ContactSet
+    foot: np.ndarray
+
+
+def standing_feet(robot: RobotModel, feet, ground, friction) -> FootContacts:
+    """Feet followed over flat ground or a height field, without other bodies."""
+    if isinstance(ground, HeightField):
+        return TerrainFeet(robot, feet, ground, friction)
+    if isinstance(ground, HalfSpace):
+        return FootContacts(robot, feet, ground, 1.0 if callable(friction) else friction)
+    raise ConfigurationError(
+        f"ground must be a HalfSpace or a HeightField, got {type(ground).__name__}"
+    )
+
+
+class FeetFinder:
+    """Contacts of spherical feet alone: fast."""
+
+    def __init__(self, robot, feet, ground, friction, anticipation_m: float):
+        self._feet = standing_feet(robot, feet, ground, friction)
+        self._friction = friction if callable(friction) else None
+        self._anticipation_m = anticipation_m
+
+    def find(self, data) -> Touching:
+        """The contacts at joint placements ``data.oMi``."""
+        feet = self._feet
+        feet.update(data)
+        if isinstance(feet, TerrainFeet):
+            return Touching(*feet.touching(self._anticipation_m))
+        near = feet.gaps <= self._anticipation_m
+        contacts = feet.select(near)
+        if self._friction is not None:
+            contacts.friction = self._friction(contacts.points)
+        return Touching(contacts, np.flatnonzero(near))
+
+
+class SceneFinder:
+    """Contacts of feet and other bodies with the ground, and of pairs of bodies."""
+
+    def __init__(self, robot, feet, bodies, pairs, ground, friction, anticipation_m: float):
+        self._count = len(feet)
+        balls = [Body(foot.frame, Sphere(foot.radius_m), _shift(foot)) for foot in feet]
+        self._friction = friction if callable(friction) else None
+        coefficients = 1.0 if callable(friction) else friction
+        if np.ndim(coefficients):
+            # One a foot; bodies rub like the first foot.
+            by_foot = {(foot.frame, GROUND): float(mu) for foot, mu in zip(feet, coefficients)}
+            coefficients = {**by_foot, None: float(coefficients[0])}
+        self._scene = Scene(robot, [*balls, *bodies], [Surface(GROUND, ground)], pairs,
+                            coefficients, anticipation_m)
+
+    def find(self, data) -> Touching:
+        """The contacts at joint placements ``data.oMi``."""
+        contacts = self._scene.contacts_from(data)
+        if self._friction is not None and len(contacts):
+            contacts.friction = self._friction(contacts.points)
+        body = np.array([name[1] for name in contacts.identities], dtype=np.int64)
+        return Touching(contacts, np.where(body < self._count, body, NO_FOOT))
+
+
+GROUND = "ground"
+
+
+def _shift(foot: SphereFoot) -> np.ndarray:
+    placement = np.eye(4)
+    placement[:3, 3] = foot.center
+    return placement

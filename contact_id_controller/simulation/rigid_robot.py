@@ -1,0 +1,265 @@
+"""A simulated robot on rigid ground: time stepping on the forward problems of the contact models.
+
+Each step solves one contact problem for the velocity at its end and moves the configuration along
+it (semi-implicit Euler), so stacking, sliding, sticking and impacts without bounce are one and the
+same thing. It stands where ``MujocoRobot`` stands, has the same interface, and shares with it
+nothing but that: two engines that disagree show an error in one of them.
+
+Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle (1996),
+Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
+from contact_id_controller.forward import build_forward_problem, step
+from contact_id_controller.geometry import HalfSpace, SphereFoot, lower_onto
+from contact_id_controller.models import options, solve
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.simulation.rigid_contacts import (
+    FeetFinder,
+    SceneFinder,
+    standing_feet,
+)
+from contact_id_controller.solution import SOLVED, Solution
+
+MODELS = (("coulomb", "lcp"), ("coulomb", "qp"), ("no_slip", "lcp"), ("viscous", "lcp"))
+"""Contact laws that can be simulated: Stewart-Trinkle / Anitescu-Potra; the complementarity-free one,
+whose sliding contacts glide mu |v| dt above the ground; unbounded, and viscous friction."""
+
+
+class RigidRobot:
+    """A robot on rigid ground, advanced one control period at a time.
+
+    Torques are applied as they come: no limit, no friction, no delay; limits of joint positions are
+    not simulated. A command that is not finite or not of shape (na,) is replaced by zero and counted
+    in `refused_commands`.
+
+    No contact closes faster than its gap allows, so what is left of penetration comes from the
+    curvature of motion within one step. Of a body of extent r that turns at omega that is at most
+    (omega dt)^2 r / 2 in a step; since `penetration_gain` of it is taken back in the next, no contact
+    is deeper than (omega dt)^2 r / (2 penetration_gain), and at rest the depth fades to nil.
+
+    Parameters
+    ----------
+    robot
+        Location of a description, see `resolve_urdf`, or a model (with objects, if any).
+    feet
+        Spheres that may touch the ground, in the order of every per-foot array.
+    joints, floating_base
+        As for `RobotModel.from_urdf`; only for a description.
+    friction
+        Coulomb coefficient: a number (may be infinite), one a foot, or a function of points (n, 3)
+        such as `FrictionMap`.
+    period_s, substeps
+        Control period, s, over which torque is held and forces are averaged; steps in it.
+    model
+        (friction, solver), one of `MODELS`.
+    ground
+        `HalfSpace` or `HeightField`.
+    bodies, pairs
+        Other solids (`geometry.Body`) that touch the ground, and pairs of frames whose bodies touch
+        each other. Without them only feet touch, which is several times faster.
+    viscosity_n_s_m
+        Of model viscous/lcp.
+    edges, polygon
+        Of the friction polygon, as for the models.
+    anticipation_m
+        Distance from which on contacts are watched; what comes nearer than this within one step is
+        seen too late.
+    penetration_gain
+        Share in [0, 1] of a penetration that is undone in one step. The velocity it takes stays, so
+        it adds a little energy; with 0 contact never adds any.
+
+    Attributes
+    ----------
+    refused_commands
+        See above.
+    unsolved_steps
+        Steps in which the model found no exact solution and its fallback was taken.
+
+    Raises
+    ------
+    RobotDescriptionError, UnknownJointError, UnknownFrameError, ConfigurationError
+        The description is missing, or does not fit; a number outside its range; no such model.
+    """
+
+    def __init__(self, robot: RobotModel | str | Path, feet: Sequence[SphereFoot] = (), *,
+                 joints: Sequence[str] | None = None, floating_base: bool = True,
+                 friction=0.6, period_s: float = 1e-3, substeps: int = 1,
+                 model: tuple[str, str] = ("coulomb", "lcp"), ground=HalfSpace(),
+                 bodies: Sequence = (), pairs: Sequence = (), viscosity_n_s_m: float = 0.0,
+                 edges: int = 4, polygon: str = "inscribed", anticipation_m: float = 0.01,
+                 penetration_gain: float = 0.2):
+        if not period_s > 0.0 or substeps < 1:
+            raise ConfigurationError(
+                f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
+            )
+        if tuple(model) not in MODELS:
+            names = ", ".join("/".join(pair) for pair in MODELS)
+            raise ConfigurationError(f"no simulation of {'/'.join(model)}; there is {names}")
+        if not 0.0 <= penetration_gain <= 1.0:
+            raise ConfigurationError(
+                f"penetration_gain must lie in [0, 1], got {penetration_gain}"
+            )
+        if not isinstance(robot, RobotModel):
+            robot = RobotModel.from_urdf(robot, floating_base, joints)
+        self.robot, self.feet, self.model = robot, tuple(feet), tuple(model)
+        self.period_s, self.substeps = float(period_s), int(substeps)
+        self.refused_commands = self.unsolved_steps = 0
+        self._step_s = self.period_s / self.substeps
+        self._gain, self._viscosity = float(penetration_gain), float(viscosity_n_s_m)
+        self._standing = standing_feet(robot, self.feet, ground, friction)
+        if bodies or pairs:
+            self._finder = SceneFinder(
+                robot, self.feet, bodies, pairs, ground, friction, anticipation_m)
+        else:
+            self._finder = FeetFinder(robot, self.feet, ground, friction, anticipation_m)
+        wanted = {"edges": edges, "polygon": polygon, "distribution": "least_force"}
+        self._options = {name: value for name, value in wanted.items() if name in options(*model)}
+        self._data = robot.model.createData()  # its own: a controller may share the robot's
+        self._floating = [joint.idx_v for joint in robot.model.joints if joint.nq == 7]
+        self._forces = np.zeros((len(self.feet), 3))
+        self.reset(robot.neutral())
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Frames of the feet, in the order of every per-foot array."""
+        return tuple(foot.frame for foot in self.feet)
+
+    @property
+    def last_solution(self) -> Solution | None:
+        """Contact problem and solution of the last step; None before the first."""
+        return self._last
+
+    def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
+        """Start again at time 0 from configuration q (nq,) and velocity v (nv,), default 0.
+
+        Raises
+        ------
+        StateError
+            Wrong shape or not finite.
+        """
+        self._q = _checked("q", q, self.robot.nq)
+        self._v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
+        self._periods = 0
+        self._last: Solution | None = None
+        self._forces[:] = 0.0
+        return self.state()
+
+    def state(self) -> RobotState:
+        """State at the end of the last period."""
+        return RobotState(self._periods * self.period_s, self._q.copy(), self._v.copy())
+
+    def step(self, torques: np.ndarray) -> RobotState:
+        """Hold `torques` (na,), N m, over one control period; return the state at its end.
+
+        Raises
+        ------
+        SimulationError
+            The state is no longer finite.
+        """
+        torques = self._accepted(torques)
+        self._forces[:] = 0.0
+        for _ in range(self.substeps):
+            self._advance(torques)
+        self._forces /= self.substeps
+        self._periods += 1
+        return self.state()
+
+    def contacts(self) -> ContactSet:
+        """The contacts of the present configuration, those near enough to be watched."""
+        return self._find().contacts
+
+    def contact_forces(self) -> np.ndarray:
+        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
+        return self._forces.copy()
+
+    def foot_positions(self) -> np.ndarray:
+        """Centres of the foot spheres at the end of the last period: (n_feet, 3), world, m."""
+        pin.forwardKinematics(self.robot.model, self._data, self._q)
+        pin.updateFramePlacements(self.robot.model, self._data)
+        places = [self._data.oMf[self.robot.frame_id(foot.frame)] for foot in self.feet]
+        return np.array(
+            [place.act(np.asarray(foot.center, float)) for place, foot in zip(places, self.feet)]
+        ).reshape(-1, 3)
+
+    def place_on_ground(self, q: np.ndarray) -> np.ndarray:
+        """q with the base raised or lowered until the lowest foot just touches the ground.
+
+        Raises
+        ------
+        ConfigurationError
+            The base is fixed, or there are no feet.
+        """
+        if not self.robot.floating_base or not self.feet:
+            raise ConfigurationError("only a robot with a floating base and feet can be placed")
+        q = _checked("q", q, self.robot.nq)
+        return lower_onto(self._standing, self.robot.model, self._data, q)
+
+    def _find(self):
+        pin.forwardKinematics(self.robot.model, self._data, self._q)
+        return self._finder.find(self._data)
+
+    def _advance(self, torques: np.ndarray) -> None:
+        contacts, foot = self._find()
+        if self.model[0] == "viscous":
+            contacts.viscosity = np.full(len(contacts), self._viscosity)
+        try:
+            problem = build_forward_problem(
+                self.robot, self._q, self._v, torques, contacts, self._step_s,
+                penetration_gain=self._gain,
+            )
+            solution = solve(problem, *self.model, warm_start=self._last, **self._options)
+        except StateError as error:
+            raise self._diverged() from error
+        if not np.isfinite(solution.velocity.sum()):
+            raise self._diverged()
+        self.unsolved_steps += solution.status != SOLVED
+        self._q, self._v = step(solution, self._q), self._carried(solution.velocity)
+        self._last = solution
+        for i, force in zip(foot.tolist(), solution.forces):
+            if i >= 0:
+                self._forces[i] += force
+
+    def _carried(self, velocity: np.ndarray) -> np.ndarray:
+        """The velocity at the step's end, in the axes that floating bodies have then.
+
+        Their linear velocity is told in axes that turn with them. In one step of first order
+        v+ = v - dt omega x v, which is longer than v: a spinning body in flight would gain speed. So
+        what is left when that term is taken out, the velocity in resting axes, is turned instead.
+        """
+        carried = velocity.copy()
+        for k in self._floating:
+            linear, angular = self._v[k:k + 3], self._v[k + 3:k + 6]
+            resting = velocity[k:k + 3] + self._step_s * np.cross(angular, linear)
+            carried[k:k + 3] = pin.exp3(-self._step_s * velocity[k + 3:k + 6]) @ resting
+        return carried
+
+    def _diverged(self) -> SimulationError:
+        return SimulationError(
+            f"simulation diverged at {self._periods * self.period_s:.3f} s; "
+            "are the torques or the period too large?"
+        )
+
+    def _accepted(self, torques) -> np.ndarray:
+        command = np.asarray(torques, dtype=float)
+        if command.shape == (self.robot.na,) and np.isfinite(command).all():
+            return command
+        self.refused_commands += 1
+        return np.zeros(self.robot.na)
+
+
+def _checked(name: str, values, size: int) -> np.ndarray:
+    array = np.array(values, dtype=float)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise StateError(f"{name} has shape {array.shape}, must be {size} finite numbers")
+    return array
