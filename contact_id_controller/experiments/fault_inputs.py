@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.control.settings import TABLE
 from contact_id_controller.experiments.fault import (
-    WALKS_AGAIN, WALKS_ON, Fault, Observed, at_once, ending,
+    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing,
 )
 from contact_id_controller.experiments.fault_world import CONTROLLER, WATCHDOG, FaultWorld
 
@@ -189,9 +189,10 @@ def _solver(world: FaultWorld, number: signal.Signals) -> Observed:
     begun_s = time.monotonic()
     world.nodes[CONTROLLER].send(number)
     reaction_s = world.until_safe(begun_s)
+    stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
     world.nodes[CONTROLLER].send(number)
     world.begin()
-    return Observed(reaction_s, WALKS_AGAIN)
+    return Observed(reaction_s, WALKS_AGAIN if stopped else "not stopped")
 
 
 # The emergency stop
@@ -204,11 +205,14 @@ def emergency_stop(world: FaultWorld) -> Observed:
     refused = not world.call("resume", Trigger.Request()).success
     world.spin(0.2)
     kept = all(world.relay.safe[-10:])
+    world.relay.group.deactivate()
     released = world.call("emergency_stop", SetBool.Request(data=False)).success
+    resumed = world.call("resume", Trigger.Request()).success
     world.begin()
-    if not (stopped and refused and kept and released):
-        return Observed(reaction_s, f"{stopped=} {refused=} {kept=} {released=}")
-    return Observed(reaction_s, WALKS_AGAIN)
+    ended = WALKS_AGAIN
+    if not (stopped and refused and kept and released and resumed):
+        ended = f"{stopped=} {refused=} {kept=} {released=} {resumed=}"
+    return Observed(reaction_s, ended, "resumed when asked")
 
 
 FAULTS = (
@@ -219,9 +223,10 @@ FAULTS = (
           parameter_sets),
     Fault("commands of the wrong size injected", "not forwarded", None, WALKS_ON, wrong_size),
     Fault("commands that are not finite injected", "not forwarded", None, WALKS_ON, wild_values),
-    Fault("solver does not converge, for ever", "its fallback, then damping", at_once,
-          WALKS_AGAIN, solver_fails),
-    Fault("solver raises an error, for ever", "safe output", at_once, WALKS_AGAIN, solver_raises),
-    Fault("emergency stop", "safe output until it is released", at_once, WALKS_AGAIN,
+    Fault("solver does not converge, for ever", "its fallback, then stopped, safe output",
+          when_failing, WALKS_AGAIN, solver_fails),
+    Fault("solver raises an error, for ever", "safe output, then stopped", when_failing,
+          WALKS_AGAIN, solver_raises),
+    Fault("emergency stop", "zero torque until it is released", when_asked, WALKS_AGAIN,
           emergency_stop),
 )
