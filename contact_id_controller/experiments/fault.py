@@ -10,7 +10,11 @@ from contact_id_controller.experiments.fault_world import FaultWorld
 ALLOWANCE_S = 0.05
 """Beyond every stated time, for a machine that does other things too."""
 
-WALKS_ON, WALKS_AGAIN, FALLS = "walks on", "walks again", "stays damped"
+SERVICE_TURN_S = 0.05
+"""Between two turns of the controller's executor, which serves services."""
+
+WALKS_ON = "walks on"
+WALKS_AGAIN = "walks again after a new activation"
 
 
 class Observed(NamedTuple):
@@ -39,14 +43,19 @@ class Fault(NamedTuple):
     act: Callable[[FaultWorld], Observed]
 
 
-def at_once(world: FaultWorld) -> float:
-    """The answer to a bad message is that to a state: one period, and the way."""
-    return world.period_s
-
-
 def when_silent(world: FaultWorld) -> float:
     """Nothing good came for the controller's time-out."""
     return world.state_timeout_s
+
+
+def when_failing(world: FaultWorld) -> float:
+    """So many steps failed in a row."""
+    return world.failures_in_a_row * world.period_s
+
+
+def when_asked(world: FaultWorld) -> float:
+    """A service is looked at in the next turn of the executor."""
+    return SERVICE_TURN_S
 
 
 def when_dead(world: FaultWorld) -> float:
@@ -54,7 +63,7 @@ def when_dead(world: FaultWorld) -> float:
     return world.command_timeout_s
 
 
-def ending(world: FaultWorld, needs: str = "") -> str:
+def ending(world: FaultWorld) -> str:
     """Whether the robot walks on by itself, else whether it does after a new start."""
     if world.walks_on():
         return WALKS_ON

@@ -6,13 +6,14 @@ import math
 import time
 
 import numpy as np
+from std_srvs.srv import Trigger
 
 from contact_id_controller.experiments.fault import (
-    WALKS_AGAIN, WALKS_ON, Fault, Observed, at_once, ending, when_silent,
+    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_silent,
 )
 from contact_id_controller.experiments.fault_world import CONTROLLER, FaultWorld
 
-GAP_STATES = 3
+GAP_S, LONG_GAP_S = 0.003, 0.025
 LATE_STATES = 20
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S = 1.0
@@ -34,16 +35,37 @@ def _spoiled(world: FaultWorld, reason: str, **spoilers) -> Observed:
 
 
 def states_stop(world: FaultWorld) -> Observed:
-    return _spoiled(world, "states_stopped", spoil_joint_states=lambda message: None)
-
-
-def states_pause(world: FaultWorld) -> Observed:
+    """Longer than the recovery window: the stop is left by nothing but `resume`."""
     relay = world.relay
-    count = relay.states
+    begun_s, begun_stamp_s = time.monotonic(), relay.stamp_s
     relay.spoil_joint_states = lambda message: None
-    world.need(lambda: relay.states >= count + GAP_STATES, "states of the robot")
+    reaction_s = world.until_safe(begun_s)
+    world.need(lambda: relay.stamp_s > begun_stamp_s + 1.5 * world.recovery_window_s, "a long gap")
+    early = world.call("resume", Trigger.Request())
     relay.heal()
-    return Observed(None, ending(world))
+    relay.group.deactivate()
+    stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
+    resumed = world.call("resume", Trigger.Request())
+    # It takes commands again; the robot has fallen and is put back.
+    world.begin()
+    ended = WALKS_AGAIN
+    if early.success or not stopped or not resumed.success:
+        ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"
+    return Observed(reaction_s, ended, "resumed when asked")
+
+
+def states_pause(world: FaultWorld, simulated_s: float = GAP_S) -> Observed:
+    relay = world.relay
+    begun_s, begun_stamp_s = time.monotonic(), relay.stamp_s
+    relay.spoil_joint_states = lambda message: None
+    world.need(lambda: relay.stamp_s >= begun_stamp_s + simulated_s, "states of the robot")
+    relay.heal()
+    world.spin(world.period_s)
+    return Observed(world.until_safe(begun_s, 0.0), ending(world))
+
+
+def states_pause_longer(world: FaultWorld) -> Observed:
+    return states_pause(world, LONG_GAP_S)
 
 
 def states_late(world: FaultWorld) -> Observed:
@@ -104,20 +126,22 @@ def joint_missing(world: FaultWorld) -> Observed:
 
 
 def _jump(world: FaultWorld, change) -> Observed:
+    """There and back: the frame moves, and moves back again."""
     def moved(message):
         change(message.pose.pose)
         return message
 
-    world.relay.spoil_odometry = moved
-    ended = WALKS_ON if world.walks_on(0.8) else WALKS_AGAIN
-    if ended == WALKS_AGAIN:
+    name = "refused odometry_jump"
+    before = int(world.figures(CONTROLLER).get(name, 0))
+    walks = True
+    for spoiler in (moved, None):
+        world.relay.spoil_odometry = spoiler
+        walks = walks and world.walks_on(0.8)
+    refused = int(world.figures(CONTROLLER).get(name, 0)) - before
+    if not walks:
         world.begin()
-    world.relay.heal()
-    # Back again is a jump, too.
-    if ended == WALKS_ON and not world.walks_on(0.8):
-        world.begin()
-        ended = WALKS_AGAIN
-    return Observed(None, ended)
+    ended = WALKS_ON if walks else WALKS_AGAIN
+    return Observed(None, ended if refused else "no jump was seen", f"{refused} states refused")
 
 
 def jump_1_m(world: FaultWorld) -> Observed:
@@ -148,26 +172,42 @@ def clock_back(world: FaultWorld) -> Observed:
         message.clock.sec -= int(CLOCK_JUMP_S)
         return message
 
-    world.begin()  # no clock below zero
-    world.need(lambda: world.relay.stamp_s > CLOCK_JUMP_S + 0.1, "time to jump back")
+    # No clock below zero.
+    world.need(lambda: world.relay.stamp_s > CLOCK_JUMP_S + 0.1, "time to jump back", 60.0)
     return _spoiled(world, "future", spoil_clock=back)
 
 
+def time_back(world: FaultWorld) -> Observed:
+    relay = world.relay
+    stamp_s = relay.stamp_s
+    world.call("reset", Trigger.Request())
+    world.need(lambda: relay.stamp_s < stamp_s, "the robot at its start")
+    reaction_s = world.until_safe(time.monotonic())
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
 FAULTS = (
-    Fault("joint states pause for 3 periods", "none", None, WALKS_ON, states_pause),
+    Fault("joint states pause for 3 ms", "none", None, WALKS_ON, states_pause),
+    Fault("joint states pause for 25 ms", "safe output, until they come again", when_silent,
+          WALKS_ON, states_pause_longer),
     Fault("NaN in one joint, one state", "that state is refused", None, WALKS_ON, one_nan),
     Fault("joint states permuted, with their names", "none", None, WALKS_ON, permuted),
-    Fault("odometry jumps by 1 m, and back", "frame accepted, posture held until the next plan",
+    Fault("odometry jumps by 1 m, and back", "two states refused, posture held until the next plan",
           None, WALKS_ON, jump_1_m),
-    Fault("odometry jumps by 1 rad, and back", "frame accepted, posture held until the next plan",
-          None, WALKS_ON, jump_1_rad),
-    Fault("joint states stop", "safe output", when_silent, WALKS_AGAIN, states_stop),
+    Fault("odometry jumps by 1 rad, and back",
+          "two states refused, posture held until the next plan", None, WALKS_ON, jump_1_rad),
+    Fault("joint states stop", "safe output; stopped until `~/resume`", when_silent, WALKS_AGAIN,
+          states_stop),
     Fault("joint states 20 ms late, odometry on time", "refused, safe output", when_silent,
           WALKS_AGAIN, states_late),
-    Fault("all states later than state_timeout_s", "refused, safe output", when_silent,
+    Fault("all states later than `state_timeout_s`", "refused, safe output", when_silent,
           WALKS_AGAIN, all_late),
-    Fault("NaN in one joint, for ever", "safe output", at_once, WALKS_AGAIN, nan_stays),
-    Fault("one joint missing", "safe output", at_once, WALKS_AGAIN, joint_missing),
-    Fault("clock jumps back by 1 s", "states refused, safe output", at_once, WALKS_AGAIN,
+    Fault("NaN in one joint, for ever", "refused, safe output", when_silent, WALKS_AGAIN,
+          nan_stays),
+    Fault("one joint missing", "refused, safe output", when_silent, WALKS_AGAIN, joint_missing),
+    Fault("clock jumps back by 1 s", "states refused, safe output", when_silent, WALKS_AGAIN,
           clock_back),
+    Fault("stamps and clock go back to 0", "states refused, safe output", when_silent,
+          WALKS_AGAIN, time_back),
 )

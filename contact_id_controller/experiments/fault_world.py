@@ -26,6 +26,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.experiments.fault_relay import FaultRelay
 from contact_id_controller.experiments.processes import (
@@ -89,6 +90,11 @@ class FaultWorld:
         count = len(controller["joints"])
         self.simulated_period_s = controller["period_s"]
         self.period_s = self.simulated_period_s / real_time_factor
+        settings = ControllerSettings(**{
+            name: controller[name] for name in ("recovery_window_s", "failures_in_a_row")
+            if name in controller})
+        self.recovery_window_s = settings.recovery_window_s
+        self.failures_in_a_row = settings.failures_in_a_row
         self.plan_s = self.parameters[PLANNER]["horizon_s"]
         self.state_timeout_s = controller["state_timeout_s"]
         self.command_timeout_s = watchdog["timeout_s"]
@@ -195,7 +201,7 @@ class FaultWorld:
             RunError: no answer.
         """
         client = self._clients[service]
-        self.need(client.service_is_ready, f"service {service}", START_S)
+        self.need(client.service_is_ready, f"service {service}")
         future = client.call_async(request)
         self.need(future.done, f"answer of service {service}")
         return future.result()
@@ -209,6 +215,11 @@ class FaultWorld:
         """Ask the controller for parameters without waiting; the future of the answer."""
         request = SetParameters.Request(parameters=[_parameter(*item) for item in values.items()])
         return self._clients["set_parameters"].call_async(request)
+
+    def forget(self, futures) -> None:
+        """Expect no answer to these sets of parameters any more."""
+        for future in futures:
+            self._clients["set_parameters"].remove_pending_request(future)
 
     # Walking
 
@@ -234,10 +245,10 @@ class FaultWorld:
         self.need(lambda: relay.states > states, "states of the simulated robot", START_S)
         # A controller that has been configured has diagnostics.
         self.need(lambda: CONTROLLER in self._figures, "the controller", START_S)
-        self.change("deactivate")
         self.need(lambda: self.call("reset", Trigger.Request()).success, "reset")
         # Held, the stamps stay within the first millisecond.
         self.need(lambda: relay.stamp_s < 1e-3, "the robot at its start")
+        self.change("deactivate")
         # The planner notices that time went back, and plans for the posture of the start; the
         # watchdog trips, so that the activation counts.
         self.spin(1.5 * self.command_timeout_s)
@@ -297,7 +308,9 @@ def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[s
             own = parameters[name].get(key, at_real_time)
             parameters[name][key] = own / real_time_factor
     parameters[ROBOT].update(real_time_factor=real_time_factor, stop_when_fallen=False)
-    parameters[CONTROLLER].update(autostart=True, use_sim_time=True)
+    # The robot stands free from the beginning; steps take long on a busy machine.
+    parameters[CONTROLLER].update(autostart=True, use_sim_time=True, start_ramp_s=0.0,
+                                  overruns_in_a_row=100000)
     parameters[PLANNER]["use_sim_time"] = True
     parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
     return parameters

@@ -58,25 +58,30 @@ def _reported(transition):
 
 
 class _GarbageBreak:
-    """Collects garbage between steps while the node is active, never in the middle of one."""
+    """Collects garbage between steps while the node is active, never in the middle of one.
+
+    What configure has made stays: it is searched once, before activation, because that takes
+    longer than a watchdog waits for a command.
+    """
 
     def __init__(self, node: "ControllerNode") -> None:
         self._node = node
         self._frozen = False
 
     def __call__(self) -> None:
-        if self._node.active and not self._frozen:
-            # What is alive now stays so: collections need not look at it again.
+        node = self._node
+        if node.loop is not None and not self._frozen:
             gc.collect()
             gc.freeze()
-            gc.disable()
             self._frozen = True
-        elif self._frozen and not self._node.active:
-            gc.enable()
+        elif self._frozen and node.loop is None:
             gc.unfreeze()
             self._frozen = False
-        if self._frozen:
-            gc.collect()
+        if not node.active:
+            gc.enable()
+            return
+        gc.disable()
+        gc.collect()
 
 
 class ControllerNode(LifecycleNode):

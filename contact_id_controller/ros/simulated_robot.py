@@ -101,10 +101,11 @@ class SimulatedRobot(Node):
             The simulation diverged, or in lockstep a command or a plan did not come in time.
         """
         try:
-            self._hold()
-            # What exists now will stay: searching it for garbage would cost a period now and then.
+            # What exists now will stay: searching it for garbage would cost a period now and then,
+            # and it takes a while: before the first command.
             gc.collect()
             gc.freeze()
+            self._hold()
             if self._lockstep:
                 self._run_lockstep()
             else:
