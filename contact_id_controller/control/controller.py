@@ -141,6 +141,7 @@ class Controller:
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         self._up_in_base = self._up(state.q)
+        self._decided[:] = self.commanded
         self._has_posture, self._lower_feet = True, False
         self.sources.begin()
 
@@ -268,7 +269,7 @@ class Controller:
             torques, status = solution.torques, solution.status
         # A joint at a limit, or one that was given another torque, must not wind up.
         elsewhere = self.commanded != self._decided
-        limited = self.limits.limit(joint_q, joint_v, torques, self.commanded).copy()
+        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
         acting = self.limits.acting.copy()
         saturated = acting != 0
         self._integral += np.where(saturated | elsewhere, 0.0, position_error) * settings.period_s
