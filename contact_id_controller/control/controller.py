@@ -24,6 +24,7 @@ from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
 
@@ -107,6 +108,7 @@ class Controller:
         self._measured = np.zeros((settings.sensed_delay, count, 3))
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
+        self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
         self._has_posture = False
@@ -117,6 +119,7 @@ class Controller:
             slot.clear()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
+        self._early[:] = self._lifted[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
@@ -170,7 +173,7 @@ class Controller:
         contact = np.ones_like(near) if self.sensed else planned & near
         touching = planned & (self.feet.gaps <= LANDED_M)
         if self._deadbeat:
-            early = self._early(near & ~planned, v)
+            early = self._find_early(planned, near, v)
             contact, touching = contact | early, touching | early
         position_error = reference.position - q[robot.q_index]
         velocity_error = reference.velocity - v[robot.actuated]
@@ -182,12 +185,15 @@ class Controller:
         else:
             self._wanted[robot.actuated] = reference.acceleration + correction
             self._want_base(t, q, v)
+            if self._early.any():
+                self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
             consistent_acceleration(
                 robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
                 self.feet.points, self.feet.ground.normal, touching,
                 planned & ~touching if schedule is not None else _NONE[:len(touching)],
+                np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0) / settings.period_s,
                 settings.contact_time_constant_s, settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s, self._weights,
+                settings.touchdown_speed_m_s, float(settings.velocity_product_term), self._weights,
                 self._wanted, self._acceleration)
             started = time.perf_counter()
             problem = build_problem(
@@ -213,20 +219,21 @@ class Controller:
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
                           solve_time, time.perf_counter() - begun, loss)
 
-    def _early(self, swinging: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Which of the feet in swing (n_feet,) bool meet the ground within this period.
+    def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Which of the feet in swing (n_feet,) bool meet the ground within this period, or have met it.
 
         The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
-        foot must not be driven on into it.
+        foot must not be driven on into it. A foot that has not yet left the ground is not meant.
         """
         robot, feet = self.robot, self.feet
-        early = np.zeros(len(feet), dtype=bool)
-        for i in np.flatnonzero(swinging):
+        self._lifted = ~planned & (self._lifted | ~near)
+        self._early &= ~planned & (feet.gaps <= LANDED_M)
+        for i in np.flatnonzero(self._lifted & near & ~self._early):
             twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
             speed = twist[:3] + np.cross(twist[3:], feet.points[i])
             closing = -self._normal(i) @ speed * self.settings.period_s
-            early[i] = feet.gaps[i] <= closing + LANDED_M
-        return early
+            self._early[i] = closing > max(feet.gaps[i], LANDED_M)
+        return self._early
 
     def _normal(self, i: int) -> np.ndarray:
         normals = getattr(self.feet, "normals", None)
