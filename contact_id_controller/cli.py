@@ -18,6 +18,8 @@ COMMANDS = {
               "check the parameter file of a robot before anything moves"),
     "parameters": ("contact_id_controller.experiments.parameter_reference",
                    "show every parameter of every node, its default, range and meaning"),
+    "reproduce": ("contact_id_controller.experiments.reproduce.command",
+                  "do the papers' experiments again and report what came of them"),
     "power": ("contact_id_controller.experiments.power",
               "compare the power that three allocations of torque lose, and what they violate"),
     "faults": ("contact_id_controller.experiments.faults",

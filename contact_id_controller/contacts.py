@@ -26,8 +26,8 @@ class ContactSet:
         load_share: (n,) or scalar in (0, 1], how willingly a contact is loaded: of forces with the
             same effect on the unactuated bodies, those small at contacts with a small share are
             preferred (``models.distribution``). 1: as willingly as any; towards 0: only what the
-            others cannot carry. Ramped in time it loads and unloads a foot gradually; the motion is the
-            same whatever it is.
+            others cannot carry. Ramped in time it loads and unloads a foot gradually; the motion
+            is the same whatever it is.
 
     Raises:
         ContactSetError: wrong shape, non-finite value, non-unit normal, negative friction, or a
@@ -90,7 +90,7 @@ class ContactSet:
         return self._resolved[1:]
 
     def moved(self, points, gaps=None, normals=None, load_share=None) -> "ContactSet":
-        """The same contacts at new points (and gaps, normals, load shares); identities and frames are kept.
+        """The same contacts at new points (and gaps, normals, load shares); identities stay.
 
         The caller vouches for shapes and values: this is the control loop's way, without checks.
         """

@@ -73,7 +73,7 @@ def test_arm_follows_freely_and_pushes_as_commanded(file):
     assert np.abs(pushing[:, :2]).max() < 1e-3 * wanted
     np.testing.assert_allclose(predicted[-1], real[-1], atol=1e-3 * wanted)
     # It is laid on the table, not thrown.
-    assert real[:, 2].max() < 2.0 * wanted
+    assert real[:, 2].max() < 3.0 * wanted
 
 
 @pytest.mark.parametrize("friction, solver", [("coulomb", "lcp"), ("no_slip", "qp"),

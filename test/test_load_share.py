@@ -11,9 +11,11 @@ from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
+from contact_id_controller.models.cones import STICKING
 from contact_id_controller.models.distribution import (
     LEAST_SHARE, MANY_TIE_BREAK, RELUCTANCE, TIE_BREAK,
 )
+from contact_id_controller.models.exact_distribution import distribute_exact
 from contact_id_controller.models.kinetic_energy import generators
 
 DT = 1e-3
@@ -64,7 +66,8 @@ def at_rest(robot, q, contacts):
 
 def solved(problem, name, options=None):
     friction, solver = name.split()[0].split("/")
-    solution = solve(problem, friction, solver, **(DISTRIBUTED[name] if options is None else options))
+    options = DISTRIBUTED[name] if options is None else options
+    solution = solve(problem, friction, solver, **options)
     assert solution.status == "solved"
     return solution
 
@@ -101,9 +104,9 @@ def test_forces_minimise_the_weighted_objective(robot, per_foot, tie, distributi
     contacts = soles(contacts, per_foot)
     spread = 0.0
     for number in range(8):
-        share = np.ones(len(contacts)) if number == 0 else 10.0 ** rng.uniform(-1.5, 0.0, len(contacts))
-        problem = build_problem(robot, q, v, acceleration + rng.normal(size=12), shared(contacts, share),
-                                DT, contact_time_constant_s=0.05)
+        share = 10.0 ** rng.uniform(-1.5 if number else 0.0, 0.0, len(contacts))
+        problem = build_problem(robot, q, v, acceleration + rng.normal(size=12),
+                                shared(contacts, share), DT, contact_time_constant_s=0.05)
         vertex = solve(problem, distribution="none")
         ours = solve(problem, distribution=distribution)
         judge, cost = judged(problem, vertex, tie, distribution)
@@ -114,22 +117,54 @@ def test_forces_minimise_the_weighted_objective(robot, per_foot, tie, distributi
     assert spread > 0.0
 
 
+@pytest.mark.parametrize("share", [[1, 1, 1, 1], [0.4, 1, 1, 0.7], [0.5] * 4, [0.02, 1, 1, 1]])
+def test_no_force_in_the_exact_cones_is_better(robot, share):
+    mu = 0.3
+    q, contacts = standing_solo(robot, mu)
+    problem = at_rest(robot, q, shared(contacts, share))
+    start = solve(problem, distribution="none")
+    z, nothing = start.impulses.copy(), np.zeros(4)
+    steps = distribute_exact(
+        problem.T, problem.torque_offset, problem.Y, problem.Y.T @ z, np.full(4, STICKING), nothing,
+        nothing, problem.contacts.friction, problem.contacts.load_share, z)
+    assert steps > 0
+    np.testing.assert_allclose(problem.Y.T @ z, problem.Y.T @ start.impulses, atol=1e-9)
+    weight = RELUCTANCE * (1.0 / np.square(share) - 1.0) * np.square(problem.T).sum() / 12
+    units = np.array([1.0, 1.0 / mu, 1.0 / mu])
+
+    def cost(z):
+        torques = problem.torque_offset + problem.T.T @ z
+        return torques @ torques + weight @ np.square(z.reshape(4, 3) * units).sum(axis=1)
+
+    rng, tried = np.random.default_rng(0), 0
+    internal = np.linalg.svd(problem.Y.T)[2][6:]
+    assert cost(z) < 0.999 * cost(start.impulses)
+    while tried < 300:
+        other = z + 10.0 ** rng.uniform(-6, -2) * rng.normal(size=len(internal)) @ internal
+        force = other.reshape(4, 3)
+        if np.all(np.hypot(force[:, 1], force[:, 2]) <= mu * force[:, 0]):
+            tried += 1
+            assert cost(other) >= cost(z) * (1 - 1e-6)
+
+
 @pytest.mark.parametrize("name", DISTRIBUTED)
 def test_shares_change_the_forces_and_never_the_motion(robot, name):
     rng = np.random.default_rng(3)
     q, contacts = standing_solo(robot)
     for number in range(4):
-        v = 0.0 if "energy" in name else 0.01 * rng.normal(size=robot.nv)
+        # The kinetic energy's objective would stop a moving body within the period.
+        v = (0.0 if "energy" in name else 0.01) * rng.normal(size=robot.nv)
         acceleration = rng.normal(size=robot.na)
-        def at(share):
-            return build_problem(robot, q, v + np.zeros(robot.nv), acceleration, shared(contacts, share), DT,
+
+        def at(contacts, v=v, acceleration=acceleration):
+            return build_problem(robot, q, v, acceleration, contacts, DT,
                                  contact_time_constant_s=0.05)
-        plain, whole = solved(at([1, 1, 1, 1]), name), solved(build_problem(
-            robot, q, v + np.zeros(robot.nv), acceleration, contacts, DT, contact_time_constant_s=0.05), name)
+
+        whole, plain = solved(at(contacts), name), solved(at(shared(contacts, [1] * 4)), name)
         assert np.array_equal(plain.impulses, whole.impulses)
         share = np.ones(4)
         share[number] = 0.3
-        ramped = solved(at(share), name)
+        ramped = solved(at(shared(contacts, share)), name)
         np.testing.assert_allclose(ramped.velocity, plain.velocity, rtol=0, atol=1e-7)
         assert ramped.residuals()["cone_n"] < 1e-6
         assert ramped.forces[number, 2] < 0.9 * plain.forces[number, 2]
@@ -153,9 +188,10 @@ def test_a_foot_about_to_lift_is_unloaded(quadruped, per_foot, foot):
     ramped = solve(at_rest(robot, q, shared(contacts, np.where(mine, 1e-3, 1.0))))
     assert plain.forces[mine, 2].sum() > 0.1 * robot.weight
     assert ramped.forces[mine, 2].sum() < 0.02 * plain.forces[mine, 2].sum()
-    np.testing.assert_allclose(ramped.forces.sum(axis=0), plain.forces.sum(axis=0), atol=1e-8 * robot.weight)
-    moment = [np.cross(contacts.points, solution.forces).sum(axis=0) for solution in (plain, ramped)]
-    np.testing.assert_allclose(moment[0], moment[1], atol=1e-8 * robot.weight)
+    change = ramped.forces - plain.forces
+    np.testing.assert_allclose(change.sum(axis=0), 0.0, atol=1e-8 * robot.weight)
+    moment = np.cross(contacts.points, change).sum(axis=0)
+    np.testing.assert_allclose(moment, 0.0, atol=1e-8 * robot.weight)
     # So that it makes no difference when the foot leaves the set.
     lifted = solve(at_rest(robot, q, contacts.subset(~mine)))
     np.testing.assert_allclose(ramped.forces[~mine], lifted.forces, atol=0.01 * robot.weight)
@@ -167,7 +203,8 @@ def test_force_follows_the_share_without_jumps(quadruped, per_foot):
     contacts = soles(contacts, per_foot) if per_foot > 1 else contacts
     mine = np.repeat(np.arange(4), per_foot) == 1
     shares = np.linspace(1e-3, 1.0, 101)
-    solutions = [solve(at_rest(robot, q, shared(contacts, np.where(mine, share, 1.0)))) for share in shares]
+    solutions = [solve(at_rest(robot, q, shared(contacts, np.where(mine, share, 1.0))))
+                 for share in shares]
     load = np.array([solution.forces[mine, 2].sum() for solution in solutions])
     torques = np.array([solution.torques for solution in solutions])
     assert np.all(np.diff(load) >= -1e-6 * robot.weight)
@@ -207,13 +244,14 @@ def test_a_share_outside_its_range_is_refused(share):
 
 
 def test_shares_stay_with_their_contacts(robot):
-    contacts = ContactSet(np.zeros((3, 3)), [[0, 0, 1]] * 3, ["a", "b", "c"], load_share=[0.2, 1.0, 0.7])
+    contacts = ContactSet(np.zeros((3, 3)), [[0, 0, 1]] * 3, ["a", "b", "c"],
+                          load_share=[0.2, 1.0, 0.7])
     assert contacts.subset([True, False, True]).load_share.tolist() == [0.2, 0.7]
     assert contacts.moved(np.ones((3, 3))).load_share.tolist() == [0.2, 1.0, 0.7]
     again = contacts.moved(np.ones((3, 3)), load_share=np.array([1.0, 0.5, 0.7]))
     assert again.load_share.tolist() == [1.0, 0.5, 0.7]
     assert contacts.load_share.tolist() == [0.2, 1.0, 0.7]
-    feet = FootContacts(robot, [SphereFoot(name, 0.01) for name in SOLO_FEET], HalfSpace([0, 0, 1], 0.0))
+    feet = FootContacts(robot, [SphereFoot(name, 0.01) for name in SOLO_FEET], HalfSpace())
     mask = np.array([True, True, False, True])
     assert feet.select(mask).load_share.tolist() == [1.0, 1.0, 1.0]
     assert feet.select(mask, np.array([0.1, 0.2, 0.3, 0.4])).load_share.tolist() == [0.1, 0.2, 0.4]

@@ -27,6 +27,7 @@ from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
 
 class StepResult(NamedTuple):
@@ -59,6 +60,9 @@ class Controller:
     Holds the posture of ``reset``, or of the first state, until a trajectory is set; and the last
     one of a plan that ends in motion without another one, with all feet on the ground.
 
+    Args:
+        feet: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
+
     Attributes:
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
             whoever sends something else than its torques writes that here.
@@ -67,7 +71,8 @@ class Controller:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
     """
 
-    def __init__(self, robot: RobotModel, settings: ControllerSettings):
+    def __init__(self, robot: RobotModel, settings: ControllerSettings,
+                 feet: FootContacts | None = None):
         self.robot, self.settings = robot, settings
         self.pid = (settings.friction, settings.solver) == PID
         self.sensed = (settings.friction, settings.solver) == SENSED
@@ -77,10 +82,14 @@ class Controller:
             raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
         count, na = len(settings.contact_frames), robot.na
         radii = settings.spread("contact_radii_m", count)
-        self.feet = FootContacts(
+        self.feet = feet if feet is not None else FootContacts(
             robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
             HalfSpace(settings.ground_normal, settings.ground_offset_m),
             settings.spread("friction_coefficient", count))
+        # Contact that stops a foot within the period foresees impacts; slower contact does not, and
+        # feet that land early are better left to their feedback. qcqp lets no contact part.
+        self._deadbeat = (settings.contact_time_constant_s == settings.period_s
+                          and settings.solver != "qcqp" and not (self.sensed or self.pid))
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
@@ -215,10 +224,12 @@ class Controller:
         self.feet.update(robot.data)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        contact = self.sources.contacts(t, self.feet.gaps, planned)
-        if self.sensed:
-            contact = self._standing
-        touching = planned & (self.feet.gaps <= 0.0)
+        contact = self._standing if self.sensed else self.sources.contacts(
+            t, self.feet.gaps, planned)
+        touching = planned & (self.feet.gaps <= LANDED_M)
+        if self._deadbeat:
+            early = self._early((self.feet.gaps <= settings.contact_gap_m) & ~planned, v)
+            contact, touching = contact | early, touching | early
         joint_q, joint_v = q[robot.q_index], v[robot.actuated]
         position_error = reference.position - joint_q
         velocity_error = reference.velocity - joint_v
@@ -267,7 +278,8 @@ class Controller:
         if solution is not None:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
-            forces += np.outer(self._push * touching, self.feet.ground.normal)
+            for i in np.flatnonzero(touching & (self._push > 0.0)):
+                forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
                           solve_time, time.perf_counter() - begun, loss, following, acting)
@@ -295,11 +307,30 @@ class Controller:
         """
         robot, total = self.robot, None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
-            force = self._push[i] * np.asarray(self.feet.ground.normal)
+            force = self._push[i] * np.asarray(self._normal(i))
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
             row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
             total = row if total is None else total + row
         return total
+
+    def _early(self, swinging: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Which of the feet in swing (n_feet,) bool meet the ground within this period.
+
+        The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
+        foot must not be driven on into it.
+        """
+        robot, feet = self.robot, self.feet
+        early = np.zeros(len(feet), dtype=bool)
+        for i in np.flatnonzero(swinging):
+            twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
+            speed = twist[:3] + np.cross(twist[3:], feet.points[i])
+            closing = -self._normal(i) @ speed * self.settings.period_s
+            early[i] = feet.gaps[i] <= closing + LANDED_M
+        return early
+
+    def _normal(self, i: int) -> np.ndarray:
+        normals = getattr(self.feet, "normals", None)
+        return self.feet.ground.normal if normals is None else normals[i]
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

@@ -98,7 +98,8 @@ def _bound(q, qd, speed, lower, upper, margin, gain, time_constant, qdd, acting)
         if nearing > bottom:
             bottom, by_bottom = min(nearing, speed[j]), POSITION
         if bottom > top:  # a range shorter than the margins: towards its middle
-            top = bottom = 0.5 * (top + bottom)
+            top = gain * (0.5 * (upper[j] + lower[j]) - q[j])
+            top = bottom = min(max(top, -speed[j]), speed[j])
         highest, lowest = (top - qd[j]) / time_constant, (bottom - qd[j]) / time_constant
         if qdd[j] > highest:
             qdd[j], acting[j] = highest, by_top

@@ -456,9 +456,9 @@ class SafetySettings:
     )
     blend_rate_nm_s: tuple[float, ...] = parameter(
         (100.0,),
-        """Torque moves no faster than this while a joint catches up with a command that changed
-        for another reason than the robot's motion: other parameters or another model, a state
-        that was refused, or a return from the safe output.""",
+        """Rate at which a step of torque fades in that has another reason than the robot's motion:
+        other parameters or another model, a state that was refused, a return from the safe
+        output.""",
         unit="N·m/s",
         minimum=1e-3,
         infinite=True,

@@ -7,9 +7,9 @@ convex set; the one of least torque is
     min 1/2 |torque_offset + T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2    Y^T z = u,  z_i in K_i
 
 (first paper, section 6.2, stage II). The weight w_i = kappa (1/r_i^2 - 1), relative to the mean
-diagonal of T T^T like eps, is zero at contacts with the load share r_i = 1; a contact whose share is
-ramped up after touchdown and down before lift-off is loaded and unloaded gradually, as far as the
-others can carry. Few contacts: a dual active-set method on the free force
+diagonal of T T^T like eps, is zero at contacts with the load share r_i = 1; a contact whose share
+is ramped up after touchdown and down before lift-off is loaded and unloaded gradually, as far as
+the others can carry. Few contacts: a dual active-set method on the free force
 components. Many: the dual of the problem has na + nu variables whatever the number of contacts and
 is piecewise quadratic, so a semismooth Newton method solves it in a few steps, each linear in the
 number of contacts.
@@ -68,7 +68,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
 
 @bare_kernel
 def reluctance(share):
-    """Weight of a contact's squared force for its load share, relative to the mean diagonal of T T^T."""
+    """Weight of a contact's squared force, relative to the mean diagonal of T T^T."""
     if share >= 1.0:
         return 0.0
     share = max(share, LEAST_SHARE)
@@ -77,7 +77,7 @@ def reluctance(share):
 
 @bare_kernel
 def share_weights(T, mode, load_share, torque_weight, weights):
-    """Weights (n,) of the contacts' squared forces beside 1/2 |torque|^2 (or |z|^2); zero at share 1."""
+    """Weights w (n,) beside |torque|^2, or |z|^2 where torques do not count; 0 at share 1."""
     whole = True
     for i in range(mode.shape[0]):
         weights[i] = reluctance(load_share[i])
@@ -164,7 +164,8 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
 
 
 @kernel
-def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z):
+def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
+                      torque_weight, z):
     """Dual active-set method on the free components; cost cubic in their number."""
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
     columns = np.empty((3 * n, 3))
@@ -249,11 +250,12 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load
 
 
 @kernel
-def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z):
+def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
+                       torque_weight, z):
     """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square.
 
-    A contact with the weight w on its squared force has the force z = sqrt(tie / w) y in the same cone,
-    y with the weight of the tie-break.
+    A contact with the weight w beside that of the tie-break has the force z = y / sqrt(1 + w / tie)
+    in the same cone, y with the weight of the tie-break.
     """
     na, nu = T.shape[1], Y.shape[1]
     count = 0

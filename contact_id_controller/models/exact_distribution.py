@@ -3,7 +3,8 @@
     min 1/2 |torque_offset + T^T z|^2 + 1/2 sum_i w_i |z_i|^2
     Y^T z = u,   |z_T| <= mu z_N where a contact sticks
 
-The weights w_i of load shares are those of ``models.distribution``.
+The weights w_i of load shares are those of ``models.distribution``; where a contact sticks |z_i|^2
+stands for z_N^2 + |z_T|^2 / mu^2.
 
 Sliding contacts stay on their edge of the polygon, which lies on the cone, or between two of them. The
 pyramid inscribed in the cones is part of them, so there is a solution wherever stage I has one;
@@ -95,7 +96,8 @@ def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, load_share, 
     extra = np.empty(n)
     share_weights(T, mode, load_share, 1.0, extra)
     for a in range(count):
-        c = columns[a]
+        # One weight for all of a cone, that of its normal: the solver takes no others.
+        c = columns[a] if a < boxes else columns[boxes + 3 * ((a - boxes) // 3)]
         weight[na + a] = tie + extra[contact[a]] * (c[0] * c[0] + c[1] * c[1] + c[2] * c[2])
     column, row_scale = np.empty(N), np.empty(p)
     beta, _ = equilibrate(weight, linear, At, b, soft, lower, upper, column, row_scale)

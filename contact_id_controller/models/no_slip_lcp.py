@@ -61,8 +61,8 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, problem.contacts.friction, edges,
-        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project", loaded, moved, z, delta,
-        torques, velocity)
+        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
+        loaded, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
@@ -159,8 +159,8 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                                weight, z)
             if count < 0:
                 # No forces within the contacts' friction hold this motion: the model's own, unbounded.
-                count = distribute(T, shifted, Y, u, mode, nothing, nothing, grip, edges, load_share,
-                                   weight, z)
+                count = distribute(T, shifted, Y, u, mode, nothing, nothing, grip, edges,
+                                   load_share, weight, z)
             steps += abs(count)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)

@@ -32,7 +32,8 @@ def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
 
 
 @kernel
-def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share, distribution, z):
+def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share,
+                 distribution, z):
     """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; steps taken.
 
     pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``stages.DISTRIBUTIONS``.

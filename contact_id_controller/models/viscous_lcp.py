@@ -57,14 +57,15 @@ def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, problem.keep, problem.contacts.viscosity,
-        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project", form == "implicit", loaded, moved, z,
-        delta, torques, velocity)
+        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
+        form == "implicit", loaded, moved, z, delta, torques, velocity)
     return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
 
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-           keep, viscosity, load_share, distribution, project, implicit, loaded, moved, z, delta, torques, velocity):
+           keep, viscosity, load_share, distribution, project, implicit, loaded, moved, z, delta,
+           torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:

@@ -56,7 +56,7 @@ class ControlLoop:
         self.result: StepResult | None = None
         """The last step's result, None while the safe output is commanded."""
         self.safety = SafetyMachine(_safety_limits(settings))
-        self.output = TorqueOutput(robot.na, settings)
+        self.output = TorqueOutput(settings, controller.effort_limits)
         self.measured_contact = None
         """Passes measured contact on (`ContactInput.pass_on`), if there is any."""
         self._warn = warn
@@ -101,7 +101,7 @@ class ControlLoop:
         if self.measured_contact is None and "measured" in settings.contact_sources:
             raise ConfigurationError(
                 "contact source 'measured' can only be chosen before configure, which subscribes")
-        TorqueOutput(self.controller.robot.na, settings)
+        TorqueOutput(settings, self._candidate.effort_limits)
 
     def apply(self, settings: ControllerSettings) -> None:
         """Go on with other settings that were checked; call between two steps.
@@ -114,7 +114,7 @@ class ControlLoop:
         candidate.take_over(self.controller)
         self.controller = candidate
         self._take_over(settings)
-        self.output.apply(settings)
+        self.output.apply(settings, candidate.effort_limits)
         self.output.blend()
 
     def _take_over(self, settings: ControllerSettings) -> None:
@@ -140,7 +140,9 @@ class ControlLoop:
         return f"no good state for {self._timeout_s:g} s: {self._trouble}"
 
     def observe(self, message, now_ns: int | None) -> None:
-        """Look at a JointState without commanding."""
+        """Look at a JointState without commanding; time may begin anew meanwhile."""
+        if self.input.is_before_the_last(message):
+            self.input.reset()
         self.guarded("state", self._take_state, message, now_ns)
 
     def start(self) -> str:

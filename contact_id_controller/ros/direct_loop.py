@@ -48,7 +48,7 @@ class DirectLoop:
         self,
         executor: SingleThreadedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
-        turn_interval_s: float = 0.05,
+        turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
         between: Callable[[], None] = lambda: None,
     ) -> None:

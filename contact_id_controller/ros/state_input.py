@@ -53,6 +53,10 @@ class StateInput:
         self.velocity_is_true = False
         self.jump.reset()
 
+    def is_before_the_last(self, message) -> bool:
+        """Whether the time of a JointState has gone back."""
+        return self._last_ns is not None and nanoseconds(message.header.stamp) < self._last_ns
+
     def take_odometry(self, message) -> None:
         """Keep the newest odometry; a bad one makes `take_joint_state` refuse."""
         self._odometry_refusal = self.odometry.read(message)

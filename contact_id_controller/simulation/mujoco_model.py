@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
-from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.robot import RobotModel
 
 LARGEST_FRICTION = 100.0
@@ -26,6 +26,10 @@ LARGEST_FRICTION = 100.0
 
 FREE_JOINT = "floating_base"
 FULL_DEPTH_M = 0.001
+BASE_M = 0.5
+"""Thickness of the ground under the lowest point of a height field."""
+UNEVEN = 1e-6
+LOWEST_RELIEF_M = 1e-9
 MESH_FORMATS = (".stl", ".obj")
 
 
@@ -75,10 +79,11 @@ class GroundSettings:
                 raise ConfigurationError(f"ground {name} is {value}, must be above 0 and finite")
 
 
-def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot], friction: float,
-                       step_s: float, ground: GroundSettings, gravity_m_s2: float = 9.81,
+def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot],
+                       friction: float | Sequence[float], step_s: float, ground: GroundSettings, gravity_m_s2: float = 9.81,
                        armature: float = 0.0, damping_nm_s_rad: float = 0.0,
-                       meshes: bool = False) -> mujoco.MjModel:
+                       meshes: bool = False,
+                       terrain: HeightField | None = None) -> mujoco.MjModel:
     """Build the model: robot, ground and one pair of ground and sphere for each foot.
 
     Parameters
@@ -88,7 +93,7 @@ def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot]
     feet
         Spheres that may touch the ground.
     friction
-        Coulomb coefficient, the same for all feet; above 100 it counts as 100.
+        Coulomb coefficient, one for all feet or one a foot; above 100 it counts as 100.
     step_s
         Integration step, s.
     armature, damping_nm_s_rad
@@ -96,6 +101,8 @@ def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot]
         states are not used: the controller's model does not have them either.
     meshes
         Show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
+    terrain
+        Height field with an even grid instead of flat ground.
 
     Raises
     ------
@@ -104,10 +111,14 @@ def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot]
     UnknownFrameError
         The robot lacks a frame of `feet`.
     ConfigurationError
-        Negative friction, or a foot without a radius.
+        Negative friction, not one for each foot, a foot without a radius, or an uneven grid.
     """
-    if not friction >= 0.0:
-        raise ConfigurationError(f"friction coefficient is {friction}, must be 0 or more")
+    coefficients = [friction] * len(feet) if np.ndim(friction) == 0 else list(friction)
+    if len(coefficients) != len(feet):
+        raise ConfigurationError(f"{len(coefficients)} friction coefficients for {len(feet)} feet")
+    for mu in coefficients if np.ndim(friction) else [friction]:
+        if not mu >= 0.0:
+            raise ConfigurationError(f"friction coefficient is {mu}, must be 0 or more")
     for foot in feet:
         if not 0.0 < foot.radius_m < math.inf:
             raise ConfigurationError(
@@ -126,9 +137,9 @@ def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot]
         if not inertia.mass > 0.0:
             raise _refused(urdf, f"link {body.name!r} moves, but has no mass")
         _set_inertia(body, inertia)
-    add_scenery(spec)
-    for index, foot in enumerate(feet):
-        _add_foot(spec, robot, foot, foot_name(index), min(friction, LARGEST_FRICTION), ground)
+    add_scenery(spec, terrain)
+    for index, (foot, mu) in enumerate(zip(feet, coefficients)):
+        _add_foot(spec, robot, foot, foot_name(index), min(mu, LARGEST_FRICTION), ground)
     try:
         model = spec.compile()
     except ValueError as error:
@@ -145,8 +156,14 @@ def foot_name(index: int) -> str:
     return f"contact_{index}"
 
 
-def add_scenery(spec: mujoco.MjSpec) -> None:
-    """Add a checkered ground plane at z = 0, light and sky."""
+def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None:
+    """Add light, sky and checkered ground: the plane z = 0, or a height field.
+
+    Raises
+    ------
+    ConfigurationError
+        The height field's grid is not even, which MuJoCo cannot have.
+    """
     spec.add_texture(
         name="checker", type=mujoco.mjtTexture.mjTEXTURE_2D,
         builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER, width=256, height=256,
@@ -161,13 +178,34 @@ def add_scenery(spec: mujoco.MjSpec) -> None:
     textures = floor.textures
     textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "checker"
     floor.textures = textures
-    spec.worldbody.add_geom(
-        name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 0.05], material="checker",
-        contype=0, conaffinity=0,
-    )
+    if terrain is None:
+        spec.worldbody.add_geom(
+            name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 0.05],
+            material="checker", contype=0, conaffinity=0,
+        )
+    else:
+        _add_terrain(spec, terrain)
     spec.worldbody.add_light(
         pos=[0, 0, 4], dir=[0.15, 0.1, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
         diffuse=[0.6, 0.6, 0.6], castshadow=True,
+    )
+
+
+def _add_terrain(spec, terrain):
+    """The same surface in MuJoCo's words: rows along y, heights scaled to [0, 1], same diagonals."""
+    x, y, heights = terrain.x, terrain.y, terrain.heights
+    for name, grid in (("x_m", x), ("y_m", y)):
+        steps = np.diff(grid)
+        if np.ptp(steps) > UNEVEN * steps.mean():
+            raise ConfigurationError(f"MuJoCo needs an even grid, {name} has steps of different size")
+    low, span = float(heights.min()), max(float(np.ptp(heights)), LOWEST_RELIEF_M)
+    spec.add_hfield(
+        name="ground", nrow=len(y), ncol=len(x), userdata=((heights.T - low) / span).ravel(),
+        size=[np.ptp(x) / 2.0, np.ptp(y) / 2.0, span, BASE_M],
+    )
+    spec.worldbody.add_geom(
+        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", material="checker",
+        pos=[(x[0] + x[-1]) / 2.0, (y[0] + y[-1]) / 2.0, low], contype=0, conaffinity=0,
     )
 
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.geometry import HeightField, SphereFoot, TerrainFeet, lower_onto
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.simulation.mujoco_model import (
+    LARGEST_FRICTION,
     GroundSettings,
     build_mujoco_model,
     foot_name,
@@ -36,11 +37,12 @@ class MujocoRobot:
     urdf
         Location of the description, see `resolve_urdf`. Meshes are not needed.
     feet
-        Spheres that may touch the ground z = 0.
+        Spheres that may touch the ground z = 0, or the terrain.
     joints
         Actuated joints in command order; None: all, in the order of `RobotModel`.
     friction
-        Coulomb coefficient of feet on ground.
+        Coulomb coefficient of feet on ground: a number, one a foot, or a function of the places of
+        the feet, (n, 3) m, such as `FrictionMap`.
     period_s
         Control period, s: torque is held, and contact forces are averaged, over it.
     substeps
@@ -49,6 +51,8 @@ class MujocoRobot:
         Rotor inertia (kg m2) and viscous friction (N m s/rad) of each joint; zero unless given.
     meshes
         Load the meshes that the URDF shows, for pictures.
+    terrain
+        A height field with an even grid instead of flat ground.
 
     Raises
     ------
@@ -60,9 +64,10 @@ class MujocoRobot:
 
     def __init__(self, urdf: str | Path, feet: Sequence[SphereFoot], *,
                  joints: Sequence[str] | None = None, floating_base: bool = True,
-                 friction: float = 0.6, period_s: float = 1e-3, substeps: int = 1,
+                 friction=0.6, period_s: float = 1e-3, substeps: int = 1,
                  ground: GroundSettings = GroundSettings(), armature: float = 0.0,
-                 damping_nm_s_rad: float = 0.0, meshes: bool = False):
+                 damping_nm_s_rad: float = 0.0, meshes: bool = False,
+                 terrain: HeightField | None = None):
         if not period_s > 0.0 or substeps < 1:
             raise ConfigurationError(
                 f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
@@ -73,9 +78,12 @@ class MujocoRobot:
         self.substeps = int(substeps)
         self.refused_commands = 0
         self._model = build_mujoco_model(
-            resolve_urdf(urdf), self.robot, self.feet, friction, self.period_s / self.substeps,
-            ground, armature=armature, damping_nm_s_rad=damping_nm_s_rad, meshes=meshes,
+            resolve_urdf(urdf), self.robot, self.feet, 1.0 if callable(friction) else friction,
+            self.period_s / self.substeps, ground, armature=armature,
+            damping_nm_s_rad=damping_nm_s_rad, meshes=meshes, terrain=terrain,
         )
+        self._friction = friction if callable(friction) else None
+        self._terrain = terrain
         self._data = mujoco.MjData(self._model)
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
@@ -135,6 +143,11 @@ class MujocoRobot:
         data.qfrc_applied[self._map.actuated] = self._accepted(torques)
         self._forces[:] = 0.0
         for _ in range(self.substeps):
+            if self._friction is not None:
+                # Pairs of ground and foot are in the order of the feet.
+                places = data.site_xpos[self._sites]
+                model.pair_friction[:, :2] = np.minimum(
+                    self._friction(places), LARGEST_FRICTION)[:, None]
             mujoco.mj_step(model, data)
             self._add_contact_forces()
         self._forces /= self.substeps
@@ -167,6 +180,9 @@ class MujocoRobot:
         if not self.robot.floating_base or not self.feet:
             raise ConfigurationError("only a robot with a floating base and feet can be placed")
         q = _checked("q", q, self.robot.nq).copy()
+        if self._terrain is not None:
+            feet = TerrainFeet(self.robot, self.feet, self._terrain)
+            return lower_onto(feet, self.robot.model, self.robot.model.createData(), q)
         scratch = mujoco.MjData(self._model)
         self._map.to_mujoco(q, np.zeros(self.robot.nv), scratch.qpos, scratch.qvel)
         mujoco.mj_kinematics(self._model, scratch)

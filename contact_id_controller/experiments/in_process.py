@@ -1,0 +1,113 @@
+"""A walk in one process: gait planner, controller and a simulated robot, without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.settings import ControllerSettings
+from contact_id_controller.control.state import RobotState
+from contact_id_controller.geometry import FootContacts, SphereFoot
+from contact_id_controller.planning.gait import GaitPlanner, Plan
+from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
+from contact_id_controller.robot import RobotModel, resolve_urdf
+
+CONFIG = "package://contact_id_controller/config"
+AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+class Period(NamedTuple):
+    """One control period: the state it began with, what was decided, what happened, where it ended.
+
+    forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
+    plan: made at its start, or None.
+    """
+
+    before: RobotState
+    result: StepResult
+    forces: np.ndarray
+    after: RobotState
+    plan: Plan | None
+
+
+def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
+    """A node's parameters in a configuration file of the package (a name, or a path), with changes."""
+    path = Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {**content[node]["ros__parameters"], **changes}
+
+
+def controller_settings(name: str, **changes: Any) -> ControllerSettings:
+    """The controller's settings of a robot, with changes."""
+    return ControllerSettings.from_mapping(section(name, "controller", **changes))
+
+
+def gait_planner(name: str, robot: RobotModel, **changes: Any) -> GaitPlanner:
+    """The gait planner of a robot, with changes of its settings."""
+    known = {spec.name for spec in GAIT_TABLE}
+    values = section(name, "gait_planner", **changes)
+    return GaitPlanner(robot, GaitSettings.from_mapping(
+        {key: value for key, value in values.items() if key in known}))
+
+
+def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
+    """The spheres that the settings name as feet."""
+    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
+    return [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)]
+
+
+class InProcessRun:
+    """One robot that is planned for, controlled and simulated, period by period.
+
+    Args:
+        name: of the robot's configuration.
+        settings: of the controller.
+        world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in the
+            posture of the configuration.
+        planner: changes of the gait planner's settings.
+        feet: as for ``Controller``, where the ground is not level.
+        plan: called with controller and state before each step, instead of the gait planner.
+    """
+
+    def __init__(self, name: str, settings: ControllerSettings, world, *,
+                 planner: dict[str, Any] | None = None, feet: FootContacts | None = None,
+                 plan: Callable[[Controller, RobotState], None] | None = None):
+        self.settings, self.world = settings, world
+        self.robot = RobotModel.from_urdf(
+            settings.urdf, settings.floating_base, list(settings.joints) or None)
+        self.controller = Controller(self.robot, settings, feet)
+        self.planner = gait_planner(name, self.robot, **(planner or {}))
+        self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
+        self._plan, self._periods = plan, 0
+        posture = section(name, "simulated_robot")["initial_joint_positions"]
+        start = self.robot.configuration(AT_ORIGIN, np.array(posture))
+        self.state = world.reset(world.place_on_ground(start))
+        self.controller.reset(self.state)
+
+    def advance(self) -> Period:
+        """One period.
+
+        Raises:
+            SimulationError: the simulation diverged.
+        """
+        before, plan = self.state, None
+        if self._plan is not None:
+            self._plan(self.controller, before)
+        elif self._periods % self._every == 0:
+            plan = self.planner.plan(before.time_s, before.q, before.v)
+            self.controller.set_trajectory(plan.joints, before.time_s)
+            self.controller.set_base_trajectory(plan.base)
+            self.controller.set_contact_schedule(plan.contacts)
+        result = self.controller.step(before)
+        self.state = self.world.step(result.torques)
+        forces = self.world.contact_forces()
+        self.controller.measure(forces)
+        self._periods += 1
+        # Rows of the reference are reused by the next step.
+        reference = type(result.reference)(*(np.array(row) for row in result.reference))
+        return Period(before, result._replace(reference=reference), forces, self.state, plan)

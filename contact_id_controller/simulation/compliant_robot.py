@@ -1,0 +1,106 @@
+"""A simulated robot on ground of springs and dampers, with Coulomb friction.
+
+    f_n = max(0, k depth - b depth'),    f_t = -k s - b v_t, no longer than mu f_n
+
+s is how far the foot has moved along the ground since it began to stick; where friction gives in, the
+point it sticks to is dragged along. No contact model of the controllers is involved.
+
+Source: the penalty method of the first paper's compliant terrain, section 7.5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import TerrainFeet
+from contact_id_controller.simulation.rigid_contacts import standing_feet
+from contact_id_controller.simulation.rigid_robot import RigidRobot
+
+DAMPING_RATIO = 0.3
+"""Of a foot's share of the mass on its spring."""
+
+
+class CompliantRobot(RigidRobot):
+    """A robot whose feet stand on springs, with the interface of `RigidRobot`.
+
+    Parameters
+    ----------
+    robot, feet, settings
+        As for `RigidRobot`; only feet touch.
+    sink_m
+        How far the ground gives way under the weight, shared by all feet.
+    substeps
+        The forces are explicit, so a step must be short against mass / damping of a foot.
+
+    Raises
+    ------
+    ConfigurationError
+        No feet, or a sink that is not positive; and as for `RigidRobot`.
+    """
+
+    def __init__(self, robot, feet, *, sink_m: float = 1e-3, substeps: int = 5, friction=0.6,
+                 **settings):
+        if not 0.0 < sink_m < np.inf or not feet:
+            raise ConfigurationError(f"sink_m is {sink_m} for {len(feet)} feet, both must be positive")
+        self._anchors: list[np.ndarray | None] = [None] * len(feet)
+        super().__init__(robot, feet, substeps=substeps, friction=friction, **settings)
+        count = len(self.feet)
+        self.stiffness_n_m = self.robot.weight / (count * sink_m)
+        self.damping_n_s_m = 2.0 * DAMPING_RATIO * np.sqrt(
+            self.stiffness_n_m * self.robot.mass / count)
+        self._ground_feet = standing_feet(
+            self.robot, self.feet, settings.get("ground", self._standing.ground), friction)
+        self._mu = friction if callable(friction) else np.broadcast_to(friction, (count,))
+        model = self.robot.model
+        self._links = [model.frames[self.robot.frame_id(foot.frame)].parentJoint for foot in feet]
+
+    def reset(self, q, v=None):
+        """As for `RigidRobot`."""
+        self._anchors = [None] * len(self.feet)
+        return super().reset(q, v)
+
+    def _advance(self, torques: np.ndarray) -> None:
+        robot, data, v = self.robot, self._data, self._v
+        pin.computeJointJacobians(robot.model, data, self._q)
+        feet = self._ground_feet
+        feet.update(data)
+        effort = np.zeros(robot.nv)
+        effort[robot.actuated] = torques
+        mu = self._mu(feet.points) if callable(self._mu) else self._mu
+        for i, link in enumerate(self._links):
+            if feet.gaps[i] >= 0.0:
+                self._anchors[i] = None
+                continue
+            rows = data.J * robot.supports[link]
+            twist = rows @ v
+            point = feet.points[i].copy()
+            normal = feet.normals[i] if isinstance(feet, TerrainFeet) else feet.ground.normal
+            force = self._push(i, point, twist[:3] + np.cross(twist[3:], point), normal,
+                               -feet.gaps[i], float(mu[i]))
+            self._forces[i] += force
+            effort += rows.T @ np.concatenate([force, np.cross(point, force)])
+        acceleration = pin.aba(robot.model, data, self._q, v, effort)
+        velocity = v + self._step_s * acceleration
+        if not np.isfinite(velocity.sum()):
+            raise self._diverged()
+        self._q = pin.integrate(robot.model, self._q, self._step_s * velocity)
+        self._v = self._carried(velocity)
+
+    def _push(self, i, point, speed, normal, depth, mu) -> np.ndarray:
+        """Force of the ground on foot i, (3,) N."""
+        k, b = self.stiffness_n_m, self.damping_n_s_m
+        along = normal @ speed
+        pressure = max(0.0, k * depth - b * along)
+        if self._anchors[i] is None:
+            self._anchors[i] = point
+        slide = speed - along * normal
+        way = point - self._anchors[i]
+        way -= (normal @ way) * normal
+        friction = -k * way - b * slide
+        size = np.linalg.norm(friction)
+        if size > mu * pressure:
+            friction *= mu * pressure / size
+            self._anchors[i] = point + friction / k
+        return pressure * normal + friction

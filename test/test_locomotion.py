@@ -1,0 +1,243 @@
+"""The locomotion experiment: what its runs measure, and that what should walk walks."""
+
+import json
+
+import numpy as np
+import pytest
+from test_mujoco_robot import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, hold, standing
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.experiments import locomotion
+from contact_id_controller.experiments.in_process import (
+    InProcessRun, controller_settings, feet_of,
+)
+from contact_id_controller.experiments.locomotion import (
+    CONTROLLERS, LocomotionRun, prepare, run_locomotion,
+)
+from contact_id_controller.experiments.locomotion_figures import MEANINGS, Record, figures
+from contact_id_controller.experiments.terrains import (
+    COMPLIANT_GROUND, FRICTION_RANGE, TERRAINS, Ground, bumpy_field,
+)
+from contact_id_controller.geometry import FrictionMap, SphereFoot
+from contact_id_controller.simulation.compliant_robot import CompliantRobot
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.simulation.rigid_robot import RigidRobot
+
+PLANES = [name for name, kind in TERRAINS.items() if not kind.bumps]
+
+
+def short(controller, terrain, **changes):
+    return run_locomotion(LocomotionRun(controller, terrain, **{"duration_s": 0.55, **changes}))
+
+
+@pytest.mark.parametrize("terrain", TERRAINS)
+@pytest.mark.parametrize("engine", ["mujoco", "rigid"])
+def test_the_coulomb_controller_steps_on_every_terrain_in_both_engines(terrain, engine):
+    result = short("qp_mu", terrain, engine=engine)
+    measured = result["figures"]
+    assert measured["finished"] and measured["simulated_s"] == pytest.approx(0.55)
+    assert set(measured["statuses"]) == {"solved"}
+    assert measured["position_error_rad"] < 0.05
+    assert measured["force_error_relative"] < 0.06
+    assert measured["torque_mean_nm"] < 1.0
+
+
+@pytest.mark.parametrize("controller, model", [
+    ("lcp_mu", "coulomb/lcp"), ("no_slip_lcp", "no_slip/lcp"), ("qp_mu", "coulomb/qp")])
+def test_with_the_papers_settings_the_matching_rigid_ground_answers_as_predicted(controller, model):
+    """Time constant one period, no drift term: the simulator solves the controller's own problem."""
+    result = short(controller, "rigid_low", engine="rigid", engine_model=model, settings="papers")
+    measured = result["figures"]
+    assert measured["finished"]
+    assert measured["force_error_relative"] < 1e-3
+    assert measured["force_error_median_n"] < 1e-6
+
+
+def test_another_contact_model_in_the_simulator_is_noticed():
+    """The figure above can fail: Coulomb friction against a law of viscous friction."""
+    run = LocomotionRun("lcp_mu", "rigid_low", engine="rigid", settings="papers", duration_s=0.4)
+    same = run_locomotion(run)["figures"]["force_error_median_n"]
+    walk, _ = prepare(run)
+    walk.world = RigidRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, model=("viscous", "lcp"),
+                            viscosity_n_s_m=1.0)
+    walk.state = walk.world.reset(walk.state.q)
+    record = Record(walk.robot, walk.controller, walk.planner)
+    for _ in range(400):
+        record.add(walk.advance())
+    assert same < 1e-6 < 1e-3 < figures(record, 1e-3)["figures"]["foot_force_error_n"]
+
+
+def test_a_result_is_json_says_what_was_run_and_explains_its_figures():
+    run = LocomotionRun("qp_mu", "height_field", seed=4, duration_s=0.1)
+    result = run_locomotion(run)
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert LocomotionRun(**result["run"]) == run
+    assert set(MEANINGS) <= set(result["figures"])
+    assert len(result["series"]["time_s"]) == len(result["series"]["force_error_n"]) == 100
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another():
+    first, again, other = (
+        short("qp_mu", "height_field", seed=seed, duration_s=0.4) for seed in (1, 1, 2))
+    for result in (first, again, other):
+        for name in ("solve_time_us", "step_time_us"):
+            del result["figures"][name]
+    assert first["figures"] == again["figures"] != other["figures"]
+    assert first["series"] == again["series"]
+
+
+def test_figures_are_the_stated_means():
+    """Against the same numbers computed here from the periods themselves."""
+    run = LocomotionRun("qp_mu", "rigid_high", duration_s=0.5)
+    walk, _ = prepare(run)
+    record, periods = Record(walk.robot, walk.controller, walk.planner), []
+    for _ in range(500):
+        periods.append(walk.advance())
+        record.add(periods[-1])
+    measured = figures(record, 1e-3)["figures"]
+    plan = np.array([p.result.reference.position for p in periods])
+    position = np.array([p.before.q[walk.robot.q_index] for p in periods])
+    torque = np.array([p.result.torques for p in periods])
+    predicted = np.array([p.result.forces[:, 2].sum() for p in periods])
+    applied = np.array([p.forces[:, 2].sum() for p in periods])
+    error = np.abs(predicted - applied).mean()
+    assert measured["position_error_rad"] == pytest.approx(np.abs(plan - position).mean())
+    assert measured["torque_mean_nm"] == pytest.approx(np.abs(torque).mean())
+    assert measured["torque_rate_nm_s"] == pytest.approx(
+        np.abs(np.diff(torque, axis=0)).mean() / 1e-3)
+    assert measured["force_error_n"] == pytest.approx(error)
+    assert measured["force_error_relative"] == pytest.approx(error / applied.mean())
+    assert applied.mean() == pytest.approx(47.088, rel=0.02)
+
+
+def test_a_robot_that_falls_ends_the_run_and_is_reported(monkeypatch):
+    """Without any torque worth the name it goes down on its knees."""
+    run = LocomotionRun("qp_mu", "rigid_high", duration_s=2.0)
+    walk, _ = prepare(run)
+    walk.controller.effort_limits = np.full(12, 0.01)
+    monkeypatch.setattr(locomotion, "prepare", lambda _: (walk, Ground.make("rigid_high", 0)))
+    measured = run_locomotion(run)["figures"]
+    assert not measured["finished"] and 0.05 < measured["fell_s"] < 1.0
+    assert measured["simulated_s"] == pytest.approx(measured["fell_s"], abs=2e-3)
+    assert measured["saturated"] > 0.9
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_every_controller_of_the_comparison_stands_and_begins_to_step(controller):
+    measured = short(controller, "rigid_low", duration_s=0.35)["figures"]
+    assert measured["finished"]
+    predicts = controller not in ("pid", "sensed_1", "sensed_2")
+    assert (measured["force_error_n"] is not None) == predicts
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(controller="lqr"), "no controller 'lqr'.*qp_mu"),
+    (dict(terrain="moon"), "no terrain 'moon'.*rigid_low"),
+    (dict(engine="bullet"), "no engine 'bullet'.*mujoco"),
+    (dict(engine="rigid", engine_model="coulomb/qcqp"), "no simulation of coulomb/qcqp"),
+    (dict(settings="mine"), "no settings 'mine'.*papers"), (dict(duration_s=-1.0), "duration_s"),
+])
+def test_what_does_not_exist_is_refused_by_name(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        run_locomotion(LocomotionRun(**{"controller": "qp_mu", "terrain": "rigid_low", **change}))
+
+
+def test_compliant_ground_gives_way_by_one_millimetre_in_both_engines():
+    soft = CompliantRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS)
+    other = MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, ground=COMPLIANT_GROUND)
+    for simulated in (soft, other):
+        simulated.reset(standing(simulated))
+        hold(simulated, 0.8)
+        depth = 0.01 - simulated.foot_positions()[:, 2]
+        np.testing.assert_allclose(depth, 1e-3, rtol=0.02)
+        assert simulated.contact_forces()[:, 2].sum() == pytest.approx(47.088, rel=1e-3)
+
+
+@pytest.mark.parametrize("slope, sticks", [(0.25, True), (0.35, False)])
+def test_compliant_ground_holds_below_the_friction_angle_and_lets_go_above(slope, sticks):
+    simulated = CompliantRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=0.3)
+    simulated.robot.model.gravity.linear = 9.81 * np.array([slope, 0.0, -1.0])
+    simulated.reset(standing(simulated))
+    hold(simulated, 0.4)
+    before = simulated.foot_positions()[:, 0]
+    hold(simulated, 0.2)
+    moved = simulated.foot_positions()[:, 0] - before
+    if sticks:
+        assert np.abs(moved).max() < 5e-5
+    else:
+        forces = simulated.contact_forces()
+        sliding = np.linalg.norm(forces[:, :2], axis=1) / forces[:, 2]
+        np.testing.assert_allclose(sliding, 0.3, rtol=0.02)
+        assert moved.min() > 5e-3
+
+
+def test_compliant_ground_needs_feet_and_a_sink():
+    for feet, sink in ((QUADRUPED_FEET, 0.0), ([], 1e-3)):
+        with pytest.raises(ConfigurationError, match="sink_m"):
+            CompliantRobot(QUADRUPED, feet, sink_m=sink)
+
+
+def test_mujoco_has_the_same_uneven_ground():
+    """Balls let down anywhere come to touch where our own geometry says the surface is."""
+    field, rng = bumpy_field(2), np.random.default_rng(1)
+    feet = [SphereFoot("LF_FOOT", 0.01)]
+    for _ in range(12):
+        simulated = MujocoRobot(QUADRUPED, feet, joints=JOINTS, terrain=field)
+        q = simulated.robot.configuration([0, 0, 0.5, 0, 0, 0, 1], STANDING)
+        q[:2] = rng.uniform(-1.0, 1.0, 2)
+        q = simulated.place_on_ground(q)
+        for lift, touches in ((1e-4, False), (-1e-4, True)):
+            q[2] += lift
+            simulated.reset(q)
+            simulated.step(np.zeros(12))
+            assert (simulated.contact_forces()[0, 2] > 0.0) == touches
+            q[2] -= lift
+
+
+def test_a_robot_comes_to_rest_alike_on_uneven_ground_of_both_engines():
+    field, ends = bumpy_field(0), []
+    for simulated in (
+            MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, terrain=field),
+            RigidRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, ground=field)):
+        q = simulated.robot.configuration([0.03, -0.07, 0.5, 0, 0, 0, 1], STANDING)
+        simulated.reset(simulated.place_on_ground(q))
+        ends.append(hold(simulated, 0.5).q)
+    np.testing.assert_allclose(ends[0][:3], ends[1][:3], atol=1.5e-3)
+    np.testing.assert_allclose(ends[0][3:], ends[1][3:], atol=0.02)
+
+
+def test_mujoco_takes_friction_from_the_place_of_each_foot():
+    friction = FrictionMap(*FRICTION_RANGE, seed=5)
+    simulated = MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=friction)
+    q = standing(simulated)
+    simulated.reset(q, np.concatenate([[0.5, 0.0, 0.0], np.zeros(15)]))  # it slides along
+    expected = friction(simulated.foot_positions())
+    for _ in range(4):
+        simulated.step(np.zeros(12))
+    forces = simulated.contact_forces()
+    ratio = np.linalg.norm(forces[:, :2], axis=1) / forces[:, 2]
+    assert np.ptp(expected) > 0.3
+    np.testing.assert_allclose(ratio[ratio > 0.0], expected[ratio > 0.0], rtol=0.02)
+
+
+def test_feet_on_uneven_ground_are_what_the_controller_is_told():
+    """Contacts, normals and friction of controller and simulator agree at the start."""
+    walk, ground = prepare(LocomotionRun("lcp_mu", "height_field", engine="rigid", seed=3))
+    period = walk.advance()
+    feet, theirs = walk.controller.feet, walk.world.last_solution.problem.contacts
+    assert period.result.contact.any()
+    for i in np.flatnonzero(period.result.contact):
+        k = theirs.frames.index(feet.feet[i].frame)
+        np.testing.assert_allclose(feet.normals[i], theirs.normals[k], atol=1e-9)
+        chosen = feet.select(np.arange(4) == i)
+        assert chosen.friction[0] == theirs.friction[k] == ground.friction(theirs.points)[k]
+
+
+def test_an_in_process_run_of_another_robot_needs_its_configuration_only():
+    settings = controller_settings("solo12")
+    world = RigidRobot(settings.urdf, feet_of(settings), joints=settings.joints, friction=0.8)
+    walk = InProcessRun("solo12", settings, world)
+    for _ in range(400):
+        period = walk.advance()
+    assert period.forces[:, 2].sum() == pytest.approx(walk.robot.weight, rel=0.3)
+    assert period.result.status == "solved"
