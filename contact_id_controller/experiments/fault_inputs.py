@@ -20,6 +20,7 @@ from contact_id_controller.experiments.fault_world import CONTROLLER, WATCHDOG, 
 
 INJECTED, INJECTION_PERIOD_S = 20, 0.04
 PARAMETER_SETS, PARAMETER_SETS_S, ANSWERS_S = 1000, 10.0, 90.0
+QUEUED = 30
 CHANGE_EVERY = 5
 """So many times in a row a parameter is set to the same value. Each change holds the torque back
 for a few milliseconds, and simulated time is slow."""
@@ -204,6 +205,14 @@ def _solver(world: FaultWorld, number: signal.Signals) -> Observed:
 # The emergency stop
 
 
+def emergency_stop_when_busy(world: FaultWorld) -> Observed:
+    """Behind a queue of parameters that are to be set."""
+    for values in _valid_sets(world, QUEUED):
+        world.set_later(values)
+    world.spin(0.1)
+    return emergency_stop(world)
+
+
 def emergency_stop(world: FaultWorld) -> Observed:
     begun_s = time.monotonic()
     stopped = world.call("emergency_stop", SetBool.Request(data=True)).success
@@ -235,4 +244,6 @@ FAULTS = (
           WALKS_AGAIN, solver_raises),
     Fault("emergency stop", "zero torque until it is released", when_asked, WALKS_AGAIN,
           emergency_stop),
+    Fault("emergency stop behind 30 parameter sets", "zero torque until it is released",
+          when_asked, WALKS_AGAIN, emergency_stop_when_busy),
 )
