@@ -110,6 +110,8 @@ class ControlLoop:
         Torque moves to what they ask for at blend_rate_nm_s.
         """
         candidate, self._candidate = self._candidate, None
+        if settings == self.controller.settings:
+            return  # Blending would hold the torque back for nothing.
         if candidate is None or candidate.settings != settings:
             candidate = Controller(self.controller.robot, settings)
         candidate.take_over(self.controller)
