@@ -3,7 +3,7 @@
     robot/joint_states, robot/odometry, robot/clock  ->  joint_states, odometry, /clock
     commands  ->  held efforts (as in ros2_control)  ->  robot/commands
 
-What is not spoiled passes as it came, serialised. All that reaches the robot is kept with its time.
+What is not spoiled passes as it came, serialised. All that reaches the robot is kept with its time; a robot that has fallen gets no torque.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from contact_id_controller.experiments.held_efforts import HeldEfforts
-from contact_id_controller.simulation.recording import tilt_rad
+from contact_id_controller.simulation.recording import FALLEN_TILT_RAD, tilt_rad
 
 _STREAM = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMANDS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -94,6 +94,11 @@ class FaultRelay:
         return float(self.base[2])
 
     @property
+    def fallen(self) -> bool:
+        """Whether the base has tilted, or dropped into the ground."""
+        return self.tilt_rad > FALLEN_TILT_RAD or self.height_m < 0.0
+
+    @property
     def tilt_rad(self) -> float:
         """Angle of the base to the vertical in truth."""
         return tilt_rad(self.base)
@@ -134,7 +139,9 @@ class FaultRelay:
         if not self.group.command(message.data):
             return
         efforts = self.group.efforts
-        self._message.data = array.array("d", efforts.tobytes())
+        # Only feet touch the simulated ground: with its motors on, a fallen robot would go wild.
+        passed = np.zeros_like(efforts) if self.fallen else efforts
+        self._message.data = array.array("d", passed.tobytes())
         self._to_robot.publish(self._message)
         self.times_s.append(now_s)
         self.safe.append(self._is_safe(efforts))

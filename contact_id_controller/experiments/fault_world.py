@@ -216,11 +216,6 @@ class FaultWorld:
         request = SetParameters.Request(parameters=[_parameter(*item) for item in values.items()])
         return self._clients["set_parameters"].call_async(request)
 
-    def forget(self, futures) -> None:
-        """Expect no answer to these sets of parameters any more."""
-        for future in futures:
-            self._clients["set_parameters"].remove_pending_request(future)
-
     # Walking
 
     def begin(self) -> None:
