@@ -115,7 +115,7 @@ def test_a_robot_that_falls_ends_the_run_and_is_reported(monkeypatch):
     """Without any torque worth the name it goes down on its knees."""
     run = LocomotionRun("qp_mu", "rigid_high", duration_s=2.0)
     walk, _ = prepare(run)
-    walk.controller.effort_limits = np.full(12, 0.01)
+    walk.controller.limits.effort[:] = 0.01
     monkeypatch.setattr(locomotion, "prepare", lambda _: (walk, Ground.make("rigid_high", 0)))
     measured = run_locomotion(run)["figures"]
     assert not measured["finished"] and 0.05 < measured["fell_s"] < 1.0
