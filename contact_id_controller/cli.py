@@ -22,6 +22,8 @@ COMMANDS = {
                   "do the papers' experiments again and report what came of them"),
     "power": ("contact_id_controller.experiments.power",
               "compare the power that three allocations of torque lose, and what they violate"),
+    "faults": ("contact_id_controller.experiments.faults",
+               "let one thing after the other fail while a simulated robot walks over real topics"),
 }
 """Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``; its help."""
 

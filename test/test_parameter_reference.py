@@ -107,12 +107,12 @@ def test_ros_reads_the_filled_template(tmp_path, tables):
 
 
 def test_a_new_row_is_noticed(tables):
-    row = ParameterSpec("bounce", "number", 1e-5, "How high | it < jumps.", unit="m", minimum=0.0)
+    row = ParameterSpec("rebound", "number", 1e-5, "How high | it < jumps.", unit="m", minimum=0.0)
     more = {**tables, "controller": (*tables["controller"], row)}
     assert reference.page(more) != reference.page(tables)
-    line = next(line for line in reference.page(more).splitlines() if "bounce" in line)
-    assert line == "| `bounce` | number | `1.0e-05` | 0 or more | m |  | How high \\| it \\< jumps. |"
-    assert parsed(reference.template(more))["controller"]["bounce"] == 1e-5
+    line = next(line for line in reference.page(more).splitlines() if "`rebound`" in line)
+    assert line == "| `rebound` | number | `1.0e-05` | 0 or more | m |  | How high \\| it \\< jumps. |"
+    assert parsed(reference.template(more))["controller"]["rebound"] == 1e-5
 
 
 def test_printed_rows_are_those_that_contain_the_words(capsys):

@@ -153,6 +153,8 @@ def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
         values["record_path"] = str((folder / record).resolve())
+    # The simulated robot already stands on its feet: a ramp would let it sink.
+    controller.setdefault("start_ramp_s", 0.0)
     controller["use_sim_time"] = True
     if PLANNER in parameters:
         parameters[PLANNER]["use_sim_time"] = True
