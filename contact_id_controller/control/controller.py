@@ -52,7 +52,8 @@ class StepResult(NamedTuple):
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
-    ``feet``: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
+    ``feet``: contacts of the feet where the ground is not the plane of the settings
+    (``TerrainFeet``).
     Holds the posture of ``reset``, or of the first state, until a trajectory is set. Raises ConfigurationError,
     UnknownFrameError or UnknownModelError for settings that do not fit the robot.
     """
@@ -220,7 +221,7 @@ class Controller:
                           solve_time, time.perf_counter() - begun, loss)
 
     def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Which of the feet in swing (n_feet,) bool meet the ground within this period, or have met it.
+        """Feet in swing, (n_feet,) bool, that meet the ground within this period or have met it.
 
         The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
         foot must not be driven on into it. A foot that has not yet left the ground is not meant.
