@@ -16,8 +16,14 @@ COMMANDS = {
                   "measure the speed of every contact model, or its robustness"),
     "check": ("contact_id_controller.experiments.check",
               "check the parameter file of a robot before anything moves"),
+    "parameters": ("contact_id_controller.experiments.parameter_reference",
+                   "show every parameter of every node, its default, range and meaning"),
+    "reproduce": ("contact_id_controller.experiments.reproduce.command",
+                  "do the papers' experiments again and report what came of them"),
     "power": ("contact_id_controller.experiments.power",
               "compare the power that three allocations of torque lose, and what they violate"),
+    "faults": ("contact_id_controller.experiments.faults",
+               "let one thing after the other fail while a simulated robot walks over real topics"),
 }
 """Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``; its help."""
 

@@ -23,16 +23,22 @@ class ContactSet:
         against: n frame names of the *moving* bodies the contacts press on (None: the environment).
         surface_velocities: (n, 3) m/s, world frame, of the environment's material point.
         viscosity: (n,) or scalar viscous friction coefficient in N s/m, for friction ``viscous``.
+        load_share: (n,) or scalar in (0, 1], how willingly a contact is loaded: of forces with the
+            same effect on the unactuated bodies, those small at contacts with a small share are
+            preferred (``models.distribution``). 1: as willingly as any; towards 0: only what the
+            others cannot carry. Ramped in time it loads and unloads a foot gradually; the motion
+            is the same whatever it is.
 
     Raises:
-        ContactSetError: wrong shape, non-finite value, non-unit normal or negative friction.
+        ContactSetError: wrong shape, non-finite value, non-unit normal, negative friction, or a
+            load share outside (0, 1].
     """
 
     __slots__ = ("points", "normals", "frames", "friction", "gaps", "identities", "against",
-                 "surface_velocities", "viscosity", "_resolved")
+                 "surface_velocities", "viscosity", "load_share", "_resolved")
 
     def __init__(self, points, normals, frames, friction=1.0, gaps=None, identities=None,
-                 against=None, surface_velocities=None, viscosity=0.0):
+                 against=None, surface_velocities=None, viscosity=0.0, load_share=1.0):
         self.points = _table("points", points, None)
         n = len(self.points)
         self.normals = _table("normals", normals, n)
@@ -46,6 +52,9 @@ class ContactSet:
         self.surface_velocities = (
             None if surface_velocities is None else _table("surface_velocities", surface_velocities, n))
         self.viscosity = _column("viscosity", viscosity, n)
+        self.load_share = _column("load_share", load_share, n)
+        if ((self.load_share <= 0.0) | (self.load_share > 1.0)).any():
+            raise ContactSetError(f"load_share must lie in (0, 1], got {self.load_share.tolist()}")
         if identities is None:
             identities = _running_identities(self.frames)
         elif len(identities) != n or len(set(identities)) != n:
@@ -80,8 +89,8 @@ class ContactSet:
                               np.array(pair, dtype=np.int64))
         return self._resolved[1:]
 
-    def moved(self, points, gaps=None, normals=None) -> "ContactSet":
-        """The same contacts at new points (and gaps, normals); identities and frames are kept.
+    def moved(self, points, gaps=None, normals=None, load_share=None) -> "ContactSet":
+        """The same contacts at new points (and gaps, normals, load shares); identities stay.
 
         The caller vouches for shapes and values: this is the control loop's way, without checks.
         """
@@ -93,13 +102,15 @@ class ContactSet:
             other.gaps = gaps
         if normals is not None:
             other.normals = normals
+        if load_share is not None:
+            other.load_share = load_share
         return other
 
     def subset(self, mask) -> "ContactSet":
         """The contacts where ``mask`` (n,) is true; identities are kept."""
         keep = np.flatnonzero(mask)
         other = object.__new__(ContactSet)
-        for name in ("points", "normals", "friction", "gaps", "viscosity"):
+        for name in ("points", "normals", "friction", "gaps", "viscosity", "load_share"):
             setattr(other, name, getattr(self, name)[keep])
         for name in ("frames", "identities", "against"):
             value = getattr(self, name)

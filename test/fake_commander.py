@@ -1,6 +1,8 @@
 """A process that plays the controller: a lifecycle node that sends one command for ever.
 
-    python fake_commander.py PERIOD_S VALUE...
+    python fake_commander.py PERIOD_S VALUE... [--at-once]
+
+At once: active before anybody knows it.
 """
 
 import sys
@@ -12,7 +14,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 
 
-def main(period_s, values):
+def main(period_s, values, at_once):
     rclpy.init()
     node = LifecycleNode("controller")
     publisher = node.create_publisher(
@@ -20,9 +22,9 @@ def main(period_s, values):
         QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
     message = Float64MultiArray(data=values)
     # As a controller that compiles, it is not active before it is seen.
-    while not node.count_subscribers("controller/transition_event"):
+    while not at_once and not node.count_subscribers("controller/transition_event"):
         rclpy.spin_once(node, timeout_sec=0.01)
-    for _ in range(20):
+    for _ in range(0 if at_once else 20):
         rclpy.spin_once(node, timeout_sec=0.01)
     node.trigger_configure()
     node.trigger_activate()
@@ -34,4 +36,5 @@ def main(period_s, values):
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), [float(value) for value in sys.argv[2:]])
+    numbers = [float(value) for value in sys.argv[1:] if value != "--at-once"]
+    main(numbers[0], numbers[1:], "--at-once" in sys.argv)

@@ -6,7 +6,8 @@ in Humble); there is no timeout, the last torque is held for ever; deactivation 
 """
 
 import numpy as np
-from rclpy.qos import qos_profile_system_default
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 
 
@@ -62,7 +63,18 @@ class GroupEffortController:
         return self.efforts[self.joints.index(joint)]
 
     def listen(self, node, topic="commands"):
-        """Subscribe as ros2_control does: reliably."""
+        """Subscribe as ros2_control does where that is strictest.
+
+        It leaves reliability to the middleware: best effort with Fast DDS, reliable with Cyclone.
+        """
         return node.create_subscription(
             Float64MultiArray, topic, lambda message: self.command(message.data),
-            qos_profile_system_default)
+            QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE))
+
+    def node(self, name, **options):
+        """A node of its own, as ros2_control makes it: with `joints` as parameter."""
+        node = Node(name, **options)
+        if self.joints:
+            node.declare_parameter("joints", list(self.joints))
+        self.subscription = self.listen(node, "~/commands")
+        return node

@@ -12,6 +12,7 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 import rclpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
@@ -42,6 +43,9 @@ def parameters(**changes):
         "urdf": "package://contact_id_controller/urdf/quadruped.urdf", "joints": JOINTS,
         "contact_frames": FEET, "contact_radii_m": 0.01, "reliable_topics": True,
         "stamp_reference": "stream", "state_timeout_s": 10.0, "damping_nm_s_rad": 0.5,
+        # Commands as they are meant, and time may make steps.
+        "start_ramp_s": 0.0, "blend_rate_nm_s": float("inf"), "recovery_window_s": 60.0,
+        "live_models": ["none/pid"],
     }
     values.update(changes)
     return values
@@ -117,17 +121,41 @@ class Bench:
 
     def start(self):
         """Configure, activate and wait until both sides know each other."""
-        assert self.node.start()
-        self.until(lambda: self._odometry.get_subscription_count()
-                   and self._joints.get_subscription_count()
-                   and all(p.get_subscription_count() for p in self._plans.values())
-                   and self.count_publishers())
+        self.configure()
+        assert self.node.trigger_activate() == TransitionCallbackReturn.SUCCESS
         # A match is announced to one side before the other: the first state may be sent again.
         for attempt in range(100):
             answer = self.answer(1e-3 * (1 + attempt), patience_s=0.1)
             if answer is not None:
+                # States that were sent twice are answered twice.
+                self.until(lambda: False, patience_s=0.05)
                 return answer
         raise AssertionError("the controller does not answer")
+
+    def configure(self, start_s=0.0):
+        """Configure, wait until both sides know each other, and make the robot's state known."""
+        assert self.node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        assert self.until(self.knows_the_node)
+        self.make_ready(start_s)
+
+    def activate(self):
+        """Make the robot's state known, and activate."""
+        self.make_ready()
+        return self.node.trigger_activate()
+
+    def make_ready(self, start_s=0.0):
+        """Send states until the node knows one, at a time before that of the tests."""
+        for attempt in range(100):
+            self.send(start_s + 1e-5 * (1 + attempt))
+            if self.until(lambda: not self.node.not_ready, 0.1):
+                return
+        raise AssertionError(f"never ready: {self.node.not_ready}")
+
+    def knows_the_node(self):
+        """Whether all publishers and subscriptions have met their peers."""
+        publishers = [self._odometry, self._joints, *self._plans.values()]
+        met = all(publisher.get_subscription_count() for publisher in publishers)
+        return met and self.count_publishers() > 0
 
     def count_publishers(self):
         """How many publish commands here."""

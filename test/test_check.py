@@ -8,6 +8,7 @@ import yaml
 from contact_id_controller import cli
 from contact_id_controller.control.findings import ERROR, WARNING
 from contact_id_controller.experiments.check import check_config
+from contact_id_controller.experiments.setup_run import robots
 from contact_id_controller.robot import resolve_urdf
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
@@ -51,7 +52,7 @@ def with_urdf(content, folder, *replacements):
     everywhere(content, "urdf", lambda _: str(file))
 
 
-@pytest.mark.parametrize("file", sorted(CONFIG.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", robots().values(), ids=lambda file: file.stem)
 def test_good_files_pass(file, capsys):
     assert cli.run(["check", "--config", str(file)]) == 0
     printed = capsys.readouterr().out.splitlines()

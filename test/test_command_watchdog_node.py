@@ -97,9 +97,9 @@ class Robot:
         return self.run("watchdog", "-m", "contact_id_controller.ros.command_watchdog",
                         "--ros-args", "--params-file", str(file))
 
-    def commander(self):
+    def commander(self, *options):
         return self.run("commander", str(HERE / "fake_commander.py"), str(COMMAND_PERIOD_S),
-                        *map(str, COMMAND))
+                        *map(str, COMMAND), *options)
 
     def until(self, condition, patience_s=PATIENCE_S):
         """Update until a condition holds; whether it does."""
@@ -184,6 +184,22 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
     watchdog.send_signal(signal.SIGINT)
     assert watchdog.wait(PATIENCE_S) == 0
     assert robot.holds(np.zeros(3)), "its last word is zero: nobody updates damping any more"
+    assert "Traceback" not in robot.log()
+
+
+def test_a_controller_that_was_active_before_it_was_known_is_asked(robot):
+    robot.watchdog(timeout_s=0.5)  # no trip but those that are made
+    first = robot.commander()
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+    # The same controller goes on after a stall: nobody activated it.
+    first.send_signal(signal.SIGSTOP)
+    assert robot.holds(DAMPING)
+    first.send_signal(signal.SIGCONT)
+    robot.until(lambda: False, 1.0)
+    assert np.allclose(robot.group.efforts, DAMPING), robot.log()
+    first.kill()
+    robot.commander("--at-once")
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
     assert "Traceback" not in robot.log()
 
 

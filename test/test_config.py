@@ -1,7 +1,5 @@
 """Every configuration file fits the robot it names, and its sections fit each other."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import yaml
@@ -9,11 +7,12 @@ import yaml
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.settings import load_settings
 from contact_id_controller.control.specification import table_of
+from contact_id_controller.experiments.setup_run import robots
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 
-FILES = sorted((Path(__file__).resolve().parent.parent / "config").glob("*.yaml"))
+FILES = list(robots().values())
 SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
 
 pytestmark = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -68,9 +68,9 @@ def test_transitions_repeat_in_one_process(bench_of):
     bench = bench_of()
     node = bench.node
     for _ in range(3):
-        assert node.trigger_configure() == SUCCESS
+        bench.configure()
         for _ in range(2):
-            assert node.trigger_activate() == SUCCESS
+            assert bench.activate() == SUCCESS
             assert node.active
             assert node.trigger_deactivate() == SUCCESS
             assert not node.active
@@ -84,9 +84,10 @@ def test_transitions_repeat_in_one_process(bench_of):
 
 @pytest.mark.parametrize("transitions", [[], ["configure"], ["configure", "activate"]])
 def test_shutdown_works_from_every_state(bench_of, transitions):
-    node = bench_of().node
+    bench = bench_of()
+    node = bench.node
     for name in transitions:
-        assert getattr(node, f"trigger_{name}")() == SUCCESS
+        getattr(bench, name)()
     assert node.trigger_shutdown() == SUCCESS
     assert node.loop is None and not node.active
 
@@ -118,7 +119,7 @@ def test_activation_after_deactivation_holds_the_new_posture_even_if_time_went_b
     count = len(bench.commands)
     bench.node.trigger_deactivate()
     assert bench.until(lambda: len(bench.commands) > count)
-    bench.node.trigger_activate()
+    assert bench.activate() == SUCCESS
     moved = STANDING + 0.01
     bench.answer(0.5, joint_state(0.5, position=moved))
     assert bench.node.loop.result is not None
@@ -134,7 +135,8 @@ def test_error_in_a_transition_ends_unconfigured_with_the_safe_output(bench_of, 
     assert bench.until(lambda: len(bench.commands) > count)
     assert np.allclose(bench.commands[-1], DAMPING)
     assert bench.node.loop is None
-    assert bench.node.start()
+    bench.configure()
+    assert bench.activate() == SUCCESS
 
 
 # Configuration
@@ -228,17 +230,22 @@ def test_other_bad_joint_states_get_no_torque_of_the_controller(running, message
 
 
 def test_stale_state_is_refused_by_the_clock(bench_of):
-    bench = bench_of(stamp_reference="clock")
-    # Any stamp from the start of Unix time is decades old.
-    assert np.allclose(bench.start(), 0.0)
+    bench = bench_of(stamp_reference="clock", odometry_jump_m=math.inf)
+
+    def now_s():
+        return bench.node.get_clock().now().nanoseconds * 1e-9
+
+    bench.configure(now_s())
+    assert bench.node.trigger_activate() == SUCCESS
+    # Since 1970 it has aged, and so has its velocity.
+    assert np.array_equal(bench.answer(1.0), np.zeros(12))
     assert bench.refusals("stale") > 0
-    now_s = bench.node.get_clock().now().nanoseconds * 1e-9
-    bench.answer(now_s)
+    bench.answer(now_s())
     assert bench.node.loop.result is not None
     assert not np.allclose(bench.commands[-1], DAMPING)
-    bench.answer(now_s + 3600.0)
+    bench.answer(now_s() + 3600.0)
     assert bench.refusals("future") == 1
-    bench.answer(bench.node.get_clock().now().nanoseconds * 1e-9)
+    bench.answer(now_s())
     assert bench.node.loop.result is not None
 
 
@@ -289,25 +296,25 @@ def test_bad_odometry_is_counted_and_answered_by_damping(running, reason, base):
     assert running.node.loop.result is not None
 
 
-def test_no_odometry_at_all_is_answered_by_damping(bench_of):
+def test_without_odometry_it_cannot_be_activated(bench_of, capfd):
     bench = bench_of()
-    bench.start()
-    bench.node.trigger_deactivate()
+    bench.configure()
     bench.node.trigger_cleanup()
-    assert bench.node.start()
-    bench.until(lambda: False, patience_s=0.3)
-    for number in range(50):
-        command = bench.answer(10.0 + number, base=False, patience_s=0.2)
-        if command is not None:
-            break
-    assert np.allclose(command, DAMPING)
-    assert bench.refusals("odometry_missing") >= 1
+    assert bench.node.trigger_configure() == SUCCESS
+    assert bench.until(bench.knows_the_node)
+    bench.send(1.0, base=False)
+    bench.until(lambda: False, 0.3)
+    assert bench.node.trigger_activate() == FAILURE
+    assert not bench.node.active
+    assert "not activated: no good state for 10 s: no odometry" in capfd.readouterr().err
+    bench.make_ready(2.0)
+    assert bench.node.trigger_activate() == SUCCESS
 
 
 def test_fixed_base_needs_no_odometry(bench_of):
     bench = bench_of(floating_base=False, contact_frames=[], contact_radii_m=0.0)
-    bench.node.start()
-    bench.until(lambda: bench.count_publishers())
+    bench.configure()
+    assert bench.activate() == SUCCESS
     for number in range(50):
         if bench.answer(10.0 + number, base=False, patience_s=0.2) is not None:
             break
@@ -503,7 +510,7 @@ def test_diagnostics_say_that_a_plan_is_given_up(bench_of):
 def test_live_parameter_applies_while_active_and_others_wait(bench_of):
     bench = bench_of()
     bench.start()
-    refused = bench.node.set_parameters([Parameter("friction_edges", value=8)])[0]
+    refused = bench.node.set_parameters([Parameter("period_s", value=0.002)])[0]
     assert not refused.successful
     assert "before configure" in refused.reason
     wrong = bench.node.set_parameters([Parameter("damping_nm_s_rad", value=[1.0, 2.0])])[0]

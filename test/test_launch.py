@@ -113,3 +113,16 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
     assert {"damp_before_first_command": True} in real["parameters"]
     with pytest.raises(ValueError, match="real_time"):
         _start(launch_file, watchdog="true", mode="lockstep")
+
+
+@pytest.mark.parametrize("watchdog", ["false", "true"])
+def test_ros2_control_is_one_argument_topic_and_order_follow(launch_file, watchdog):
+    nodes = _start(launch_file, simulate="false", ros2_control="/effort_controller",
+                   watchdog=watchdog)
+    last = nodes["command_watchdog" if watchdog == "true" else "controller"]
+    assert ("commands", "/effort_controller/commands") in last["remappings"]
+    for name in nodes.keys() & {"controller", "command_watchdog"}:
+        assert {"group_controller": "/effort_controller"} in nodes[name]["parameters"]
+    for wrong in ({"simulate": "true"}, {"simulate": "false", "commands": "elsewhere"}):
+        with pytest.raises(ValueError, match="ros2_control"):
+            _start(launch_file, ros2_control="effort_controller", **wrong)

@@ -40,9 +40,10 @@ DEPENDENCIES = {
 }
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
-OPTIONAL = {"quadprog", "quantecon", "clarabel"}
-# Measured by the benchmark in an environment of its own, which the user makes.
-FOREIGN = {"placo"}
+OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed"}
+# Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
+# ros2_control that imports our module, not the other way round.
+FOREIGN = {"placo", "agimus_pytroller_py"}
 
 
 def _imported(file):
@@ -155,7 +156,8 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     modules = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py")}
     assert modules <= names
     shared = {path.relative_to(ROOT).as_posix() for folder, pattern in (
-        ("config", "*.yaml"), ("config/arms", "*.yaml"), ("urdf", "*.urdf"), ("launch", "*.launch.py"))
+        ("config", "*.yaml"), ("config/arms", "*.yaml"), ("config/ros2_control", "*.yaml"),
+        ("urdf", "*.urdf"), ("launch", "*.launch.py"))
         for path in (ROOT / folder).glob(pattern)}
     assert shared
     for name in (*shared, "package.xml"):

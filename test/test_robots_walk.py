@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from walking import CONFIG, run, section
+from walking import run, section
 
-ROBOTS = sorted(file.stem for file in CONFIG.glob("*.yaml"))
+from contact_id_controller.experiments.setup_run import robots
+
+ROBOTS = list(robots())
 MU = 0.6
 
 

@@ -21,6 +21,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller.control.specification import table_of  # noqa: E402
@@ -352,6 +353,37 @@ def test_real_time_keeps_the_last_command_and_ends_by_itself(listen, start, tmp_
     assert len(run["time_s"]) == 500
     np.testing.assert_array_equal(run["torques"], 0.25)
     assert "late" in output and run["late_periods"] >= 0
+
+
+def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
+    robot = start(mode="real_time", real_time_factor=0.2, duration_s=0.3, stop_when_fallen=False)
+    responder = listen(BEST_EFFORT)
+    fallen_ns, wall = 60_000_000, {}
+
+    def answer(message):
+        wall[stamp_ns(message.header.stamp)] = time.monotonic()
+        return [1.0] * 12
+
+    responder.answer = answer
+    responder.spin_while(lambda: max(wall, default=0) < fallen_ns)
+    assert not np.allclose(responder.states[-1].position, STANDING, atol=1e-2)
+    first, last = sorted(wall)[-40], max(wall)
+    assert wall[last] - wall[first] > 4.0e-9 * (last - first)
+    client = responder.node.create_client(Trigger, "simulated_robot/reset")
+    assert client.wait_for_service(PATIENCE_S)
+    responder.answer = lambda message: None
+    future = client.call_async(Trigger.Request())
+    responder.spin_while(lambda: not future.done())
+    assert future.result().success
+    responder.spin_while(
+        lambda: not np.array_equal(responder.states[-1].position, STANDING))
+    stamps = [stamp_ns(state.header.stamp) for state in responder.states]
+    assert np.flatnonzero(np.diff(stamps) <= 0).size == 1 and stamps[-1] < 1_000_000
+    responder.answer = responder.pd
+    responder.spin_while(robot.is_running)
+    assert robot.finish()[0] == 0
+    assert stamp_ns(responder.states[-1].header.stamp) == 300_000_000
+    assert np.allclose(responder.states[-1].position, STANDING, atol=0.1)
 
 
 def test_a_fixed_base_publishes_no_odometry(listen, start):

@@ -134,6 +134,15 @@ class Robot:
         assert self.until(lambda: self.commands and np.allclose(self.commands[-1], -0.5 * unique))
         self.commands.clear()
 
+    def activate(self):
+        """Send states until the controller knows one and can be activated."""
+        for attempt in range(1, 200):
+            self.send(attempt * 1e-9)
+            if self.change(Transition.TRANSITION_ACTIVATE):
+                return True
+            self.until(lambda: False, 0.1)
+        return False
+
     def send(self, time_s, joints=None):
         self.odometry.publish(odometry(time_s))
         self.joints.publish(joints or joint_state(time_s))
@@ -179,7 +188,7 @@ def test_lifecycle_services_and_markers(start, robot):
     controller = start(mode="lockstep")
     for _ in range(2):
         assert robot.change(Transition.TRANSITION_CONFIGURE), controller.text()
-        assert robot.change(Transition.TRANSITION_ACTIVATE)
+        assert robot.activate(), controller.text()
         robot.commands.clear()
         robot.meet()
         robot.send(1.0)
@@ -191,7 +200,7 @@ def test_lifecycle_services_and_markers(start, robot):
         assert robot.change(Transition.TRANSITION_CLEANUP)
     assert not robot.change(Transition.TRANSITION_ACTIVATE)
     assert robot.change(Transition.TRANSITION_CONFIGURE)
-    assert robot.change(Transition.TRANSITION_ACTIVATE)
+    assert robot.activate(), controller.text()
     robot.commands.clear()
     robot.meet()
     robot.node.create_subscription(

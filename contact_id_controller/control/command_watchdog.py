@@ -144,6 +144,11 @@ class CommandWatchdog:
             due_s = self._next_output_s
         return min(max(due_s - now_s, 0.0), self._period_s)
 
+    @property
+    def waits_for_activation(self) -> bool:
+        """Tripped, and nothing has allowed it yet to forward again."""
+        return self.state is WatchdogState.TRIPPED and not self._may_return
+
     def controller_changed(self, active: bool) -> None:
         """The controller entered or left its active state."""
         self._may_return = active and self.state is WatchdogState.TRIPPED

@@ -18,6 +18,9 @@ from ..solution import RELAXED, SOLVED, Solution
 from .feedback import (
     BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
 )
+from . import rotations
+from .contact_sources import ContactSources
+from .limits import Limits
 from .references import ContactSchedule, JointTrajectory, PlanSlot, Reference
 from .settings import ControllerSettings
 from .state import RobotState
@@ -35,6 +38,7 @@ class StepResult(NamedTuple):
     (n_feet, 3) N, world frame, predicted, zero for feet out of contact; contact (n_feet,) bool;
     saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
     power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
+    following: along a plan that lasts. limits (na,) uint8: which limits act, bits of limits.NAMES.
     """
 
     torques: np.ndarray
@@ -47,15 +51,26 @@ class StepResult(NamedTuple):
     solve_time_s: float
     step_time_s: float
     power_loss_w: float = math.nan
+    following: bool = False
+    limits: np.ndarray | None = None
 
 
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
-    ``feet``: contacts of the feet where the ground is not the plane of the settings
-    (``TerrainFeet``).
-    Holds the posture of ``reset``, or of the first state, until a trajectory is set. Raises ConfigurationError,
-    UnknownFrameError or UnknownModelError for settings that do not fit the robot.
+    Holds the posture of ``reset``, or of the first state, until a trajectory is set; and the last
+    one of a plan that ends in motion without another one, with all feet on the ground.
+
+    Args:
+        feet: contacts of the feet where the ground is not the plane of the settings
+            (``TerrainFeet``).
+
+    Attributes:
+        commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
+            whoever sends something else than its torques writes that here.
+
+    Raises:
+        ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
     """
 
     def __init__(self, robot: RobotModel, settings: ControllerSettings,
@@ -78,8 +93,9 @@ class Controller:
         self._deadbeat = (settings.contact_time_constant_s == settings.period_s
                           and settings.solver != "qcqp" and not (self.sensed or self.pid))
         self._links = np.array(self.feet._joints, dtype=np.int64)
-        self.effort_limits = (settings.spread("effort_limits_nm", na) if settings.effort_limits_nm
-                              else robot.effort_limits)
+        self.limits = Limits(robot, settings)
+        self.effort_limits = self.limits.effort
+        self.sources = ContactSources(count, settings)
         gains = ("joint_position_gain", "joint_velocity_gain", "joint_integral_gain")
         torque_gains = ("pid_position_gain", "pid_velocity_gain", "pid_integral_gain")
         self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
@@ -94,6 +110,8 @@ class Controller:
                  "distribution": settings.distribution, "consistency": settings.consistency,
                  "torque_limits": self.effort_limits, "weights": self.loss_weights,
                  "rho": settings.disturbance_price}
+        if settings.regularisation:
+            known["regularisation"] = settings.regularisation
         if not self.pid:
             accepted = options(settings.friction, settings.solver)
             self._options = {name: value for name, value in known.items() if name in accepted}
@@ -109,22 +127,62 @@ class Controller:
         self._measured = np.zeros((settings.sensed_delay, count, 3))
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
+        self._push = settings.spread("least_normal_force_n", count)
+        self._no_speeds = np.zeros(count)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
-        self._has_posture = False
+        self._up_in_base: list[float] | None = None
+        self._has_posture = self._lower_feet = False
+        self.commanded, self._decided = np.zeros(na), np.zeros(na)
 
     def reset(self, state: RobotState) -> None:
         """Forget plans and history; hold the posture of ``state``."""
-        for slot in (self._joint_plan, self._base_plan, self._schedule):
-            slot.clear()
+        self._drop_plans()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
         self._early[:] = self._lifted[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
-        self._has_posture = True
+        self._up_in_base = self._up(state.q)
+        self._decided[:] = self.commanded
+        self._has_posture, self._lower_feet = True, False
+        self.sources.begin()
+
+    def hold_here(self, state: RobotState) -> None:
+        """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""
+        moving = self._joint_plan.at(state.time_s) is not None
+        upright = self._up_in_base
+        self.reset(state)
+        self._lower_feet, self._up_in_base = moving, upright
+
+    def take_over(self, other: Controller) -> None:
+        """Go on where another controller of the same robot stands."""
+        for name in ("_joint_plan", "_base_plan", "_schedule", "_integral", "_measured", "_hold",
+                     "_hold_base", "_up_in_base", "_has_posture", "_lower_feet", "commanded",
+                     "_decided", "_early", "_lifted", "sources"):
+            setattr(self, name, getattr(other, name))
+        self.sources.apply(self.settings)
+        model = (self.settings.friction, self.settings.solver)
+        same = model == (other.settings.friction, other.settings.solver)
+        self._previous = other._previous if same else None
+
+    def tilt(self, q: np.ndarray) -> float:
+        """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
+        if self._up_in_base is None:
+            return 0.0
+        cosine = sum(a * b for a, b in zip(self._up(q), self._up_in_base))
+        return math.acos(min(max(cosine, -1.0), 1.0))
+
+    def _up(self, q: np.ndarray) -> list[float] | None:
+        if not self.robot.floating_base:
+            return None
+        return list(rotations.rotate(rotations.conjugate(q[3:7].tolist()), _UP))
+
+    def _drop_plans(self) -> None:
+        for slot in (self._joint_plan, self._base_plan, self._schedule):
+            slot.clear()
 
     def set_trajectory(self, trajectory: JointTrajectory, now_s: float) -> None:
         """Follow a joint trajectory from its start on; it replaces every earlier plan.
@@ -141,6 +199,7 @@ class Controller:
             if ordered.start_s == 0.0:
                 ordered.start_s = now_s
         self._joint_plan.replace(ordered)
+        self._lower_feet = False
 
     def set_base_trajectory(self, trajectory) -> None:
         """Follow a planned base motion (BaseTrajectory) from its start on."""
@@ -165,43 +224,50 @@ class Controller:
             self.reset(state)
         robot, settings, t = self.robot, self.settings, state.time_s
         q, v = state.q, state.v
+        following = self._follows(t)
         reference = self._reference(t)
         pin.computeJointJacobians(robot.model, robot.data, q)
         self.feet.update(robot.data)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        near = self.feet.gaps <= settings.contact_gap_m
-        contact = np.ones_like(near) if self.sensed else planned & near
+        contact = self._standing if self.sensed else self.sources.contacts(
+            t, self.feet.gaps, planned)
         touching = planned & (self.feet.gaps <= LANDED_M)
         if self._deadbeat:
-            early = self._find_early(planned, near, v)
+            early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
             contact, touching = contact | early, touching | early
-        position_error = reference.position - q[robot.q_index]
-        velocity_error = reference.velocity - v[robot.actuated]
+        joint_q, joint_v = q[robot.q_index], v[robot.actuated]
+        position_error = reference.position - joint_q
+        velocity_error = reference.velocity - joint_v
         kp, kd, ki = self._gains
         correction = kp * position_error + kd * velocity_error + ki * self._integral
         solution, solve_time = None, 0.0
         if self.pid:
             torques, status = correction, "pid"
         else:
-            self._wanted[robot.actuated] = reference.acceleration + correction
+            correction += reference.acceleration
+            self.limits.bound_accelerations(joint_q, joint_v, correction)
+            self._wanted[robot.actuated] = correction
             self._want_base(t, q, v)
             if self._early.any():
                 self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
             consistent_acceleration(
                 robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
                 self.feet.points, self.feet.ground.normal, touching,
-                planned & ~touching if schedule is not None else _NONE[:len(touching)],
-                np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0) / settings.period_s,
+                planned & ~touching if schedule is not None or self._lower_feet
+                else _NONE[:len(touching)],
+                self._stopping_speeds(),
                 settings.contact_time_constant_s, settings.touchdown_time_constant_s,
                 settings.touchdown_speed_m_s, float(settings.velocity_product_term), self._weights,
                 self._wanted, self._acceleration)
             started = time.perf_counter()
+            share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
             problem = build_problem(
-                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact),
+                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact, share),
                 settings.period_s, velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
-                penetration_gain=settings.penetration_gain)
+                penetration_gain=settings.penetration_gain,
+                external_forces=self._pushing(touching))
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
             solution = solve(problem, settings.friction, settings.solver,
@@ -209,16 +275,52 @@ class Controller:
             solve_time = time.perf_counter() - started
             self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status
-        limited = np.clip(torques, -self.effort_limits, self.effort_limits)
-        saturated = limited != torques
-        # A joint at its limit must not wind up.
-        self._integral += np.where(saturated, 0.0, position_error) * settings.period_s
+        # A joint at a limit, or one that was given another torque, must not wind up.
+        elsewhere = self.commanded != self._decided
+        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
+        acting = self.limits.acting.copy()
+        saturated = acting != 0
+        self._integral += np.where(saturated | elsewhere, 0.0, position_error) * settings.period_s
+        self._decided[:] = limited
+        self.commanded[:] = limited
         forces = np.zeros((len(self.feet), 3))
         if solution is not None:
             forces[contact] = solution.forces
+            # The model's forces come on top of those that are commanded.
+            for i in np.flatnonzero(touching & (self._push > 0.0)):
+                forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
-                          solve_time, time.perf_counter() - begun, loss)
+                          solve_time, time.perf_counter() - begun, loss, following, acting)
+
+    def _follows(self, t: float) -> bool:
+        """Whether a plan lasts at time t; one that has ended in motion becomes a posture to hold."""
+        plan = self._joint_plan.at(t)
+        if plan is None:
+            return False
+        if t < plan.end_s:
+            return True
+        if plan.ends_in_motion:
+            self._hold = plan.positions[-1].copy()
+            base = self._base_plan.at(t)
+            if base is not None:
+                self._hold_base = np.r_[base.positions[-1], base.quaternions_xyzw[-1]]
+            self._drop_plans()
+            self._lower_feet = True
+        return False
+
+    def _pushing(self, touching: np.ndarray) -> np.ndarray | None:
+        """Generalized force (nv,) of the ground where it is pushed on as commanded; None: nowhere.
+
+        What the contact model adds lies in the cone, and so does the sum.
+        """
+        robot, total = self.robot, None
+        for i in np.flatnonzero(touching & (self._push > 0.0)):
+            force = self._push[i] * np.asarray(self._normal(i))
+            wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
+            row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
+            total = row if total is None else total + row
+        return total
 
     def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Feet in swing, (n_feet,) bool, that meet the ground within this period or have met it.
@@ -235,6 +337,13 @@ class Controller:
             closing = -self._normal(i) @ speed * self.settings.period_s
             self._early[i] = closing > max(feet.gaps[i], LANDED_M)
         return self._early
+
+    def _stopping_speeds(self) -> np.ndarray:
+        """Speed (n_feet,), m/s, at which each early foot reaches the ground within this period."""
+        if not self._early.any():
+            return self._no_speeds
+        gaps = np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0)
+        return gaps / self.settings.period_s
 
     def _normal(self, i: int) -> np.ndarray:
         normals = getattr(self.feet, "normals", None)
@@ -275,3 +384,4 @@ class Controller:
 
 _STILL = np.zeros(3)
 _NONE = np.zeros(1024, dtype=bool)
+_UP = [0.0, 0.0, 1.0]

@@ -81,6 +81,8 @@ class JointTrajectory:
         if not allow_moving_end:
             self._refuse_motion_at_the_end()
         self.start_s = checked_start(start_s)
+        self._ends_in_motion = self.velocities is not None and bool(
+            (np.abs(self.velocities[-1]) > _AT_REST).any())
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
         self._coefficients = list(
@@ -179,6 +181,11 @@ class JointTrajectory:
         """Time of the last point."""
         return self.start_s + self._times[-1]
 
+    @property
+    def ends_in_motion(self) -> bool:
+        """Whether the last point has a velocity: another plan was to come before its time."""
+        return self._ends_in_motion
+
     def _replaced(self, **changes) -> JointTrajectory:
         same = ("names", "times_s", "positions", "velocities", "accelerations", "start_s",
                 "allow_moving_end")
@@ -214,6 +221,11 @@ class ContactSchedule:
         self.stance = checked_array("contact rows", stance, shape).astype(bool)
         self.start_s = checked_start(start_s)
         self._times = self.times_s.tolist()
+        # Row k: when a frame that stands in row k leaves the ground, infinite if never.
+        self._leaves = np.full(shape, np.inf)
+        for k in range(shape[0] - 2, -1, -1):
+            lifts = self.stance[k] & ~self.stance[k + 1]
+            self._leaves[k] = np.where(lifts, self._times[k + 1], self._leaves[k + 1])
 
     def in_order(self, frames: Sequence[str]) -> ContactSchedule:
         """The same schedule with its columns in another order; frames it lacks shall stand.
@@ -238,6 +250,11 @@ class ContactSchedule:
         if self.start_s == 0.0:
             self.start_s = t_s
         return self.stance[max(bisect_right(self._times, t_s - self.start_s) - 1, 0)]
+
+    def leaves_in(self, t_s: float) -> np.ndarray:
+        """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
+        since = t_s - self.start_s
+        return self._leaves[max(bisect_right(self._times, since) - 1, 0)] - since
 
 
 class _Plan(Protocol):

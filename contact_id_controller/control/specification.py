@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 from contact_id_controller.exceptions import ConfigurationError, choices
@@ -29,7 +30,9 @@ class ParameterSpec:
     ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
     single number where one value holds for all. ``live`` parameters may change while the node is
     configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
-    inclusive and hold for each element.
+    inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
+    "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
+    be instead, or nothing where it is right.
     """
 
     name: str
@@ -42,6 +45,8 @@ class ParameterSpec:
     choices: tuple[str, ...] = ()
     live: bool = False
     infinite: bool = False
+    per: str = ""
+    validator: Callable[[Any], str] | None = None
 
     def check(self, value: Any) -> Any:
         """Return `value` in its canonical type: lists become tuples, whole numbers floats.
@@ -53,8 +58,14 @@ class ParameterSpec:
             names all of it.
         """
         if self.kind in ("strings", "numbers"):
-            return self._check_list(value)
-        return self._check_one(value, self.kind)
+            value = self._check_list(value)
+        else:
+            value = self._check_one(value, self.kind)
+        wrong = self.validator(value) if self.validator is not None else ""
+        if wrong:
+            shown = list(value) if isinstance(value, tuple) else value
+            raise ConfigurationError(f"parameter '{self.name}' is {shown!r}, must {wrong}")
+        return value
 
     def _check_list(self, value: Any) -> tuple:
         kind = self.kind[:-1]

@@ -26,11 +26,12 @@ HIGHEST_DOMAIN = 101
 class NodeProcess:
     """One process with its output in a log file."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str]):
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str],
+                 append: bool = False):
         self._log = log
         # In a session of its own, Ctrl-C reaches this process only, which then ends the nodes
         # in order.
-        with open(log, "wb") as output:
+        with open(log, "ab" if append else "wb") as output:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 env=environment, start_new_session=True, preexec_fn=_die_with_parent)
@@ -44,9 +45,17 @@ class NodeProcess:
         """Code the process ended with (negative: the signal); None while it runs."""
         return self._process.poll()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; one that stops or kills acts at once."""
+        self._process.send_signal(number)
+
+    def output(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text(errors="replace")
+
     def last_lines(self) -> str:
         """The end of its output."""
-        lines = self._log.read_text(errors="replace").strip().splitlines()
+        lines = self.output().strip().splitlines()
         return "\n".join(lines[-LAST_LINES:]) or "(no output)"
 
     def interrupt(self) -> None:
@@ -95,6 +104,7 @@ class NodeGroup:
         paths = [package_parent, os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         self._nodes: dict[str, NodeProcess] = {}
+        self._commands, self._logs, self._environment = dict(commands), logs, environment
         try:
             for name, command in commands.items():
                 self._nodes[name] = NodeProcess(command, logs / f"{name}.log", environment)
@@ -110,6 +120,12 @@ class NodeGroup:
 
     def __getitem__(self, name: str) -> NodeProcess:
         return self._nodes[name]
+
+    def restart(self, name: str) -> None:
+        """Start a node again that has ended; its output goes on in the same file."""
+        self._nodes[name].wait(TERMINATE_S)
+        self._nodes[name] = NodeProcess(
+            self._commands[name], self._logs / f"{name}.log", self._environment, append=True)
 
     def check(self, *ended_well: str) -> None:
         """Raise RunError with its last lines when a node has ended.

@@ -12,15 +12,17 @@ QUIET_STEP = 0.25
 
 
 class ProgressBar:
-    """Shows how far a run is, in simulated time.
+    """Shows how far a run is, in simulated time, or how many runs are done.
 
     Args:
         title: in front of the bar.
-        total_s: simulated time of the whole run.
+        total_s: simulated time of the whole run, or number of runs.
+        unit: ``s``, or what is counted.
         stream: where to; standard error by default.
     """
 
-    def __init__(self, title: str, total_s: float, stream=None):
+    def __init__(self, title: str, total_s: float, stream=None, unit: str = "s"):
+        self._unit, self._format = unit, ".1f" if unit == "s" else ".0f"
         self._title, self._total_s = title, total_s
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
@@ -49,11 +51,13 @@ class ProgressBar:
                 self._drawn_at = wall
                 filled = round(WIDTH * part)
                 bar = "#" * filled + "-" * (WIDTH - filled)
-                self._write(f"{self._title}  [{bar}] {now_s:5.1f} / {self._total_s:g} s"
+                self._write(f"{self._title}  [{bar}] {now_s:5{self._format}} / "
+                            f"{self._total_s:g} {self._unit}"
                             f"  {self._state}{self._pace(wall, now_s)}")
         elif part >= self._next_part:
             self._next_part = QUIET_STEP * (int(part / QUIET_STEP) + 1)
-            self._stream.write(f"{self._title}: {now_s:.1f} of {self._total_s:g} s"
+            self._stream.write(f"{self._title}: {now_s:{self._format}} of "
+                               f"{self._total_s:g} {self._unit}"
                                f"{self._pace(wall, now_s)}\n")
             self._stream.flush()
 
@@ -71,7 +75,8 @@ class ProgressBar:
         if speed <= 0.0:
             return ""
         left_s = max(0.0, self._total_s - now_s) / speed
-        return f"  {speed:.2f} x real time, {left_s:.0f} s left"
+        pace = f"  {speed:.2f} x real time," if self._unit == "s" else " "
+        return f"{pace} {left_s:.0f} s left"
 
     def _write(self, text: str) -> None:
         padding = " " * max(0, len(self._last_text) - len(text))

@@ -70,6 +70,7 @@ def summarise(walk: Walk, setup: RunSetup, robot: RobotModel, folder: Path,
     statuses = {str(name): int((walk.status == name).sum()) for name in sorted(set(walk.status))}
     return {
         "robot": setup.robot,
+        "walks": setup.motion is None,
         "friction": settings.friction,
         "solver": settings.solver,
         "mu": setup.friction_coefficient,
@@ -165,7 +166,8 @@ Each walk has a page of its own.</p>
 def _verdict(summary: dict[str, Any]) -> str:
     if summary["fell"]:
         return '<span class="bad">fell</span>'
-    return f'<span class="good">walked {summary["duration_s"]:g} s</span>'
+    done = "walked" if summary["walks"] else "moved"
+    return f'<span class="good">{done} {summary["duration_s"]:g} s</span>'
 
 
 def _origin(summary: dict[str, Any]) -> str:

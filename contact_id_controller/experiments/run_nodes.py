@@ -11,12 +11,15 @@ from contact_id_controller.experiments.processes import (
 )
 from contact_id_controller.experiments.progress import ProgressBar
 from contact_id_controller.experiments.setup_run import (
-    CONTROLLER_RECORD, ROBOT_RECORD, SECTIONS, RunSetup,
+    CONTROLLER_RECORD, ROBOT_RECORD, RunSetup,
 )
 from contact_id_controller.experiments.supervisor import ACTIVATE, CONFIGURE, Supervisor
 
 APPEAR_S, CONFIGURE_S, ACTIVATE_S = 60.0, 600.0, 60.0
 """Patience; configuring compiles the kernels the first time."""
+
+MOTION_S = 30.0
+"""Patience until the controller listens to a joint motion."""
 
 STALL_S = 60.0
 """A run whose clock stands still for this long (wall time) has failed."""
@@ -36,7 +39,7 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
         (folder / name).unlink(missing_ok=True)
     setup.write(parameters)
     environment = ros_environment(free_domain(), logs)
-    commands = {name: node_command(name, parameters) for name in SECTIONS}
+    commands = {name: node_command(name, parameters) for name in setup.nodes}
     bar = ProgressBar(setup.title, setup.duration_s)
     try:
         with NodeGroup(commands, logs, environment) as nodes:
@@ -47,7 +50,9 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
                 _change(supervisor, nodes, CONFIGURE, "configure", CONFIGURE_S)
                 bar.say("activating")
                 _change(supervisor, nodes, ACTIVATE, "activate", ACTIVATE_S)
-                bar.say("walking")
+                if setup.motion is not None:
+                    supervisor.send_motion(setup.motion, nodes.check, MOTION_S)
+                bar.say("walking" if setup.motion is None else "moving")
                 begun = time.monotonic()
                 _follow(supervisor, nodes, bar)
                 wall_s = time.monotonic() - begun

@@ -12,14 +12,20 @@ import numpy as np
 import yaml
 
 from contact_id_controller.control.controller import PID
+from contact_id_controller.control.references import JointTrajectory
 from contact_id_controller.control.settings import ControllerSettings, belongs_to_ros
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.experiments.joint_motion import SECTION as MOTION, joint_motion
 from contact_id_controller.models import check
-from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.robot import RobotModel, resolve_urdf
 
-SECTIONS = ("controller", "simulated_robot", "gait_planner")
+NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
+SECTIONS = (*NEEDED, PLANNER, MOTION)
+"""Of a parameter file; a run has a gait planner or a joint motion, never both."""
+
 MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
+TEMPLATE = "template"  # names no robot
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 WAIT_FOR_PLAN_S = 0.1
 
@@ -64,12 +70,29 @@ class RunSetup:
     @property
     def waypoints(self) -> np.ndarray:
         """Way-points of the planner, (w, 2), m."""
-        values = self.parameters["gait_planner"].get("waypoints_m", ())
+        values = self.parameters.get(PLANNER, {}).get("waypoints_m", ())
         return np.array(values, dtype=float).reshape(-1, 2)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of the run, each a process."""
+        return tuple(name for name in self.parameters if name != MOTION)
+
+    @property
+    def motion(self) -> JointTrajectory | None:
+        """What the joints do where no gait planner tells them; None: it does."""
+        if MOTION not in self.parameters:
+            return None
+        settings = self.settings
+        robot = RobotModel.from_urdf(settings.urdf, settings.floating_base,
+                                     list(settings.joints) or None)
+        return joint_motion(self.parameters[MOTION], robot.joint_names)
 
     def command(self, output: Path) -> str:
         """The command line that does this run again."""
-        words = ["contact_id", "demo", "--robot", self.robot, "--duration", f"{self.duration_s:g}",
+        own = robots().get(self.robot) != self.config
+        chosen = ("--config", str(self.config)) if own else ("--robot", self.robot)
+        words = ["contact_id", "demo", *chosen, "--duration", f"{self.duration_s:g}",
                  "--friction", self.settings.friction, "--solver", self.settings.solver,
                  "--mu", f"{self.friction_coefficient:g}", "--mode", self.mode]
         for change in self.changes:
@@ -88,7 +111,7 @@ def robots() -> dict[str, Path]:
         folder = resolve_urdf(f"{CONFIG}/quadruped.yaml").parent
     except RobotDescriptionError as error:
         raise ConfigurationError(f"the installation has no configuration files: {error}") from error
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.stem != TEMPLATE}
 
 
 def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration_s: float = 30.0,
@@ -118,7 +141,7 @@ def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration
                                      "for your own give its file with --config")
         config = known[robot]
     parameters = _read(config)
-    controller, simulated, planner = (parameters[name] for name in SECTIONS)
+    controller, simulated = (parameters[name] for name in NEEDED)
     if friction is not None:
         controller["friction"] = friction
     if solver is not None:
@@ -130,16 +153,22 @@ def make_setup(folder: Path, *, robot: str, config: Path | None = None, duration
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
         values["record_path"] = str((folder / record).resolve())
-    if mode == "lockstep":
-        simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
-    controller["use_sim_time"] = planner["use_sim_time"] = True
+    # The simulated robot already stands on its feet: a ramp would let it sink.
+    controller.setdefault("start_ramp_s", 0.0)
+    controller["use_sim_time"] = True
+    if PLANNER in parameters:
+        parameters[PLANNER]["use_sim_time"] = True
+        if mode == "lockstep":
+            simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
     for change in changes:
         _apply(change, parameters)
     settings = ControllerSettings.from_mapping(
         {name: value for name, value in controller.items() if not belongs_to_ros(name)})
     if (settings.friction, settings.solver) != PID:
         check(settings.friction, settings.solver)
-    return RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
+    setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
+    setup.motion  # refused now, not when the nodes are up
+    return setup
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
@@ -152,10 +181,14 @@ def _read(config: Path) -> dict[str, dict[str, Any]]:
     for name in SECTIONS:
         section = content.get(name) if isinstance(content, dict) else None
         values = section.get("ros__parameters") if isinstance(section, dict) else None
-        if not isinstance(values, dict):
+        if isinstance(values, dict):
+            parameters[name] = dict(values)
+        elif name in NEEDED:
             raise ConfigurationError(f"{str(config)!r} has no section {name!r} with "
-                                     f"'ros__parameters'; a run needs {choices(SECTIONS)}")
-        parameters[name] = dict(values)
+                                     f"'ros__parameters'; a run needs {choices(NEEDED)}")
+    if (PLANNER in parameters) == (MOTION in parameters):
+        raise ConfigurationError(f"{str(config)!r} must have section {PLANNER!r}, for a robot that "
+                                 f"walks, or {MOTION!r}, for any other; not both")
     return parameters
 
 
@@ -165,9 +198,9 @@ def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:
     section, dot, rest = name.strip().partition(".")
     if not dot:
         section, rest = "controller", section
-    if not equals or not rest or section not in SECTIONS:
+    if not equals or not rest or section not in parameters:
         raise ConfigurationError(f"--set {change!r} is not of the form [NODE.]NAME=VALUE, "
-                                 f"with NODE one of {choices(SECTIONS)}")
+                                 f"with NODE one of {choices(parameters)}")
     try:
         parameters[section][rest] = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -13,8 +13,11 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
+from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 
+from contact_id_controller.control.references import JointTrajectory
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.ros.plan_messages import joint_message
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 STEP_S = 0.05
@@ -41,6 +44,7 @@ class Supervisor:
         self._node.create_subscription(
             Clock, "/clock", self._on_clock,
             QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+        self._plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
         self.time_s = 0.0
         """Simulated time, as last heard."""
 
@@ -70,6 +74,13 @@ class Supervisor:
         self._wait(answer.done, check, patience_s,
                    f"node {self._controller!r} did not answer a change of state")
         return bool(answer.result().success)
+
+    def send_motion(self, motion: JointTrajectory, check: Callable[[], None],
+                    patience_s: float) -> None:
+        """Hand the controller a joint motion that begins when it arrives."""
+        self._wait(lambda: self._plans.get_subscription_count() > 0, check, patience_s,
+                   f"node {self._controller!r} did not listen to joint_trajectory")
+        self._plans.publish(joint_message(motion, stamp_ns=0))
 
     def _wait(self, done: Callable[[], bool], check: Callable[[], None], patience_s: float,
               complaint: str) -> None:

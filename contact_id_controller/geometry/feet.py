@@ -61,10 +61,14 @@ class FootContacts:
         self.points -= self._reach
         self.gaps = self.ground.distance(self.points)
 
-    def select(self, mask: np.ndarray) -> ContactSet:
-        """The contacts where ``mask`` (n,) is true, at the last update's points and gaps."""
+    def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
+        """The contacts where ``mask`` (n,) is true, at the last update's points and gaps.
+
+        load_share: (n,) floats in (0, 1] of all feet, see ``ContactSet``, not checked; None for 1.
+        """
         key = mask.tobytes()
         base = self._subsets.get(key)
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
-        return base.moved(self.points[mask], self.gaps[mask])
+        return base.moved(self.points[mask], self.gaps[mask],
+                          load_share=None if load_share is None else load_share[mask])

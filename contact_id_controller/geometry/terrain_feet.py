@@ -53,13 +53,15 @@ class TerrainFeet(FootContacts):
                        self.gaps, self._many, self._many_gaps, self._count)
         self.points = self._centers - self._radii[:, None] * self.normals
 
-    def select(self, mask: np.ndarray) -> ContactSet:
-        """The nearest contacts of the feet where ``mask`` (n,) is true."""
+    def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
+        """The nearest contacts of the feet where ``mask`` (n,) is true; as for ``FootContacts``."""
         key = mask.tobytes()
         base = self._subsets.get(key)
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
-        contacts = base.moved(self.points[mask], self.gaps[mask], self.normals[mask])
+        contacts = base.moved(
+            self.points[mask], self.gaps[mask], self.normals[mask],
+            None if load_share is None else load_share[mask])
         return self._with_friction(contacts)
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:

@@ -56,16 +56,17 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
         return None
     z, _, torques, velocity = buffers(problem)
     z[:] = result.impulses.ravel()
-    _distribute(*matrices(problem), mu, edges, distribution, moved, result.z, result.w, delta, z,
-                torques, velocity)
+    _distribute(*matrices(problem), mu, edges, problem.contacts.load_share, distribution, moved,
+                result.z, result.w, delta, z, torques, velocity)
     contradiction = max(solution.contradiction_m_s, float(np.abs(moved - plan).max()))
     return outcome(problem, SOLVED, steps, contradiction, delta, z, torques, velocity, None, moved)
 
 
 @kernel
 def _distribute(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu,
-                edges, distribution, moved, pairs, slacks, delta, z, torques, velocity):
+                edges, load_share, distribution, moved, pairs, slacks, delta, z, torques, velocity):
     """Replace impulses z (3n,) of the LCP by the distributed ones; torques and end velocity."""
-    share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, distribution, z)
+    share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share,
+                 distribution, z)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)

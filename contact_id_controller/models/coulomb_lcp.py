@@ -68,8 +68,9 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
-        consistency == "project", basis, real, integer, moved, z, delta, torques, velocity)
+        *matrices(problem), problem.speed, mu, edges, problem.contacts.load_share,
+        DISTRIBUTIONS.index(distribution), consistency == "project", basis, real, integer, moved, z,
+        delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved)
     if code == NOT_CONVERGED:
         solution = solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
@@ -101,7 +102,8 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, distribution, project, basis, real, integer, moved, z, delta, torques, velocity):
+           edges, load_share, distribution, project, basis, real, integer, moved, z, delta, torques,
+           velocity):
     n = gap_speed.shape[0]
     contradiction = 0.0
     u = np.zeros(Y.shape[1])
@@ -147,7 +149,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
             steps += share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges,
-                                  distribution, z)
+                                  load_share, distribution, z)
             if eased and not project:
                 status = INFEASIBLE
         else:

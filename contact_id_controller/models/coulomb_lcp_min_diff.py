@@ -51,7 +51,7 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
             are z_last, zero at new contacts. None: the least impulses.
         edges, polygon, consistency: as for coulomb/lcp.
         distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
-            the motion and the slip, and distribute the forces anew.
+            the motion and the slip, and distribute the forces anew; only these heed load shares.
 
     At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of
     a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
@@ -90,7 +90,8 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
         pairs, slacks = np.zeros((n, edges + 2)), np.zeros((n, edges + 2))
         slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
         share_forces(problem.Y, problem.T, problem.torque_offset, problem.schur, problem.period, delta,
-                     first.attainable, pairs, slacks, mu, edges, DISTRIBUTIONS.index(distribution), z)
+                     first.attainable, pairs, slacks, mu, edges, problem.contacts.load_share,
+                     DISTRIBUTIONS.index(distribution), z)
     finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
            problem.desired_velocity, problem.T, problem.Y, z, delta, problem.period, robot.actuated,
            robot.unactuated, torques, velocity)

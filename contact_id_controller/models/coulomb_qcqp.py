@@ -46,7 +46,8 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
     """Forces in their exact cones and torques within limits, of least power.
 
     Contacts that touch are held: J v+ is what ``problem.c`` leaves of today's velocity. Contacts with
-    a gap, and those that the plan lifts, carry nothing. Penetrations are not undone.
+    a gap, and those that the plan lifts, carry nothing. Penetrations are not undone. The contacts'
+    load shares are not heeded: the forces are those of least power.
 
     Args:
         warm_start: the last period's solution: its active limits and cones are tried first. That saves

@@ -92,12 +92,13 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     z, delta, torques, velocity = buffers(problem)
     moved = problem.c.copy()
+    share = problem.contacts.load_share
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, mu, edges, DISTRIBUTIONS.index(distribution),
+        *matrices(problem), problem.speed, mu, edges, share, DISTRIBUTIONS.index(distribution),
         consistency == "project", moved, z, delta, torques, velocity)
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), mu, edges, moved, z, delta, torques, velocity)
+        steps += widen(*matrices(problem), mu, edges, share, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, None, moved)
     return with_fallback(solution, mu, edges)
 
@@ -114,7 +115,7 @@ def _from_quadprog(module: str, function: str):
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, distribution, project, moved, z, delta, torques, velocity):
+           edges, load_share, distribution, project, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
@@ -145,7 +146,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             angle, span = np.empty(n), np.empty(n)
             classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
             steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
-                                    1.0 if distribution == 0 else 0.0, z))
+                                    load_share, 1.0 if distribution == 0 else 0.0, z))
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return status, steps, contradiction

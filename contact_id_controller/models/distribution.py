@@ -4,9 +4,12 @@ A contact model decides v_u+, hence u = Y^T z. The forces that share this u and 
 (inside the cone where a contact sticks, on an edge where it slides, zero where it parts) form a
 convex set; the one of least torque is
 
-    min 1/2 |torque_offset + T z|^2 + eps/2 |z|^2    Y^T z = u,  z_i in K_i
+    min 1/2 |torque_offset + T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2    Y^T z = u,  z_i in K_i
 
-(first paper, section 6.2, stage II). Few contacts: a dual active-set method on the free force
+(first paper, section 6.2, stage II). The weight w_i = kappa (1/r_i^2 - 1), relative to the mean
+diagonal of T T^T like eps, is zero at contacts with the load share r_i = 1; a contact whose share
+is ramped up after touchdown and down before lift-off is loaded and unloaded gradually, as far as
+the others can carry. Few contacts: a dual active-set method on the free force
 components. Many: the dual of the problem has na + nu variables whatever the number of contacts and
 is piecewise quadratic, so a semismooth Newton method solves it in a few steps, each linear in the
 number of contacts.
@@ -26,11 +29,13 @@ TIE_BREAK = 1e-6        # eps: weight of the force norm against the torque norm,
 NO_LEVER = 1e-6         # N·m/(N·s); forces with less effect on the torques have none but rounding
 SAME_MOTION = 1e-8      # accepted change of u, relative to its largest entry
 DENSE_COMPONENTS = 24   # up to here the active-set method is faster than the Newton method
+RELUCTANCE = 0.3        # kappa: a foot at half its share carries about half its load
+LEAST_SHARE = 1e-2      # smaller load shares count as this: a force of 1e-4 of its own is none
 MANY_TIE_BREAK = 1e-3   # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
 
 @kernel
-def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weight, z):
+def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z):
     """Replace z (3n,), impulses with Y^T z = u, by the admissible ones of least torque.
 
     Returns the number of steps; negative, with z unchanged, when the method failed.
@@ -39,6 +44,7 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
         T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
         mode, angle, span (n,): what each contact may carry, and the sliding sector, rad.
         mu (n,), edges: friction coefficients and number of pyramid edges.
+        load_share (n,): how willingly each contact is loaded, in (0, 1], see ``ContactSet``.
         torque_weight: 1 for least torque, 0 for least force.
     """
     best = np.empty(z.shape[0])
@@ -48,16 +54,46 @@ def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weig
         if mode[i] != APART:
             components += 3 if mode[i] == STICKING else 2
     if components <= DENSE_COMPONENTS:
-        steps = _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges,
+        steps = _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
                                   torque_weight, z)
     else:
-        steps = _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges,
+        steps = _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
                                    torque_weight, z)
     if steps >= 0 and not same_motion(Y, u, z):
         steps = -steps - 1
     if steps < 0:
         assign(z, best)
     return steps
+
+
+@bare_kernel
+def reluctance(share):
+    """Weight of a contact's squared force, relative to the mean diagonal of T T^T."""
+    if share >= 1.0:
+        return 0.0
+    share = max(share, LEAST_SHARE)
+    return RELUCTANCE * (1.0 / (share * share) - 1.0)
+
+
+@bare_kernel
+def share_weights(T, mode, load_share, torque_weight, weights):
+    """Weights w (n,) beside |torque|^2, or |z|^2 where torques do not count; 0 at share 1."""
+    whole = True
+    for i in range(mode.shape[0]):
+        weights[i] = reluctance(load_share[i])
+        whole = whole and weights[i] == 0.0
+    if whole or torque_weight == 0.0:
+        return
+    size, components = 0.0, 0
+    for i in range(mode.shape[0]):
+        if mode[i] != APART:
+            components += 3
+            for r in range(3 * i, 3 * i + 3):
+                for k in range(T.shape[1]):
+                    size += T[r, k] * T[r, k]
+    if size > NO_LEVER * NO_LEVER * components:
+        for i in range(mode.shape[0]):
+            weights[i] *= size / components
 
 
 @bare_kernel
@@ -128,7 +164,8 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
 
 
 @kernel
-def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weight, z):
+def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
+                      torque_weight, z):
     """Dual active-set method on the free components; cost cubic in their number."""
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
     columns = np.empty((3 * n, 3))
@@ -166,14 +203,17 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
         for a in range(m):
             fill(TB[a], 0.0)
     tie = TIE_BREAK * size / m if size > 0.0 else 1.0
+    extra = np.empty(n)
+    share_weights(T, mode, load_share, torque_weight, extra)
     for a in range(m):
+        weight = tie + extra[contact[a]]
         for c in range(a + 1):
             total = 0.0
             for k in range(na):
                 total += TB[a, k] * TB[c, k]
             if contact[a] == contact[c]:
                 for d in range(3):
-                    total += tie * columns[a, d] * columns[c, d]
+                    total += weight * columns[a, d] * columns[c, d]
             L[a, c] = total
         total = 0.0
         for k in range(na):
@@ -210,13 +250,18 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, torq
 
 
 @kernel
-def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, torque_weight, z):
-    """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square."""
+def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share,
+                       torque_weight, z):
+    """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square.
+
+    A contact with the weight w beside that of the tie-break has the force z = y / sqrt(1 + w / tie)
+    in the same cone, y with the weight of the tie-break.
+    """
     na, nu = T.shape[1], Y.shape[1]
     count = 0
     for i in range(mode.shape[0]):
         count += 1 if mode[i] != APART else 0
-    W, forces = np.empty((3 * count, na + nu)), np.empty(3 * count)
+    W, forces, unit = np.empty((3 * count, na + nu)), np.empty(3 * count), np.empty(count)
     loaded, which = np.empty(count, np.int64), np.empty(count, np.int64)
     first, wide, rough = np.empty(count), np.empty(count), np.empty(count)
     x, target, weight = np.zeros(na + nu), np.empty(na + nu), np.zeros(na + nu)
@@ -238,12 +283,17 @@ def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, tor
     lever = size_t > NO_LEVER * NO_LEVER * 3 * count
     scale_t = torque_weight / np.sqrt(size_t / (3 * count)) if lever else 0.0
     scale_y = 1.0 / np.sqrt(size_y / (3 * count)) if size_y > 0.0 else 0.0
-    for r in range(3 * count):
-        row = W[r]
-        for k in range(na):
-            row[k] *= scale_t
-        for k in range(na, na + nu):
-            row[k] *= scale_y
+    tie = MANY_TIE_BREAK / (scale_t * scale_t) if scale_t > 0.0 else 1.0
+    extra = np.empty(mode.shape[0])
+    share_weights(T, mode, load_share, torque_weight, extra)
+    for i in range(count):
+        unit[i] = 1.0 / np.sqrt(1.0 + extra[which[i]] / tie)
+        for r in range(3 * i, 3 * i + 3):
+            row = W[r]
+            for k in range(na):
+                row[k] *= scale_t * unit[i]
+            for k in range(na, na + nu):
+                row[k] *= scale_y * unit[i]
     for k in range(na):
         target[k] = -torque_offset[k] * scale_t
         weight[k] = MANY_TIE_BREAK
@@ -253,5 +303,5 @@ def _distribute_newton(T, torque_offset, Y, u, mode, angle, span, mu, edges, tor
     fill(z, 0.0)
     for i in range(count):
         for d in range(3):
-            z[3 * which[i] + d] = forces[3 * i + d]
+            z[3 * which[i] + d] = unit[i] * forces[3 * i + d]
     return steps

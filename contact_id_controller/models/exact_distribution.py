@@ -1,6 +1,10 @@
 """Stage II with exact friction cones: least torque among the forces with the same motion.
 
-    min 1/2 |torque_offset + T^T z|^2     Y^T z = u,   |z_T| <= mu z_N where a contact sticks
+    min 1/2 |torque_offset + T^T z|^2 + 1/2 sum_i w_i |z_i|^2
+    Y^T z = u,   |z_T| <= mu z_N where a contact sticks
+
+The weights w_i of load shares are those of ``models.distribution``; where a contact sticks |z_i|^2
+stands for z_N^2 + |z_T|^2 / mu^2.
 
 Sliding contacts stay on their edge of the polygon, which lies on the cone, or between two of them. The
 pyramid inscribed in the cones is part of them, so there is a solution wherever stage I has one;
@@ -16,7 +20,7 @@ from ..problem import assign, fill
 from ..projected.barrier import ROWS, SCALING, SOLVED, WORK_ROWS, central_path
 from ..projected.scaling import equilibrate
 from .cones import APART, HOLDING, SLIDING, STICKING, edge
-from .distribution import same_motion
+from .distribution import same_motion, share_weights
 from .stages import classify, finish, shift_offset
 
 TIE_BREAK = 1e-8  # weight of the forces, in units of their cones, against the torques that they cause
@@ -55,7 +59,7 @@ def _columns(mode, angle, span, mu, columns, contact):
 
 
 @kernel
-def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, z):
+def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, load_share, z):
     """Replace z (3n,) by the admissible impulses of least torque with Y^T z = u.
 
     Arguments as for ``distribute``. Returns the number of steps; negative, with z unchanged, when
@@ -89,8 +93,12 @@ def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, z):
         if a < boxes and c[0] > 0.0:
             lower[na + a] = 0.0
     tie = TIE_BREAK * size / count if size > 0.0 else 1.0
+    extra = np.empty(n)
+    share_weights(T, mode, load_share, 1.0, extra)
     for a in range(count):
-        weight[na + a] = tie
+        # One weight for all of a cone, that of its normal: the solver takes no others.
+        c = columns[a] if a < boxes else columns[boxes + 3 * ((a - boxes) // 3)]
+        weight[na + a] = tie + extra[contact[a]] * (c[0] * c[0] + c[1] * c[1] + c[2] * c[2])
     column, row_scale = np.empty(N), np.empty(p)
     beta, _ = equilibrate(weight, linear, At, b, soft, lower, upper, column, row_scale)
     for a in range(count):
@@ -115,7 +123,7 @@ def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, z):
 
 @kernel
 def widen(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, mu, edges,
-          moved, z, delta, torques, velocity):
+          load_share, moved, z, delta, torques, velocity):
     """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     u, shifted = np.zeros(nu), np.empty(na)
@@ -125,7 +133,7 @@ def widen(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, 
     mode, angle, span = np.empty(n, np.int64), np.empty(n), np.empty(n)
     classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
     shift_offset(offset, schur, dt, delta, shifted)
-    steps = distribute_exact(T, shifted, Y, u, mode, angle, span, mu, z)
+    steps = distribute_exact(T, shifted, Y, u, mode, angle, span, mu, load_share, z)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)
     return abs(steps)

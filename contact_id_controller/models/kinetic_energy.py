@@ -57,7 +57,7 @@ def minimise_kinetic_energy(problem: Problem, mu, edges: int, distribution: str)
         if status == SOLVED and distribution != "none":
             mode = np.full(n, STICKING)
             distribute(problem.T, problem.torque_offset, problem.Y, problem.Y.T @ z, mode,
-                       np.zeros(n), np.zeros(n), mu, edges,
+                       np.zeros(n), np.zeros(n), mu, edges, problem.contacts.load_share,
                        1.0 if distribution == "least_torque" else 0.0, z)
     torques, velocity, still = np.empty(na), np.empty(robot.nv), np.zeros(na)
     finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,

@@ -61,8 +61,8 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, problem.contacts.friction, edges,
-        DISTRIBUTIONS.index(distribution), consistency == "project", loaded, moved, z, delta,
-        torques, velocity)
+        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
+        loaded, moved, z, delta, torques, velocity)
     solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
@@ -96,7 +96,7 @@ def _parting(Y, moved, gap_speed, u, i):
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, distribution, project, loaded, moved, z, delta, torques, velocity):
+           edges, load_share, distribution, project, loaded, moved, z, delta, torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
@@ -155,10 +155,12 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 # What holds without load has no friction cone to stay in.
                 bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
-            count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, weight, z)
+            count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, load_share,
+                               weight, z)
             if count < 0:
                 # No forces within the contacts' friction hold this motion: the model's own, unbounded.
-                count = distribute(T, shifted, Y, u, mode, nothing, nothing, grip, edges, weight, z)
+                count = distribute(T, shifted, Y, u, mode, nothing, nothing, grip, edges,
+                                   load_share, weight, z)
             steps += abs(count)
     finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
            velocity)

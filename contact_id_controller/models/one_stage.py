@@ -38,6 +38,8 @@ def solve_coulomb_qp_one_stage(problem: Problem, *, warm_start: Solution | None 
         regularisation: eps relative to the mean diagonal of G, in (0, 1].
         edges, polygon, consistency: as for coulomb/qp.
 
+    The contacts' load shares are not heeded: there is no stage II that could.
+
     A contradictory plan has a solution here too: the contacts give way, with large forces.
 
     Source: first paper, section 6.1; Todorov (2014).

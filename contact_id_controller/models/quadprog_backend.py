@@ -11,7 +11,9 @@ import quadprog
 
 from ..problem import Problem
 from ..solution import INCONSISTENT, SOLVED, Solution
+from .cones import APART, STICKING
 from .consistency import project_plan
+from .distribution import share_weights
 from .kinetic_energy import generators
 from .stages import finish
 
@@ -82,6 +84,11 @@ def _share(problem, E, z, offset, distribution):
     linear = -cost.T @ offset if distribution == "least_torque" else np.zeros(E.shape[1])
     H = cost.T @ cost
     H += (TIE_BREAK * max(np.trace(H), 1.0) / len(H)) * (E.T @ E + 1e-6 * np.eye(len(H)))
+    mode = np.where(np.abs(E).reshape(len(problem), -1).any(axis=1), STICKING, APART)
+    weights = np.empty(len(problem))
+    share_weights(problem.T, mode, problem.contacts.load_share,
+                  1.0 if distribution == "least_torque" else 0.0, weights)
+    H += E.T @ (np.repeat(weights, 3)[:, None] * E)
     # Independent combinations of the nu equality rows: quadprog takes no dependent ones.
     left, size, right = np.linalg.svd(problem.Y.T @ E, full_matrices=False)
     kept = size > RANK * size[0]

@@ -32,7 +32,8 @@ def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
 
 
 @kernel
-def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, distribution, z):
+def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share,
+                 distribution, z):
     """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; steps taken.
 
     pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``stages.DISTRIBUTIONS``.
@@ -51,7 +52,7 @@ def share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges
         for k in range(nu):
             u[k] += Y[r, k] * z[r]
     classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
-    return abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
+    return abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges, load_share,
                           1.0 if distribution == 0 else 0.0, z))
 
 

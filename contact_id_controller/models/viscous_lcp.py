@@ -38,7 +38,8 @@ def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
 
     Args:
         warm_start: the last period's solution; its loaded contacts are tried first.
-        distribution: of the normal forces; the tangential ones follow from the motion.
+        distribution: of the normal forces; the tangential ones follow from the motion,
+            so load shares act on the normal forces only.
         form: ``implicit`` or ``explicit`` in the contact velocity.
 
         consistency: as for coulomb/qp, in the normal directions.
@@ -56,14 +57,15 @@ def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem), problem.speed, problem.keep, problem.contacts.viscosity,
-        DISTRIBUTIONS.index(distribution), consistency == "project", form == "implicit", loaded, moved, z,
-        delta, torques, velocity)
+        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
+        form == "implicit", loaded, moved, z, delta, torques, velocity)
     return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
 
 
 @kernel
 def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-           keep, viscosity, distribution, project, implicit, loaded, moved, z, delta, torques, velocity):
+           keep, viscosity, load_share, distribution, project, implicit, loaded, moved, z, delta,
+           torques, velocity):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
@@ -147,7 +149,7 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                     parting += Y[3 * i, k] * u[k]
                 mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
             steps += abs(distribute(T, shifted, Y, rest, mode, smooth, smooth, smooth,
-                                    np.int64(4),
+                                    np.int64(4), load_share,
                                     1.0 if distribution == 0 else 0.0, normals))
         for i in range(n):
             z[3 * i] = normals[3 * i]

@@ -1,28 +1,29 @@
 """ROS node between the controller and ros2_control, whose group controllers know no timeout.
 
-Takes `commands_in`, `joint_states` and the controller's `transition_event`; gives `commands` and
-`/diagnostics`; service `~/reset`. It loads neither pinocchio nor numba, and holds no decisions:
-those are in `control.command_watchdog`.
+Takes `commands_in`, `joint_states` and the controller's `transition_event`, and asks its service
+`get_state`; gives `commands` and `/diagnostics`; service `~/reset`. It loads neither pinocchio nor
+numba, and holds no decisions: those are in `control.command_watchdog`.
 """
 
 from __future__ import annotations
 
 import array
 import dataclasses
+import functools
 import gc
-import signal
+import os
 import sys
 import time
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from lifecycle_msgs.msg import State, TransitionEvent
+from lifecycle_msgs.srv import GetState
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
@@ -35,11 +36,21 @@ from contact_id_controller.control.command_watchdog import (
 from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
 
 _DIAGNOSTICS_PERIOD_S = 1.0
+
+_GET_STATE = "controller/get_state"
+_ASK_PERIOD_S = 0.1
+"""Time between two questions whether a controller that came after the trip is active."""
+
+_ANSWER_S = 1.0
+"""An answer that takes longer does not come any more."""
+
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# ros2_control subscribes reliably, which a best-effort publisher would not reach.
+# Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
@@ -49,6 +60,11 @@ class CommandWatchdogSettings:
 
     joints: tuple[str, ...] = parameter(
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
+    )
+    group_controller: str = parameter(
+        "",
+        """Name of the ros2_control group controller that takes the commands: its parameter joints
+        is compared with ours before the first command. Empty: no check.""",
     )
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
@@ -124,6 +140,8 @@ class CommandWatchdogNode(Node):
         try:
             settings = CommandWatchdogSettings.from_node(self)
             self.watchdog = settings.watchdog()
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, settings.joints)
         except ConfigurationError:
             self.destroy_node()
             raise
@@ -134,22 +152,29 @@ class CommandWatchdogNode(Node):
         self._counts = (0, 0, 0)
         self._state = self.watchdog.state
         listen = self.create_subscription
+        self._commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
-            listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST),
+            self._commands_in,
             listen(JointState, "joint_states", self._on_joint_states, _NEWEST),
             listen(TransitionEvent, "controller/transition_event", self._on_transition, 10),
         ]
+        self._controller_state = self.create_client(GetState, _GET_STATE)
+        self._commanders: dict[tuple, str] = {}
+        self._asked_s = -np.inf
+        self._answer: Future | None = None
         self.create_service(Trigger, "~/reset", self._on_reset)
         # Simulated time may stand still.
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
+        timer = functools.partial(
+            self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
+        timer(_ASK_PERIOD_S, self._ask_for_activation)
 
     def tick(self) -> float:
         """Send what is due; how long, s, to wait for messages before the next call."""
         if self.watchdog.wait_s(time.monotonic()) == 0.0:
             # A command that came while other callbacks ran is not late.
-            waiting = take_newest(self.direct_subscriptions[0])
+            waiting = take_newest(self._commands_in)
             if waiting is not None:
                 self._on_command(waiting)
         self._send(self.watchdog.tick(time.monotonic()))
@@ -176,6 +201,48 @@ class CommandWatchdogNode(Node):
     def _on_transition(self, message: TransitionEvent) -> None:
         self.watchdog.controller_changed(message.goal_state.id == State.PRIMARY_STATE_ACTIVE)
 
+    def _ask_for_activation(self) -> None:
+        """Find out what no transition told, because it came before discovery.
+
+        The controller makes its publisher when it is configured: an active controller with one
+        that was not there at the trip was activated after the trip.
+        """
+        now_s = time.monotonic()
+        if not self.watchdog.waits_for_activation:
+            return
+        if self._answer is not None and now_s - self._asked_s < _ANSWER_S:
+            return
+        if not self._has_new_publisher():
+            return
+        if self._answer is not None:
+            self._controller_state.remove_pending_request(self._answer)
+            self._answer = None
+        if self._controller_state.service_is_ready():
+            self._asked_s, trips = now_s, self.watchdog.trips
+            self._answer = self._controller_state.call_async(GetState.Request())
+            self._answer.add_done_callback(functools.partial(self._on_answer, trips))
+
+    def _on_answer(self, trips: int, answer: Future) -> None:
+        if self._answer is not answer:
+            return
+        self._answer = None
+        active = answer.result().current_state.id == State.PRIMARY_STATE_ACTIVE
+        # The question may be from before another trip.
+        if active and trips == self.watchdog.trips:
+            self.watchdog.controller_changed(True)
+
+    def _publishers_in(self) -> dict[tuple, str]:
+        """Those who may send commands: identity of the publisher -> full name of its node."""
+        found = self.get_publishers_info_by_topic(self._commands_in.topic_name)
+        return {tuple(publisher.endpoint_gid):
+                f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+                for publisher in found}
+
+    def _has_new_publisher(self) -> bool:
+        controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
+        return any(node == controller and identity not in self._commanders
+                   for identity, node in self._publishers_in().items())
+
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         refusal = self.watchdog.reset(time.monotonic())
         response.success, response.message = refusal is None, refusal or "forwarding again"
@@ -184,6 +251,7 @@ class CommandWatchdogNode(Node):
     def _report_change(self) -> None:
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
+            self._commanders = self._publishers_in()
             self.get_logger().error(
                 f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; damping until "
                 "the controller is activated again"
@@ -210,30 +278,23 @@ class CommandWatchdogNode(Node):
         self._diagnostics.publish(message)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is logged."""
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    ends: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: ends.append(number))
-    try:
-        node = CommandWatchdogNode()
-    except ConfigurationError as error:
-        rclpy.logging.get_logger("command_watchdog").error(str(error))
-        rclpy.shutdown()
-        return 1
+def _serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
     gc.freeze()  # collections need not look at what stays
-    try:
-        while not ends:
-            direct.spin_once(node.tick())
-        node.release()
-        return 0
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    while not interrupt.requested:
+        direct.spin_once(node.tick())
+    node.release()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 after a bad parameter, which is printed."""
+    # In the shared memory of Fast DDS a process that is killed in the wrong moment holds a lock,
+    # for which others wait 1 s. Without effect where discovery is confined to this machine.
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+    return run_node("command_watchdog", lambda _: CommandWatchdogNode(), _serve, arguments)
 
 
 if __name__ == "__main__":

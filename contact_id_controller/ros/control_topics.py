@@ -15,9 +15,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
+from contact_id_controller.control.safety import SafetyState
+from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import Refusal, nanoseconds
 from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array, shortfall
@@ -52,23 +55,34 @@ class ControlTopics:
 
     def __init__(self, node: Node, loop: ControlLoop, chore=lambda: None) -> None:
         self._node, self._loop, self._chore = node, loop, chore
-        self._settings, self._robot = loop.controller.settings, loop.controller.robot
+        settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
         self._waiting: JointState | None = None
         self._refusals_reported = 0
         self._statuses_reported: Counter[str] = Counter()
-        clock = self._settings.stamp_reference == "clock" and not loop.lockstep
+        clock = settings.stamp_reference == "clock" and not loop.lockstep
         self._clock = node.get_clock() if clock else None
-        stream = self._stream_qos()
+        stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
-        self._commands = node.create_publisher(Float64MultiArray, "commands", stream)
+        self._contact_input = None
+        if "measured" in settings.contact_sources or loop.controller.sensed:
+            kind = "force" if loop.controller.sensed else settings.measured_contact
+            self._contact_input = ContactInput(node, stream, kind, settings.contact_frames)
+            loop.measured_contact = self._contact_input.pass_on
+        self._services = [
+            node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
+            node.create_service(Trigger, "~/resume", self._on_resume),
+        ]
+        # Some middlewares give ros2_control reliable subscriptions; best effort never reaches them.
+        reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
+        self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._command = Float64MultiArray(data=array.array("d", bytes(8 * self._robot.na)))
         self._efforts = np.frombuffer(self._command.data)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._watchdog = timer(self._settings.state_timeout_s, self._on_silence)
+        self._watchdog = timer(settings.state_timeout_s, self._on_silence)
         self._watchdog.cancel()
         self._timers = [
             self._watchdog,
@@ -79,9 +93,9 @@ class ControlTopics:
             ),
         ]
 
-    def _stream_qos(self) -> QoSProfile:
+    def _stream_qos(self, reliable_topics: bool) -> QoSProfile:
         lockstep = self._loop.lockstep
-        reliable = lockstep or self._settings.reliable_topics
+        reliable = lockstep or reliable_topics
         return QoSProfile(
             depth=_LOCKSTEP_DEPTH if lockstep else 1,
             reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
@@ -105,14 +119,17 @@ class ControlTopics:
         states = [self._states]
         self.direct_subscriptions = plans + states if self._loop.lockstep else states + plans
 
-    def start(self) -> None:
-        """Command from the next state on."""
-        self._loop.start()
+    def start(self) -> str:
+        """Command from the next state on; returns why not, or nothing."""
+        refusal = self._loop.start()
+        if refusal:
+            return refusal
         self.active = True
         self._watchdog.reset()
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._on_joint_states(waiting)
+        return ""
 
     def stop(self) -> None:
         """Publish the safe output and command no more."""
@@ -120,7 +137,7 @@ class ControlTopics:
         if self.active:
             self.active = False
             self._watchdog.cancel()
-            self._publish(self._loop.safe_torques())
+            self._publish(self._loop.stop())
 
     def destroy(self) -> None:
         """Take everything from the node."""
@@ -130,6 +147,10 @@ class ControlTopics:
             self._node.destroy_publisher(publisher)
         for timer in self._timers:
             self._node.destroy_timer(timer)
+        for service in self._services:
+            self._node.destroy_service(service)
+        if self._contact_input is not None:
+            self._contact_input.destroy()
 
     def set_timeout(self, timeout_s: float) -> None:
         """Change the time after which silence is answered by the safe output."""
@@ -139,17 +160,27 @@ class ControlTopics:
         arrival_s = time.perf_counter()
         loop = self._loop
         if not self.active:
-            # A simulation in lockstep waits for the answer to this one until we are active.
-            self._waiting = message if loop.lockstep else None
+            self._observe(message)
             return
         message = self._take_newest(message)
         if loop.lockstep and self._waits_for_odometry(message):
             return
-        now_ns = None if self._clock is None else self._clock.now().nanoseconds
+        now_ns = self._now_ns()
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
         if loop.result is not None:
             self._watchdog.reset()
+
+    def _observe(self, message: JointState) -> None:
+        """Keep an eye on the robot while inactive: activation needs to know its state."""
+        while (odometry := take_newest(self._odometry)) is not None:
+            self._loop.take_odometry(odometry)
+        self._loop.observe(message, self._now_ns())
+        # A simulation in lockstep waits for the answer to this one until we are active.
+        self._waiting = message if self._loop.lockstep else None
+
+    def _now_ns(self) -> int | None:
+        return None if self._clock is None else self._clock.now().nanoseconds
 
     def _take_newest(self, message: JointState) -> JointState:
         """Take the odometry that has come with a state, without a turn of the executor.
@@ -191,13 +222,34 @@ class ControlTopics:
     def _on_silence(self) -> None:
         """No good state for `state_timeout_s`."""
         if not self._loop.lockstep:
-            self._loop.stopped()
+            self._publish(self._loop.silence())
         elif self._waiting is not None:
             self._waiting = None
             self._loop.refuse(Refusal("odometry_missing", "no odometry of the time of the state"))
+            self._publish(self._loop.safe_torques())
+        # Else the simulation takes its time: nobody waits for a command.
+
+    def _on_emergency_stop(
+        self, request: SetBool.Request, response: SetBool.Response
+    ) -> SetBool.Response:
+        safety = self._loop.safety
+        response.success = True
+        if request.data:
+            torques = self._loop.emergency_stop()
+            if self.active:
+                self._publish(torques)
+            response.message = "emergency stop engaged"
+        elif safety.state is not SafetyState.EMERGENCY_STOP:
+            response.message = "the emergency stop was not engaged"
         else:
-            return  # The simulation takes its time: nobody waits for a command.
-        self._publish(self._loop.safe_torques())
+            safety.release_emergency_stop(self.active)
+            response.message = safety.reason or "emergency stop released"
+        return response
+
+    def _on_resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        refusal = self._loop.resume()
+        response.success, response.message = not refusal, refusal or "holding the present posture"
+        return response
 
     def _publish(self, torques: np.ndarray) -> None:
         self._efforts[:] = torques
@@ -219,7 +271,7 @@ class ControlTopics:
                 loop.input.odometry.world_frame,
                 feet.points,
                 feet.ground.normal,
-                self._settings.spread("friction_coefficient", len(feet)),
+                loop.controller.settings.spread("friction_coefficient", len(feet)),
                 loop.result.forces,
                 loop.result.contact,
                 _ARROW_M_PER_WEIGHT / self._robot.weight,
@@ -233,8 +285,10 @@ class ControlTopics:
         level, summary = DiagnosticStatus.OK, "commanding"
         if not self.active:
             summary = "inactive"
+        elif loop.safety.latched:
+            level, summary = DiagnosticStatus.ERROR, f"{loop.safety.state.value}: {loop.safety.reason}"
         elif loop.result is None:
-            level, summary = DiagnosticStatus.ERROR, "safe output"
+            level, summary = DiagnosticStatus.ERROR, f"safe output: {loop.safety.reason}"
         elif refusals > self._refusals_reported:
             level, summary = DiagnosticStatus.WARN, "commanding, some input refused"
         else:
@@ -243,6 +297,8 @@ class ControlTopics:
                 level, summary = DiagnosticStatus.WARN, f"commanding; {problems}"
         self._refusals_reported = refusals
         self._statuses_reported = loop.monitor.statuses.copy()
+        figures["safety state"] = loop.safety.state.value
+        figures["safety reason"] = loop.safety.reason or "none"
         if loop.result is not None:
             figures.update(contact_figures(loop.result, self._robot.joint_names))
         self._diagnostics.publish(

@@ -8,31 +8,33 @@ from __future__ import annotations
 
 import functools
 import gc
-import signal
 import sys
+import time
 import traceback
 
-import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.settings import TABLE, ControllerSettings
-from contact_id_controller.control.warm_up import warm_up
-from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
 
 _IDLE_WAIT_S = 0.05
 """Longest wait otherwise: how long a signal may go unnoticed."""
+
+_PATIENCE_S = 5.0
+"""Time between two lines that say what activation waits for."""
 
 _SUCCESS, _FAILURE, _ERROR = (
     TransitionCallbackReturn.SUCCESS,
@@ -56,25 +58,30 @@ def _reported(transition):
 
 
 class _GarbageBreak:
-    """Collects garbage between steps while the node is active, never in the middle of one."""
+    """Collects garbage between steps while the node is active, never in the middle of one.
+
+    What configure has made stays: it is searched once, before activation, because that takes
+    longer than a watchdog waits for a command.
+    """
 
     def __init__(self, node: "ControllerNode") -> None:
         self._node = node
         self._frozen = False
 
     def __call__(self) -> None:
-        if self._node.active and not self._frozen:
-            # What is alive now stays so: collections need not look at it again.
+        node = self._node
+        if node.loop is not None and not self._frozen:
             gc.collect()
             gc.freeze()
-            gc.disable()
             self._frozen = True
-        elif self._frozen and not self._node.active:
-            gc.enable()
+        elif self._frozen and node.loop is None:
             gc.unfreeze()
             self._frozen = False
-        if self._frozen:
-            gc.collect()
+        if not node.active:
+            gc.enable()
+            return
+        gc.disable()
+        gc.collect()
 
 
 class ControllerNode(LifecycleNode):
@@ -84,8 +91,11 @@ class ControllerNode(LifecycleNode):
     published each `state_timeout_s`. Between cleanup and configure the node holds no resources.
     """
 
-    def __init__(self, name: str = "controller", **options) -> None:
+    def __init__(
+        self, name: str = "controller", interrupt: Interrupt | None = None, **options
+    ) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        self._interrupt = interrupt or Interrupt()
         self.loop: ControlLoop | None = None
         """What runs the controller; None unless configured."""
         self.finalized = False
@@ -101,17 +111,18 @@ class ControllerNode(LifecycleNode):
 
     @property
     def direct_subscriptions(self) -> list[Subscription]:
-        """The subscriptions to serve without delay, none unless active."""
-        return self._topics.direct_subscriptions if self.active else []
+        """The subscriptions to serve without delay, none unless configured."""
+        return self._topics.direct_subscriptions if self._topics is not None else []
+
+    @property
+    def not_ready(self) -> str:
+        """Why it cannot be activated now; empty when it can."""
+        return self.loop.not_ready() if self.loop is not None else "it is not configured"
 
     @property
     def starts_by_itself(self) -> bool:
         """Parameter `autostart`."""
         return self.get_parameter("autostart").value is True
-
-    def start(self) -> bool:
-        """Configure and activate; whether both succeeded."""
-        return self.trigger_configure() == _SUCCESS and self.trigger_activate() == _SUCCESS
 
     # Transitions
 
@@ -120,15 +131,18 @@ class ControllerNode(LifecycleNode):
         """Load the robot, compile, allocate; a bad configuration fails with one line in the log."""
         try:
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
-            robot = RobotModel.from_urdf(
-                settings.urdf, settings.floating_base, list(settings.joints) or None
-            )
-            controller = Controller(robot, settings)
-            loop = ControlLoop(controller, self.get_logger().warning)
+            with self._interrupt.leaving_at_once(self):
+                robot = RobotModel.from_urdf(
+                    settings.urdf, settings.floating_base, list(settings.joints) or None
+                )
+                controller = Controller(robot, settings)
+                loop = ControlLoop(controller, self.get_logger().warning)
+                loop.warm_up()
+            if settings.group_controller:
+                check_joint_order(self, settings.group_controller, robot.joint_names)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
-        warm_up(controller)
         self._topics = ControlTopics(self, loop, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False
@@ -140,8 +154,14 @@ class ControllerNode(LifecycleNode):
 
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start commanding: hold the posture of the first state until a plan comes."""
-        self._topics.start()
+        """Start commanding: hold the posture of the first state until a plan comes.
+
+        Refused while no fresh, finite, complete state is known, or the emergency stop is engaged.
+        """
+        refusal = self._topics.start()
+        if refusal:
+            self.get_logger().error(f"not activated: {refusal}")
+            return _FAILURE
         return super().on_activate(state)
 
     @_reported
@@ -188,7 +208,11 @@ class ControllerNode(LifecycleNode):
     # Parameters that may change at any time
 
     def _check_live(self, values: dict) -> None:
-        self.loop.check(ControllerSettings.from_mapping(values))
+        settings = ControllerSettings.from_mapping(values)
+        try:
+            self.loop.check(settings)
+        except ContactIdError as error:
+            raise ConfigurationError(str(error)) from error
 
     def _apply_changes(self) -> None:
         if self._parameter_table.changed:
@@ -198,46 +222,46 @@ class ControllerNode(LifecycleNode):
             self._topics.set_timeout(settings.state_timeout_s)
 
 
-class _Interrupt:
-    """Ends the process in order when it is asked to: at once while nothing is configured."""
+class _Autostart:
+    """Activates a configured node as soon as the robot's state is known."""
 
-    def __init__(self) -> None:
-        self.requested = False
-        self.node: ControllerNode | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._request)
+    def __init__(self, node: ControllerNode) -> None:
+        self._node = node
+        self._wanted = node.starts_by_itself
+        self._next_line_s = time.monotonic() + _PATIENCE_S
 
-    def _request(self, number, frame) -> None:
-        if self.node is None or self.node.loop is None:
-            sys.exit(0)  # perhaps in the middle of compiling, which takes a while
-        self.requested = True
+    def __call__(self) -> None:
+        if not self._wanted or self._node.loop is None:
+            return
+        reason = self._node.not_ready
+        if not reason:
+            self._wanted = self._node.trigger_activate() != _SUCCESS
+        elif time.monotonic() > self._next_line_s:
+            self._next_line_s = time.monotonic() + _PATIENCE_S
+            self._node.get_logger().info(f"waiting to activate: {reason}")
 
 
-def _run(node: ControllerNode, interrupt: _Interrupt) -> None:
+def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     """Serve the node until it is shut down, here or by a lifecycle manager."""
+    if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
+        return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions, between=_GarbageBreak(node))
+    autostart = _Autostart(node)
     while not (interrupt.requested or node.finalized):
         direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+        autostart()
     if not node.finalized:
         node.trigger_shutdown()
+    return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node; 0 after an ordinary end, 1 when it was to start by itself and could not."""
-    # rclpy's own handlers would close the context before the safe output is published.
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    interrupt = _Interrupt()
-    node = interrupt.node = ControllerNode()
-    try:
-        if node.starts_by_itself and not node.start():
-            return 1
-        _run(node, interrupt)
-        return 0
-    finally:
-        node.destroy_node()
-        rclpy.shutdown()
+    return run_node(
+        "controller", lambda interrupt: ControllerNode(interrupt=interrupt), _serve, arguments
+    )
 
 
 if __name__ == "__main__":

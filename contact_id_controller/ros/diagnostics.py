@@ -9,6 +9,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from contact_id_controller.control.controller import StepResult
+from contact_id_controller.control.limits import NAMES
 
 _WINDOW = 4096
 """Steps over which percentiles are taken."""
@@ -17,9 +18,10 @@ _WINDOW = 4096
 class StepMonitor:
     """Counts and times the steps of the controller.
 
-    A step is a deadline miss when it began more than 1.5 periods after the one before (only in real
-    time: a lockstep simulation sets its own pace) or took longer than a period itself, from the
-    arrival of the state to the publication of the command.
+    A step is a deadline miss when its state is more than 1.5 periods later than that of the step
+    before, by the stamps, so that states were lost (only in real time: a lockstep simulation loses
+    none), or when it took longer than a period itself, from the arrival of the state to the
+    publication of the command.
     """
 
     def __init__(self, period_s: float, real_time: bool) -> None:
@@ -30,20 +32,21 @@ class StepMonitor:
         self.statuses: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
         self._times_s = np.zeros((3, _WINDOW))
-        self._last_arrival_s: float | None = None
+        self._last: tuple[float, float] | None = None
 
     def pause(self) -> None:
         """The next step has no predecessor."""
-        self._last_arrival_s = None
+        self._last = None
 
-    def step(self, arrival_s: float, step_s: float, solve_s: float, status: str) -> None:
-        """Count a step: when its state arrived, how long it and its contact solve took."""
-        interval_s = 0.0
-        if self._last_arrival_s is not None:
-            interval_s = arrival_s - self._last_arrival_s
-        self._last_arrival_s = arrival_s
-        late = self._real_time and interval_s > 1.5 * self._period_s
-        if late or step_s > self._period_s:
+    def step(
+        self, stamp_s: float, arrival_s: float, step_s: float, solve_s: float, status: str
+    ) -> None:
+        """Count a step: stamp and arrival of its state, how long it and its contact solve took."""
+        last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
+        self._last = stamp_s, arrival_s
+        interval_s = arrival_s - last_arrival_s
+        lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
+        if lost or step_s > self._period_s:
             self.deadline_misses += 1
         column = self.steps % _WINDOW
         times = self._times_s
@@ -62,7 +65,8 @@ class StepMonitor:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
             for name, row in zip(("period", "step time", "solve time"), recent):
                 figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
-                figures[f"{name} p99 (us)"] = f"{np.percentile(row, 99) * 1e6:.1f}"
+                for part in (99, 99.9):
+                    figures[f"{name} p{part:g} (us)"] = f"{np.percentile(row, part) * 1e6:.1f}"
         for status, count in sorted(self.statuses.items()):
             figures[f"status {status}"] = str(count)
         for reason, count in sorted(self.refusals.items()):
@@ -81,9 +85,14 @@ def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str,
             figures["plan given up (rad/s2)"] = f"{np.abs(disturbance).max(initial=0.0):.3g}"
     if not np.isnan(result.power_loss_w):
         figures["power loss (W)"] = f"{result.power_loss_w:.3g}"
-    saturated = [name for name, at_limit in zip(joint_names, result.saturated) if at_limit]
-    figures["saturated joints"] = ", ".join(saturated) or "none"
+    figures["saturated joints"] = ", ".join(
+        f"{joint} ({_limits(acting)})" for joint, acting in zip(joint_names, result.limits) if acting
+    ) or "none"
     return figures
+
+
+def _limits(acting: int) -> str:
+    return " and ".join(name for bit, name in NAMES.items() if acting & bit)
 
 
 WORDS = {

@@ -16,9 +16,12 @@ from rclpy.subscription import Subscription
 
 
 def take_newest(subscription: Subscription):
-    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
+    """The newest message that waits in a subscription of depth 1, or None; runs no callback.
+
+    A raw subscription gives it serialised.
+    """
     with subscription.handle:
-        taken = subscription.handle.take_message(subscription.msg_type, False)
+        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
     return None if taken is None else taken[0]
 
 
@@ -45,7 +48,7 @@ class DirectLoop:
         self,
         executor: SingleThreadedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
-        turn_interval_s: float = 0.05,
+        turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
         between: Callable[[], None] = lambda: None,
     ) -> None:

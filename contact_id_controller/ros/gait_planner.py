@@ -11,19 +11,16 @@ from __future__ import annotations
 import collections
 import gc
 import math
-import signal
 import struct
 import sys
 import time
 
-import rclpy
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
@@ -36,6 +33,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import Refusal
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
+from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StateInput
 
 NODE_TABLE = (
@@ -91,10 +89,11 @@ class GaitPlannerNode(Node):
         ContactIdError: a parameter is missing, outside its range, or does not fit the robot.
     """
 
-    def __init__(self, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options):
         super().__init__(
             "gait_planner", automatically_declare_parameters_from_overrides=True, **node_options
         )
+        self._interrupt = interrupt or Interrupt()
         try:
             self._configure()
         except ContactIdError:
@@ -124,14 +123,15 @@ class GaitPlannerNode(Node):
         if not node["urdf"]:
             raise ConfigurationError("parameter 'urdf' is empty, must name a robot description")
         self.settings = GaitSettings.from_mapping(values)
-        robot = RobotModel.from_urdf(node["urdf"], joints=list(node["joints"]) or None)
-        self.planner = GaitPlanner(robot, self.settings)
+        with self._interrupt.leaving_at_once(self):  # it compiles
+            robot = RobotModel.from_urdf(node["urdf"], joints=list(node["joints"]) or None)
+            self.planner = GaitPlanner(robot, self.settings)
         self._input = StateInput(robot, math.inf, node["odometry_age_limit_s"])
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._lead_ns = round(self.settings.lead_time_s * 1e9)
 
     def run(self) -> None:
-        """Plan until ROS shuts down."""
+        """Plan until ROS shuts down or the process is asked to end."""
         executor = SingleThreadedExecutor(context=self.context)
         executor.add_node(self)
         # What exists now will stay: the garbage collector need not look at it again.
@@ -139,7 +139,7 @@ class GaitPlannerNode(Node):
         gc.freeze()
         turn_s = 0.0
         try:
-            while self.context.ok():
+            while self.context.ok() and not self._interrupt.requested:
                 while (packed := take_packed(self._states)) is not None:
                     self._on_state(packed)
                 if time.monotonic() >= turn_s:
@@ -266,22 +266,16 @@ def take_packed(subscription: Subscription) -> bytes | None:
     return None if taken is None else taken[0]
 
 
+def _serve(node: GaitPlannerNode, interrupt: Interrupt) -> int:
+    node.run()
+    return 0
+
+
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    # Python's own handling, also where the parent had signals ignored (a job in the background).
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        GaitPlannerNode().run()
-    except ContactIdError as error:
-        print(f"gait_planner: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        pass
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    return run_node(
+        "gait_planner", lambda interrupt: GaitPlannerNode(interrupt=interrupt), _serve, args
+    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Before the first command the robot is held in its initial posture and simulated time stands still,
 except for one nanosecond with each published state, because stamps must increase. From then on the
-last command is held until the next one, for ever if need be, as ros2_control does.
+last command is held until the next one, for ever if need be, as ros2_control does. In real time
+the service `~/reset` begins anew: initial posture, time 0, held until the next command.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import sys
 import time
 
 import numpy as np
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
@@ -45,9 +47,10 @@ class SimulatedRobot(Node):
         A parameter is missing, outside its range, or does not fit the robot description.
     """
 
-    def __init__(self, **node_options):
+    def __init__(self, interrupt: Interrupt | None = None, **node_options):
         super().__init__("simulated_robot", automatically_declare_parameters_from_overrides=True,
                          **node_options)
+        self._interrupt = interrupt or Interrupt()
         try:
             self.settings = SimulatedRobotSettings.from_node(self)
             self.simulated = self.settings.build_robot()
@@ -65,6 +68,8 @@ class SimulatedRobot(Node):
         self._plans = self.create_subscription(
             JointTrajectory, "joint_trajectory", self._on_plan, 1
         ) if self.settings.wait_for_plan_s > 0.0 and self._lockstep else None
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self._reset_wanted = False
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         self._next_housekeeping_s = 0.0
@@ -83,8 +88,12 @@ class SimulatedRobot(Node):
     def _lockstep(self) -> bool:
         return self.settings.mode == "lockstep"
 
+    @property
+    def _going(self) -> bool:
+        return self.context.ok() and not self._interrupt.requested
+
     def run(self) -> None:
-        """Simulate until the duration is over, the robot has fallen, or ROS shuts down.
+        """Simulate until the duration is over, the robot has fallen, or the process is asked to end.
 
         Raises
         ------
@@ -92,10 +101,11 @@ class SimulatedRobot(Node):
             The simulation diverged, or in lockstep a command or a plan did not come in time.
         """
         try:
-            self._hold()
-            # What exists now will stay: searching it for garbage would cost a period now and then.
+            # What exists now will stay: searching it for garbage would cost a period now and then,
+            # and it takes a while: before the first command.
             gc.collect()
             gc.freeze()
+            self._hold()
             if self._lockstep:
                 self._run_lockstep()
             else:
@@ -103,10 +113,8 @@ class SimulatedRobot(Node):
         except SimulationError as error:
             self.ended_by = str(error)
             raise
-        except Exception:
-            if self.context.ok():
-                raise
-            # ROS was shut down, by a signal, while a message was on its way.
+        except ExternalShutdownException:
+            pass
         finally:
             self._report()
 
@@ -116,7 +124,7 @@ class SimulatedRobot(Node):
         """Publish the initial state until the first command, and in lockstep the first plan."""
         count = 0
         announced = -np.inf
-        while self.context.ok():
+        while self._going:
             count += 1
             self._publish(count)
             self._publisher.repeat_clock()
@@ -129,7 +137,7 @@ class SimulatedRobot(Node):
             if time.monotonic() - announced > ANNOUNCE_S:
                 announced = time.monotonic()
                 self.get_logger().info(f"robot is held, waiting for the first {missing}")
-        if self._lockstep and self.context.ok():
+        if self._lockstep and self._going:
             self._drain()
             received = self._commands_received
             self._publish(count + 1)
@@ -154,15 +162,19 @@ class SimulatedRobot(Node):
 
     def _run_real_time(self) -> None:
         """Step with the newest command each time the wall clock has advanced by a period."""
+        period_s = self.settings.wall_period_s
         deadline = time.perf_counter()
-        while self.context.ok() and not self._is_over():
-            deadline += self.settings.period_s
+        while self._going and not self._is_over():
+            if self._reset_wanted:
+                self._begin_anew()
+                deadline = time.perf_counter()
+            deadline += period_s
             now = time.perf_counter()
             if now < deadline:
                 time.sleep(deadline - now)
-            elif now - deadline > self.settings.period_s:
+            elif now - deadline > period_s:
                 # Time that was lost is not made up for: later states would come in a burst.
-                self.late_periods += int((now - deadline) / self.settings.period_s)
+                self.late_periods += int((now - deadline) / period_s)
                 deadline = now
             start = time.perf_counter()
             self._take_command()
@@ -171,9 +183,21 @@ class SimulatedRobot(Node):
             self.busy_s += time.perf_counter() - start
             self._keep_house()
 
+    def _begin_anew(self) -> None:
+        """As at the start: initial posture, time 0, held until the next command."""
+        self._reset_wanted = False
+        self._take_command()  # a command of before is forgotten
+        self.settings.place(self.simulated)
+        self._state = self.simulated.state()
+        self._fall = FallDetector(self._state, self.settings.floating_base)
+        self._command = np.zeros(self.simulated.robot.na)
+        self._commands_received = self._step_count = 0
+        self._publisher.begin_anew()
+        self._hold()
+
     def _run_lockstep(self) -> None:
         """Step when the command for the last state has come."""
-        while self.context.ok() and not self._is_over():
+        while self._going and not self._is_over():
             self._wait_for_plan()
             start = time.perf_counter()
             self._step()
@@ -203,7 +227,7 @@ class SimulatedRobot(Node):
         Polling costs a third of what the executor's wait set does, but serves nothing else.
         """
         start = time.monotonic()
-        while self.context.ok():
+        while self._going:
             if not spin:
                 self._take_command()
             if is_there():
@@ -266,6 +290,15 @@ class SimulatedRobot(Node):
         stamp_ns = stamp_ns or self._step_count * self._period_ns
         self._newest_plan_ns = max(stamp_ns, self._newest_plan_ns or 0)
 
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = not self._lockstep
+        if self._lockstep:
+            response.message = "a run in lockstep cannot begin anew"
+        else:
+            self._reset_wanted = True
+            response.message = "at time 0, held until the next command"
+        return response
+
     def _take_command(self) -> bool:
         """Take a waiting command without the executor; whether there was one."""
         message = take_newest(self._commands)
@@ -315,20 +348,16 @@ class SimulatedRobot(Node):
         )
 
 
+def _serve(node: SimulatedRobot, interrupt: Interrupt) -> int:
+    node.run()
+    return 0
+
+
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    rclpy.init(args=args)
-    try:
-        node = SimulatedRobot()
-        node.run()
-    except ContactIdError as error:
-        print(f"simulated_robot: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        pass
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    return run_node(
+        "simulated_robot", lambda interrupt: SimulatedRobot(interrupt=interrupt), _serve, args
+    )
 
 
 if __name__ == "__main__":

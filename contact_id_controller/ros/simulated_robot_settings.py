@@ -70,9 +70,16 @@ class SimulatedRobotSettings:
     # The run
     mode: str = parameter(
         "real_time",
-        """real_time: one period of simulation takes one period of the wall clock. lockstep: the
-        simulation advances when the command for its state has arrived, however long that takes.""",
+        """real_time: one period of simulation takes one period of the wall clock, divided by
+        real_time_factor. lockstep: the simulation advances when the command for its state has
+        arrived, however long that takes.""",
         choices=("real_time", "lockstep"),
+    )
+    real_time_factor: float = parameter(
+        1.0,
+        """real_time only: simulated time that passes in a second of the wall clock; below 1 where
+        the machine is too slow for real time. Time-outs by the wall clock then see fewer states.""",
+        minimum=0.01, maximum=1.0,
     )
     reliable_topics: bool = parameter(
         False,
@@ -122,6 +129,11 @@ class SimulatedRobotSettings:
         """Whether states and commands are sent reliably."""
         return self.reliable_topics or self.mode == "lockstep"
 
+    @property
+    def wall_period_s(self) -> float:
+        """Wall time of one period in real time."""
+        return self.period_s / self.real_time_factor
+
     def build_robot(self) -> MujocoRobot:
         """The simulated robot in its initial posture, on the ground.
 
@@ -138,8 +150,12 @@ class SimulatedRobotSettings:
             friction=self.friction_coefficient, period_s=self.period_s, substeps=self.substeps,
             ground=GroundSettings(self.ground_time_constant_s, impedance=self.ground_impedance),
         )
-        simulated.reset(self._initial_configuration(simulated))
+        self.place(simulated)
         return simulated
+
+    def place(self, simulated: MujocoRobot) -> None:
+        """Put the robot at rest into its initial posture, on the ground."""
+        simulated.reset(self._initial_configuration(simulated))
 
     def _initial_configuration(self, simulated: MujocoRobot) -> np.ndarray:
         robot: RobotModel = simulated.robot

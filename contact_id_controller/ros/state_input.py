@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contact_id_controller.control.odometry_jump import OdometryJump
 from contact_id_controller.control.state import RobotState
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import (
@@ -37,7 +38,10 @@ class StateInput:
         self.odometry_age_limit_s = odometry_age_limit_s
         self.joints = JointStateReader(robot.joint_names)
         self.odometry = OdometryReader()
+        self.jump = OdometryJump()
         self.velocity_is_true = False
+        self.moved_elsewhere = False
+        """Whether the last state accepted is at another place than odometry led to."""
         self._robot = robot
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
         self._last_ns: int | None = None
@@ -47,6 +51,11 @@ class StateInput:
         """Let time start anywhere."""
         self._last_ns = None
         self.velocity_is_true = False
+        self.jump.reset()
+
+    def is_before_the_last(self, message) -> bool:
+        """Whether the time of a JointState has gone back."""
+        return self._last_ns is not None and nanoseconds(message.header.stamp) < self._last_ns
 
     def take_odometry(self, message) -> None:
         """Keep the newest odometry; a bad one makes `take_joint_state` refuse."""
@@ -101,4 +110,7 @@ class StateInput:
             return Refusal(
                 "odometry_old", f"odometry is {age_s:.6f} s older than the joint state"
             )
-        return None
+        away, self.moved_elsewhere = self.jump.take(
+            self.odometry.pose, self.odometry.twist, self.odometry.stamp_ns
+        )
+        return Refusal("odometry_jump", away) if away else None

@@ -74,6 +74,10 @@ class StatePublisher:
         self._efforts[:] = efforts
         self._joints_publisher.publish(self._joints)
 
+    def begin_anew(self) -> None:
+        """The next state may have any stamp."""
+        self._next_clock_ns = 0
+
     def repeat_clock(self) -> None:
         """Publish the time of the last state again."""
         self._clock_publisher.publish(self._clock)

@@ -268,17 +268,18 @@ def _prepared_urdf(urdf: Path, meshes: bool) -> str:
     """The URDF's text without what MuJoCo should not use, with compiler options for the rest."""
     root = ElementTree.fromstring(urdf.read_text(encoding="utf-8"))
     for link in root.iter("link"):
-        for unused in link.findall("collision") + link.findall("inertial"):
+        solid = link.findall("collision")
+        for unused in solid + link.findall("inertial"):
             link.remove(unused)
+        shown = [shape for shape in link.findall("visual") if _is_drawable(urdf, shape, meshes)]
+        if not shown and meshes:
+            # Better the shape for collisions than nothing.
+            shown = [shape for shape in solid if _is_drawable(urdf, shape, meshes)]
         for visual in link.findall("visual"):
-            mesh = visual.find("geometry/mesh")
-            if mesh is None:
-                continue
-            file = _find_mesh(urdf, mesh.get("filename", "")) if meshes else None
-            if file is None:
-                link.remove(visual)
-            else:
-                mesh.set("filename", str(file))
+            link.remove(visual)
+        for shape in shown:
+            shape.tag = "visual"
+            link.append(shape)
     for joint in root.iter("joint"):
         for unused in joint.findall("dynamics") + joint.findall("mimic"):
             joint.remove(unused)
@@ -289,6 +290,17 @@ def _prepared_urdf(urdf: Path, meshes: bool) -> str:
         "strippath": "false", "balanceinertia": "false", "boundmass": "0", "boundinertia": "0",
     })
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _is_drawable(urdf: Path, shape: ElementTree.Element, meshes: bool) -> bool:
+    """Whether MuJoCo can draw a shape of a link; the file of its mesh becomes absolute."""
+    mesh = shape.find("geometry/mesh")
+    if mesh is None:
+        return True
+    file = _find_mesh(urdf, mesh.get("filename", "")) if meshes else None
+    if file is not None:
+        mesh.set("filename", str(file))
+    return file is not None
 
 
 def _find_mesh(urdf: Path, filename: str) -> Path | None:

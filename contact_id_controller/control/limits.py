@@ -1,0 +1,167 @@
+"""The last stage of the controller step: torques that the machine can take.
+
+In this order, each joint's torque is reduced by
+
+- velocity: beyond its speed limit v_max, torque in the direction of motion fades to zero over
+  velocity_margin v_max;
+- position: within position_margin_rad of an end, torque towards it fades to zero, and motion is
+  damped: the soft stop. (Desired accelerations were already bounded so that a joint does not get
+  there; this holds also for torques that no model made.)
+- power: sum(tau qd + w tau^2) <= power_limit_w, w = R / Kt^2; all torques shrink alike;
+- effort: |tau| <= the limit;
+- rate: |tau - last tau| <= limit times period.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lcp._compile import bare_kernel
+from ..robot import RobotModel
+from .settings import ControllerSettings
+
+EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
+
+LARGEST_MARGIN = 0.1
+"""Of a joint's range, at either end."""
+
+NEGLIGIBLE = 1e-2
+"""Part of effort or acceleration up to which a joint resting at its end is not reported."""
+
+NAMES = {EFFORT: "effort", RATE: "effort rate", VELOCITY: "velocity", POSITION: "position",
+         POWER: "power"}
+"""What a bit of `Limits.acting` means."""
+
+
+class Limits:
+    """Limits of one robot's joints; all arrays (na,), in command order.
+
+    Attributes:
+        effort: N·m, infinite where there is none.
+        acting: bits of `NAMES`, which limits acted in the last call of each method.
+    Raises:
+        ConfigurationError: a parameter with the wrong number of values.
+    """
+
+    def __init__(self, robot: RobotModel, settings: ControllerSettings):
+        na = robot.na
+
+        def values(name: str, otherwise: np.ndarray) -> np.ndarray:
+            return settings.spread(name, na) if getattr(settings, name) else otherwise
+
+        self.effort = values("effort_limits_nm", robot.effort_limits)
+        self._step = settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf))
+        self._speed = values("velocity_limits_rad_s", robot.velocity_limits)
+        self._margin = settings.velocity_margin
+        self._stop_gain = settings.position_stop_gain
+        # A model without limits may state them as an empty range.
+        stated = robot.upper > robot.lower
+        stops = stated & settings.position_stops
+        self._lower = np.where(stops, robot.lower, -np.inf)
+        self._upper = np.where(stops, robot.upper, np.inf)
+        # A range that is short, or in metres, keeps most of itself.
+        self._stop_margin = np.where(
+            stops, np.minimum(settings.position_margin_rad,
+                              LARGEST_MARGIN * (robot.upper - robot.lower)), 0.0)
+        self._time_constant = settings.limit_time_constant_s
+        self._damping = settings.spread("damping_nm_s_rad", na)
+        self._loss, self._power = np.zeros(na), np.inf
+        if settings.motor_resistance_ohm:
+            self._loss = (settings.spread("motor_resistance_ohm", na)
+                          / settings.spread("motor_torque_constant_nm_a", na) ** 2)
+            self._power = settings.power_limit_w or np.inf
+        self.acting = np.zeros(na, dtype=np.uint8)
+        self._torques, self._bounded = np.zeros(na), np.zeros(na, dtype=np.uint8)
+
+    def bound_accelerations(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
+        """Change desired joint accelerations (na,), rad/s2, that lead beyond speed or position.
+
+        Towards an end the speed allowed is position_stop_gain times the distance from the soft
+        stop; a joint that is faster is brought back over limit_time_constant_s.
+        """
+        _bound(q, qd, self._speed, self._lower, self._upper, self._stop_margin, self._stop_gain,
+               self._time_constant, qdd, self._bounded)
+
+    def limit(self, q: np.ndarray, qd: np.ndarray, wanted: np.ndarray,
+              last: np.ndarray) -> np.ndarray:
+        """Torques (na,), N·m, within all limits; a view that the next call overwrites.
+
+        q, qd: measured positions and velocities. last: the answer of the period before.
+        Numbers that are not finite stay so: whoever sends them must look.
+        """
+        _limit(q, qd, wanted, last, self._speed, self._margin, self._lower, self._upper,
+               self._stop_margin, self._damping, self._loss, self._power, self.effort, self._step,
+               self._bounded, self._torques, self.acting)
+        self._bounded[:] = 0
+        return self._torques
+
+
+@bare_kernel
+def _bound(q, qd, speed, lower, upper, margin, gain, time_constant, qdd, acting):
+    for j in range(q.shape[0]):
+        acting[j] = 0
+        top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
+        # Within the margin a joint may rest: it is not pushed out, only not led further in.
+        nearing = gain * max(upper[j] - margin[j] - q[j], 0.0)
+        if nearing < top:
+            top, by_top = nearing, POSITION
+        nearing = gain * min(lower[j] + margin[j] - q[j], 0.0)
+        if nearing > bottom:
+            bottom, by_bottom = nearing, POSITION
+        highest, lowest = (top - qd[j]) / time_constant, (bottom - qd[j]) / time_constant
+        slack = NEGLIGIBLE * speed[j] / time_constant if speed[j] < np.inf else 0.0
+        if qdd[j] > highest:
+            acting[j] = by_top if qdd[j] > highest + slack else 0
+            qdd[j] = highest
+        elif qdd[j] < lowest:
+            acting[j] = by_bottom if qdd[j] < lowest - slack else 0
+            qdd[j] = lowest
+
+
+@bare_kernel
+def _limit(q, qd, wanted, last, speed, speed_margin, lower, upper, margin, damping, loss, power,
+           effort, step, bounded, torques, acting):
+    heat, work = 0.0, 0.0
+    for j in range(q.shape[0]):
+        torque, act = wanted[j], bounded[j]
+        if torque * qd[j] > 0.0:
+            fade = 1.0 - (abs(qd[j]) - speed[j]) / (speed_margin * speed[j])
+            if fade < 1.0:
+                torque *= max(fade, 0.0)
+                act |= VELOCITY
+        room = upper[j] - q[j] if torque > 0.0 else q[j] - lower[j]
+        if room < margin[j]:
+            if abs(torque) > (NEGLIGIBLE * effort[j] if effort[j] < np.inf else 0.0):
+                act |= POSITION
+            torque *= max(room / margin[j], 0.0)
+        outwards = qd[j] if upper[j] - q[j] < q[j] - lower[j] else -qd[j]
+        room = min(upper[j] - q[j], q[j] - lower[j])
+        if room < margin[j] and outwards > 0.0:
+            torque -= damping[j] * qd[j] * min(1.0 - room / margin[j], 1.0)
+            act |= POSITION
+        torques[j], acting[j] = torque, act
+        heat += loss[j] * torque * torque
+        work += torque * qd[j]
+    if work + heat > power:
+        # The largest s with s work + s^2 heat = power.
+        share = power / work
+        if heat > 0.0:
+            share = (np.sqrt(work * work + 4.0 * heat * power) - work) / (2.0 * heat)
+        for j in range(q.shape[0]):
+            torques[j] *= share
+            acting[j] |= POWER
+    for j in range(q.shape[0]):
+        torque = torques[j]
+        if torque > effort[j]:
+            torque = effort[j]
+            acting[j] |= EFFORT
+        elif torque < -effort[j]:
+            torque = -effort[j]
+            acting[j] |= EFFORT
+        if torque > last[j] + step[j]:
+            torque = last[j] + step[j]
+            acting[j] |= RATE
+        elif torque < last[j] - step[j]:
+            torque = last[j] - step[j]
+            acting[j] |= RATE
+        torques[j] = torque

@@ -1,0 +1,49 @@
+"""The controller node with a solver that fails when it is told to, for the fault campaign.
+
+SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, the solver raises.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from contact_id_controller.control import controller
+from contact_id_controller.solution import NOT_CONVERGED
+
+WELL, FAILS, RAISES = "well", "fails", "raises"
+
+state = WELL
+"""How the solver fares."""
+
+_solve = controller.solve
+
+
+def solve(*arguments, **options):
+    """The solver of the controller, or what is left of it."""
+    if state == RAISES:
+        raise FloatingPointError("made to fail")
+    solution = _solve(*arguments, **options)
+    if state == FAILS:
+        solution.status = NOT_CONVERGED
+    return solution
+
+
+def _switch(number, frame) -> None:
+    global state
+    wanted = FAILS if number == signal.SIGUSR1 else RAISES
+    state = WELL if state == wanted else wanted
+
+
+def main() -> int:
+    """Run the controller node."""
+    from contact_id_controller.ros.controller import main as run
+
+    controller.solve = solve
+    signal.signal(signal.SIGUSR1, _switch)
+    signal.signal(signal.SIGUSR2, _switch)
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Measured contact: forces or states of the contact frames, polled once a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.ros.direct_loop import take_newest
+
+
+class ContactInput:
+    """Subscriptions to measured contact, passed on to a controller.
+
+    Parameters
+    ----------
+    node, qos
+        Owner of the subscriptions, and their quality of service.
+    kind
+        "force": `ground_reaction/<frame>`, WrenchStamped; "state": `contact_states`, JointState.
+    frames
+        The contact frames, f.
+    """
+
+    def __init__(self, node: Node, qos: QoSProfile, kind: str, frames: Sequence[str]) -> None:
+        self._node, self._frames = node, list(frames)
+        self._forces, self._sizes = np.zeros((len(frames), 3)), np.zeros(len(frames))
+        topics = [f"ground_reaction/{frame}" for frame in frames]
+        message = WrenchStamped
+        self.pass_on = self._pass_forces
+        if kind == "state":
+            topics, message, self.pass_on = ["contact_states"], JointState, self._pass_states
+        self._kept: list = [None] * len(topics)
+        self.subscriptions = [
+            node.create_subscription(message, topic, partial(self._keep, k), qos)
+            for k, topic in enumerate(topics)
+        ]
+
+    def _keep(self, k: int, message) -> None:
+        """For messages that the executor takes between two steps."""
+        self._kept[k] = message
+
+    def _newest(self, k: int):
+        """The newest message that has not been passed on, or None."""
+        kept, self._kept[k] = self._kept[k], None
+        while (newer := take_newest(self.subscriptions[k])) is not None:
+            kept = newer
+        return kept
+
+    def destroy(self) -> None:
+        """Take the subscriptions from the node."""
+        for subscription in self.subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def _pass_forces(self, controller: Controller, time_s: float) -> None:
+        news = False
+        for i in range(len(self._frames)):
+            message = self._newest(i)
+            self._sizes[i] = math.nan
+            if message is not None:
+                force = message.wrench.force
+                row = self._forces[i]
+                row[0], row[1], row[2] = force.x, force.y, force.z
+                self._sizes[i] = math.sqrt(row @ row)
+                if not math.isfinite(self._sizes[i]):
+                    row[:] = 0.0
+                    self._sizes[i] = math.nan
+                news = True
+        if news:
+            controller.sources.detector.take_forces(self._sizes, time_s)
+            controller.measure(self._forces)
+
+    def _pass_states(self, controller: Controller, time_s: float) -> None:
+        message = self._newest(0)
+        if message is not None:
+            known = dict(zip(message.name, message.position))
+            states = np.array([known.get(frame, math.nan) for frame in self._frames])
+            controller.sources.detector.take_states(states, time_s)

@@ -1,0 +1,97 @@
+"""What the executables have in common: how a process begins, is asked to end, and ends.
+
+A signal must never raise in Python: an exception in the middle of a conversion between Python and
+C++ comes out as any other error, or not at all. So SIGINT and SIGTERM set a flag, which the main
+loops look at every few milliseconds, and rclpy installs no handlers, which would close the context
+before the last messages are out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import rclpy
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+from contact_id_controller.exceptions import ContactIdError
+
+
+class Interrupt:
+    """Whether this process was asked to end; nobody asks before `listen`."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._node: Node | None = None
+
+    def listen(self) -> Interrupt:
+        """Take SIGINT and SIGTERM from now on, also where the parent had them ignored."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._request)
+        return self
+
+    @contextlib.contextmanager
+    def leaving_at_once(self, node: Node) -> Iterator[None]:
+        """While inside, a signal ends the process on the spot with code 0, after destroying `node`.
+
+        For long work that makes no ROS calls, compiling above all, of a node that has not
+        commanded anything.
+        """
+        self._node = node
+        try:
+            if self.requested:
+                self._leave()
+            yield
+        finally:
+            self._node = None
+
+    def _request(self, number, frame) -> None:
+        self.requested = True
+        if self._node is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        # Without the node's goodbye its peers would count on it for another 20 s.
+        self._node.destroy_node()
+        rclpy.try_shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def run_node(
+    name: str,
+    make: Callable[[Interrupt], Node],
+    serve: Callable[[Node, Interrupt], int],
+    arguments: list[str] | None = None,
+) -> int:
+    """Run a node's process; its exit code.
+
+    Parameters
+    ----------
+    name
+        Begins the one line that is printed after a ContactIdError, which gives code 1.
+    make
+        Makes the node.
+    serve
+        Runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
+    arguments
+        Command line, None for that of the process.
+    """
+    interrupt = Interrupt().listen()
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    node = None
+    try:
+        node = make(interrupt)
+        return serve(node, interrupt)
+    except ContactIdError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()

@@ -1,0 +1,89 @@
+"""The controller inside ros2_control, called by its plugin agimus_pytroller/AgimusPytroller.
+
+The plugin imports this module and makes one `ControllerImpl`. It does not hand its YAML to Python:
+the environment variable CONTACT_ID_CONFIG names the parameter file of the controller instead. An
+error outside of `on_update` would end the whole process of ros2_control; here there is none.
+docs/ros2_control.md explains the rest, config/ros2_control/solo12_in_process.yaml is an example.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+
+import numpy as np
+from agimus_pytroller_py.agimus_pytroller_base import ControllerImplBase
+
+from contact_id_controller.control.in_process import InProcessController
+from contact_id_controller.control.settings import load_settings
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.ros import conversions
+from contact_id_controller.ros.conversions import OdometryReader
+
+CONFIG_VARIABLE = "CONTACT_ID_CONFIG"
+
+
+class ControllerImpl(ControllerImplBase):
+    """What the plugin calls; the work is done by `InProcessController`."""
+
+    def setup(self, **init_msgs) -> None:
+        """Load the parameter file, compile; messages that are given are not needed.
+
+        Raises
+        ------
+        ConfigurationError
+            The variable is not set, or the file has a mistake: configure then fails with this line.
+        """
+        path = os.environ.get(CONFIG_VARIABLE)
+        if not path:
+            raise ConfigurationError(
+                f"environment variable {CONFIG_VARIABLE} is not set, must name a parameter file"
+            )
+        log = functools.partial(print, "contact_id:", file=sys.stderr, flush=True)
+        self.inner = InProcessController(load_settings(path), log)
+        self._odometry = OdometryReader()
+        # What exists now will stay: the garbage collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+
+    def on_update(self, state: np.ndarray) -> np.ndarray:
+        """Efforts (na,), N·m, for the positions and velocities of the input interfaces."""
+        return self.inner.update(state)
+
+    def on_post_update(self) -> None:
+        """Log what was refused."""
+        self.inner.post_update()
+
+    def odometry_cb(self, message) -> None:
+        """State of the floating base: nav_msgs/Odometry."""
+        self.inner.guarded("odometry", self._take_odometry, message)
+
+    def joint_trajectory_cb(self, message) -> None:
+        """Plan of the joints: trajectory_msgs/JointTrajectory."""
+        moving = self.inner.controller.settings.allow_moving_trajectory_end
+        self.inner.follow("trajectory", lambda: conversions.joint_trajectory(message, moving))
+
+    def base_trajectory_cb(self, message) -> None:
+        """Plan of the base: trajectory_msgs/MultiDOFJointTrajectory."""
+        self.inner.follow("base_trajectory", lambda: conversions.base_trajectory(message))
+
+    def contact_schedule_cb(self, message) -> None:
+        """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
+        self.inner.follow("contact_schedule", lambda: conversions.contact_schedule(message))
+
+    def emergency_stop_cb(self, message) -> None:
+        """Stop (true) or release the stop (false): std_msgs/Bool."""
+        self.inner.guarded("emergency_stop", lambda: self.inner.emergency_stop(message.data))
+
+    def resume_cb(self, message) -> None:
+        """Leave a stop: std_msgs/Empty."""
+        self.inner.resume()
+
+    def _take_odometry(self, message) -> None:
+        refusal = self._odometry.read(message)
+        if refusal is not None:
+            self.inner.take_base(np.full(13, np.nan))
+        else:
+            self.inner.take_base(np.concatenate((self._odometry.pose, self._odometry.twist)))

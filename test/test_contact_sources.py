@@ -1,0 +1,169 @@
+"""Which frames are in contact: geometry, schedule, measurement, agreement; ramps of load."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.control.contact_sources import ContactDetector, ContactSources
+from contact_id_controller.control.odometry_jump import OdometryJump
+from contact_id_controller.control.references import ContactSchedule
+from contact_id_controller.control.settings import ControllerSettings
+from contact_id_controller.exceptions import ConfigurationError
+
+FRAMES = ("a", "b")
+
+
+def settings(**changes):
+    return ControllerSettings.from_mapping({"urdf": "x.urdf", **changes})
+
+
+def detector(on_n=5.0, off_n=2.0, debounce_s=0.0, timeout_s=1.0):
+    made = ContactDetector(2)
+    made.on_n, made.off_n, made.debounce_s, made.timeout_s = on_n, off_n, debounce_s, timeout_s
+    return made
+
+
+def test_force_has_hysteresis():
+    made = detector()
+    seen = []
+    for k, force in enumerate([0.0, 4.0, 6.0, 4.0, 2.1, 1.9, 4.0, 5.1]):
+        made.take_forces(np.array([force, 0.0]), 0.001 * k)
+        seen.append(bool(made.at(0.001 * k)[0]))
+    assert seen == [False, False, True, True, True, False, False, True]
+
+
+def test_change_counts_when_it_has_lasted():
+    made = detector(debounce_s=0.005)
+    for k in range(20):  # trembles every 3 ms
+        made.take_forces(np.array([10.0 if k // 3 % 2 else 0.0, 10.0]), 0.001 * k)
+        contact = made.at(0.001 * k)
+        assert not contact[0]
+        assert contact[1] == (k >= 5)
+
+
+def test_old_and_missing_measurements_are_no_contact():
+    made = detector(timeout_s=0.05)
+    made.take_states(np.array([1.0, 1.0]), 1.0)
+    assert made.at(1.0).all()
+    made.take_states(np.array([np.nan, 1.0]), 1.04)
+    assert made.at(1.06).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("sources, expected", [
+    (["geometry"], [True, False, True, False]),
+    (["schedule"], [True, True, False, False]),
+    (["measured"], [False, True, True, False]),
+    (["geometry", "schedule"], [True, False, False, False]),
+    (["schedule", "measured"], [False, True, False, False]),
+    (["measured", "geometry"], [False, False, True, False]),
+])
+def test_all_sources_named_must_agree(sources, expected):
+    made = ContactSources(4, settings(contact_sources=sources, contact_debounce_s=0.0))
+    made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 1.0)
+    gaps = np.array([0.0, 0.1, 0.0, 0.1])
+    planned = np.array([True, True, False, False])
+    assert made.contacts(1.0, gaps, planned).tolist() == expected
+
+
+@pytest.mark.parametrize("sources, message", [
+    ([], "one source or two"),
+    (["geometry", "geometry"], "one source or two"),
+    (["geometry", "schedule", "measured"], "one source or two"),
+    (["taste"], "must be one of 'geometry', 'measured'"),
+])
+def test_bad_sources_are_refused(sources, message):
+    with pytest.raises(ConfigurationError, match=f"contact_sources.*{message}"):
+        settings(contact_sources=sources)
+
+
+def test_thresholds_in_the_wrong_order_are_refused():
+    with pytest.raises(ConfigurationError, match="contact_force_off_n.*contact_force_on_n = 5"):
+        settings(contact_force_off_n=6.0)
+
+
+def test_load_grows_after_touchdown_and_fades_before_lift_off():
+    made = ContactSources(2, settings(force_ramp_s=0.02))
+    made.begin()
+    everywhere, nowhere = np.zeros(2), np.array([0.0, 0.1])
+    planned = np.ones(2, dtype=bool)
+    made.contacts(1.0, nowhere, planned)
+    assert made.load_share(1.0, None)[0] == 1.0
+    made.contacts(1.001, everywhere, planned)  # b lands
+    made.contacts(1.011, everywhere, planned)
+    assert np.allclose(made.load_share(1.011, None), [1.0, 0.5])
+    assert np.allclose(made.load_share(1.011, np.array([0.005, np.inf])), [0.25, 0.5])
+    assert made.load_share(1.5, np.array([0.0, 0.3])).tolist() == [1e-3, 1.0]
+    assert ContactSources(2, settings()).load_share(1.0, None) is None
+
+
+def test_schedule_knows_when_each_frame_lifts():
+    stance = [[1, 1], [0, 1], [1, 0], [1, 1], [0, 1]]
+    schedule = ContactSchedule(FRAMES, [0.0, 0.1, 0.2, 0.3, 0.4], stance, start_s=1.0)
+    assert np.allclose(schedule.leaves_in(1.05), [0.05, 0.15])
+    assert np.allclose(schedule.leaves_in(1.25)[0], 0.15)
+    assert schedule.leaves_in(1.35).tolist() == [pytest.approx(0.05), np.inf]
+    assert np.isinf(schedule.leaves_in(2.0)).all()
+
+
+# Odometry
+
+LEVEL = [0.0, 0.0, 0.0, 1.0]
+
+
+def poses(count, velocity=(0.5, 0.0, 0.0), dt=0.001):
+    """A straight walk: (pose, twist, stamp) of each millisecond."""
+    for k in range(count):
+        position = np.array(velocity) * dt * k
+        yield np.r_[position, LEVEL], np.r_[velocity, 0, 0, 0], int(1e9 + 1e6 * k)
+
+
+def test_walk_is_no_jump():
+    jump = OdometryJump(1e-4, 1e-3)
+    assert all(jump.take(*pose) == ("", False) for pose in poses(50))
+
+
+def test_spinning_base_that_moves_forward_is_no_jump():
+    """The twist is in the base frame, and turns with it."""
+    import pinocchio as pin
+
+    jump, place, twist = OdometryJump(1e-3, 1e-3), pin.SE3.Identity(), pin.Motion.Zero()
+    twist.linear, twist.angular = np.array([1.0, 0.2, 0.1]), np.array([0.5, 1.0, 6.0])
+    for k in range(300):
+        pose = pin.SE3ToXYZQUAT(place)
+        assert jump.take(pose, twist.vector, int(1e6 * (k + 1))) == ("", False)
+        place = place * pin.exp6(twist * 1e-3)
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_outlier_is_refused_and_a_lasting_jump_accepted_at_the_third(turn):
+    jump = OdometryJump(0.05, 0.1)
+    answers = []
+    for k, (pose, twist, stamp) in enumerate(poses(30)):
+        if k == 10 or k >= 20:
+            if turn:
+                pose[3:] = [0.0, 0.0, np.sin(0.5), np.cos(0.5)]
+                twist[:2] = 0.5 * np.cos(1.0), -0.5 * np.sin(1.0)
+            else:
+                pose[0] += 1.0
+        away, elsewhere = jump.take(pose, twist, stamp)
+        answers.append((bool(away), elsewhere))
+    refused = [k for k, (away, _) in enumerate(answers) if away]
+    assert refused == [10, 20, 21]
+    assert [k for k, (_, elsewhere) in enumerate(answers) if elsewhere] == [22]
+
+
+def test_wild_poses_are_never_accepted():
+    jump, rng = OdometryJump(0.05, 0.1), np.random.default_rng(1)
+    jump.take(np.r_[0, 0, 0, LEVEL], np.zeros(6), 1)
+    for k in range(50):
+        pose = np.r_[rng.uniform(1, 100, 3), LEVEL]
+        assert jump.take(pose, np.zeros(6), int(1e6 * (k + 1)))[0]
+
+
+def test_the_same_odometry_twice_is_no_jump_and_reset_forgets():
+    jump = OdometryJump(0.05, 0.1)
+    pose = np.r_[0, 0, 0, LEVEL]
+    jump.take(pose, np.zeros(6), 5)
+    assert jump.take(pose, np.zeros(6), 5) == ("", False)
+    jump.reset()
+    pose[0] = 9.0
+    assert jump.take(pose, np.zeros(6), 6) == ("", False)

@@ -1,0 +1,123 @@
+"""The fault campaign: its judgement, its table, and a short form of it over real topics."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+pytest.importorskip("mujoco", reason="needs the simulated robot")
+
+from contact_id_controller.exceptions import ConfigurationError, RunError  # noqa: E402
+from contact_id_controller.experiments import faults  # noqa: E402
+from contact_id_controller.experiments.fault import (  # noqa: E402
+    ALLOWANCE_S,
+    WALKS_AGAIN,
+    WALKS_ON,
+    Fault,
+    Observed,
+)
+from contact_id_controller.experiments.fault_world import FaultWorld  # noqa: E402
+from contact_id_controller.experiments.held_efforts import HeldEfforts  # noqa: E402
+
+SAFETY = Path(__file__).resolve().parents[1] / "docs" / "safety.md"
+SHORT_FORM = ("NaN in one joint, one state", "plans malformed in eight ways",
+              "commands of the wrong size injected", "joint states stop",
+              "kill -9 of the controller")
+REAL_TIME_FACTOR = 0.1
+"""Slower than the campaign: the machines that run tests are busy."""
+
+
+class FakeWorld:
+    """A world in which everything goes well, unless told otherwise."""
+
+    def __init__(self):
+        self.relay = SimpleNamespace(violations=[], times_s=[0.0])
+        self.died = []
+        self.real_time_factor, self.state_timeout_s, self.command_timeout_s = 0.2, 0.1, 0.15
+
+    def dead(self):
+        return self.died
+
+    def begin(self):
+        pass
+
+    def walks_on(self, simulated_s=0.3):
+        return True
+
+
+def judged(act, within_s=0.1, ends=WALKS_ON):
+    world = FakeWorld()
+    fault = Fault("fault", "reaction", lambda world: within_s, ends, act)
+    (row,) = faults.campaign(world, [fault])
+    return row, faults.report(world, [row], 1.0)
+
+
+def test_what_is_as_stated_is_not_called_wrong():
+    row, page = judged(lambda world: Observed(0.1 + 0.9 * ALLOWANCE_S, WALKS_ON, "a remark"))
+    assert row.wrong == ()
+    assert "| fault | reaction | 100 ms | 145 ms, a remark | walks on |" in page
+
+
+def _violates(world):
+    world.relay.violations.append("[nan]")
+    return Observed(0.0, WALKS_ON)
+
+
+def _dies(world):
+    world.died.append("controller")
+    return Observed(0.0, WALKS_ON)
+
+
+def _raises(world):
+    raise RunError("no answer")
+
+
+@pytest.mark.parametrize("act, words", [
+    (lambda world: Observed(0.1 + 1.1 * ALLOWANCE_S, WALKS_ON), "reaction after 0.155 s"),
+    (lambda world: Observed(None, WALKS_ON), "no reaction"),
+    (lambda world: Observed(0.0, WALKS_AGAIN), "robot walks again, stated: walks on"),
+    (_violates, r"reached the robot: \[nan\]"), (_dies, "process controller died"),
+    (_raises, "no reaction; robot no answer")])
+def test_what_is_not_as_stated_is_called_wrong(act, words):
+    row, page = judged(act)
+    assert re.search(words, "; ".join(row.wrong))
+    assert re.search(rf"\*\*not as stated: .*{words}", page)
+
+
+def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
+    group = HeldEfforts(2)
+    assert not group.command([1.0, 2.0]), "inactive"
+    group.activate()
+    assert group.command([1.0, 2.0])
+    assert not group.command([1.0]) and not group.command([np.nan, 0.0])
+    assert (group.errors, group.dropped, group.efforts.tolist()) == (1, 1, [1.0, 2.0])
+    group.deactivate()
+    assert not group.efforts.any()
+
+
+def test_the_document_has_a_row_for_every_fault_and_all_were_as_stated():
+    table = SAFETY.read_text(encoding="utf-8").split(faults.BEGIN)[1].split(faults.END)[0]
+    names = [line.split(" | ")[0][2:] for line in table.splitlines() if line.startswith("| ")]
+    assert names[1:] == [fault.name for fault in faults.FAULTS]
+    assert "not as stated" not in table
+
+
+def test_a_document_without_a_place_for_the_table_is_refused_before_the_walk(tmp_path):
+    (tmp_path / "page.md").write_text("no table here")
+    arguments = SimpleNamespace(only=None, write=tmp_path / "page.md", output=tmp_path)
+    with pytest.raises(ConfigurationError, match="lacks the lines"):
+        faults.run(arguments)
+    with pytest.raises(ConfigurationError, match="fits none of"):
+        faults.run(SimpleNamespace(only="flood", write=None, output=tmp_path))
+
+
+def test_short_form_over_real_topics(tmp_path):
+    chosen = [fault for fault in faults.FAULTS if fault.name in SHORT_FORM]
+    assert len(chosen) == len(SHORT_FORM)
+    with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR) as world:
+        rows = faults.campaign(world, chosen)
+        assert [row for row in rows if row.wrong] == []
+        assert len(world.relay.times_s) > 1000 and not world.relay.violations

@@ -1,0 +1,172 @@
+"""The order of joints is compared with that of the group controller before anything is commanded.
+
+The stand-in for ros2_control has a context and a thread of its own, as it has a process of its own.
+"""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from lifecycle_msgs.msg import State, Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
+from ros_bench import JOINTS, Bench  # noqa: E402
+
+import rclpy  # noqa: E402
+from group_effort_controller import GroupEffortController  # noqa: E402
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+
+from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
+from contact_id_controller.ros import group_controller  # noqa: E402
+from contact_id_controller.ros.command_watchdog import CommandWatchdogNode  # noqa: E402
+
+DOMAIN = 20 + (os.getpid() + 60) % 80
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+SWAPPED = [JOINTS[1], JOINTS[0], *JOINTS[2:]]
+NAME = "/ros2_control/effort_controller"
+
+
+@pytest.fixture
+def group_of():
+    """Starts stand-ins for the group controller; ends them."""
+    ends = []
+
+    def make(joints):
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=DOMAIN)
+        group = GroupEffortController(joints)
+        group.activate()
+        node = group.node("effort_controller", namespace="ros2_control", context=context)
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        thread = threading.Thread(target=_spin, args=(executor,), daemon=True)
+        thread.start()
+
+        def end():
+            executor.shutdown()
+            thread.join(10.0)
+            node.destroy_node()
+            rclpy.shutdown(context=context)
+
+        ends.append(end)
+        return group
+
+    yield make
+    for end in ends:
+        end()
+
+
+def _spin(executor):
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
+
+
+@pytest.fixture
+def bench_of():
+    benches = []
+
+    def make(**changes):
+        benches.append(Bench(DOMAIN, group_controller=NAME, **changes))
+        return benches[-1]
+
+    yield make
+    for bench in benches:
+        bench.close()
+
+
+def configure_by_service(bench):
+    """Whether configure succeeds when a lifecycle manager asks for it, inside the executor."""
+    change = bench.peer.create_client(ChangeState, "controller/change_state")
+    assert bench.until(change.service_is_ready)
+    request = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_CONFIGURE))
+    future = change.call_async(request)
+    assert bench.until(future.done)
+    return future.result().success
+
+
+def state(bench):
+    ask = bench.peer.create_client(GetState, "controller/get_state")
+    assert bench.until(ask.service_is_ready)
+    future = ask.call_async(GetState.Request())
+    assert bench.until(future.done)
+    return future.result().current_state.id
+
+
+def test_the_same_order_is_one_line_and_the_torques_arrive(group_of, bench_of, capfd):
+    group = group_of(JOINTS)
+    # Best-effort states do not make commands best effort: ros2_control may subscribe reliably.
+    bench = bench_of(reliable_topics=False)
+    assert configure_by_service(bench)
+    assert f"group controller '{NAME}' takes the same joints" in capfd.readouterr().err
+    assert bench.until(bench.knows_the_node), "a reliable subscription is not reached"
+    assert bench.activate() == SUCCESS
+    answer = None
+    for number in range(50):
+        answer = bench.answer(1.0 + number, patience_s=0.2)
+        if answer is not None:
+            break
+    assert answer is not None, "a reliable subscription gets no command"
+    assert group.update() and group.errors == 0
+
+
+@pytest.mark.parametrize("theirs", [SWAPPED, JOINTS[:-1]], ids=["swapped", "one less"])
+@pytest.mark.parametrize("by_service", [False, True], ids=["by itself", "by service"])
+def test_another_order_refuses_configure_with_both_in_one_line(
+        group_of, bench_of, capfd, theirs, by_service):
+    group_of(theirs)
+    bench = bench_of()
+    capfd.readouterr()
+    if by_service:
+        assert not configure_by_service(bench)
+    else:
+        assert bench.node.trigger_configure() == FAILURE
+    errors = [line for line in capfd.readouterr().err.splitlines() if "ERROR" in line]
+    assert len(errors) == 1, errors
+    for words in (NAME, f"[{', '.join(theirs)}]", f"[{', '.join(JOINTS)}]"):
+        assert words in errors[0]
+    assert bench.node.loop is None and state(bench) == State.PRIMARY_STATE_UNCONFIGURED
+    # The mistake can be mended without a restart.
+    assert bench.node.set_parameters([Parameter("group_controller", value="")])[0].successful
+    assert bench.node.trigger_configure() == SUCCESS
+
+
+def test_a_group_controller_that_is_absent_or_has_no_joints_is_a_warning(
+        group_of, bench_of, capfd, monkeypatch):
+    monkeypatch.setattr(group_controller, "WAIT_S", 0.3)
+    bench = bench_of()
+    assert bench.node.trigger_configure() == SUCCESS
+    assert "not checked" in capfd.readouterr().err
+    assert bench.node.trigger_cleanup() == SUCCESS
+    monkeypatch.undo()
+    group_of([])
+    assert bench.node.trigger_configure() == SUCCESS
+    assert "not checked" in capfd.readouterr().err
+
+
+def test_the_watchdog_makes_the_same_check(group_of, bench_of, capfd):
+    group_of(JOINTS)
+    context = bench_of().context
+
+    def watchdog(joints):
+        values = {"joints": joints, "effort_limits_nm": 1.0, "group_controller": NAME}
+        return CommandWatchdogNode(context=context, parameter_overrides=[
+            Parameter(name, value=value) for name, value in values.items()])
+
+    with pytest.raises(ConfigurationError, match="make them the same"):
+        watchdog(SWAPPED)
+    watchdog(JOINTS).destroy_node()
+    assert "takes the same joints" in capfd.readouterr().err
+
+
+def test_the_stand_in_takes_commands_in_its_own_order(group_of):
+    group = group_of(SWAPPED)
+    group.command(np.arange(12.0))
+    assert group.update()
+    assert group.effort(JOINTS[0]) == 1.0 and group.effort(JOINTS[1]) == 0.0

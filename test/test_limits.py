@@ -1,0 +1,214 @@
+"""Limits of torque, the soft stop of a joint, blending and the start ramp."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from robots import QUADRUPED
+
+from contact_id_controller import RobotModel
+from contact_id_controller.control.limits import (
+    EFFORT,
+    POSITION,
+    POWER,
+    RATE,
+    VELOCITY,
+    Limits,
+)
+from contact_id_controller.control.settings import ControllerSettings
+from contact_id_controller.control.torque_output import TorqueOutput
+from contact_id_controller.exceptions import ConfigurationError
+
+NA = 12
+ZERO = np.zeros(NA)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    robot = RobotModel.from_urdf(QUADRUPED)
+    robot.lower[:], robot.upper[:] = -1.0, 1.0
+    robot.effort_limits[:], robot.velocity_limits[:] = 20.0, 15.0
+    return robot
+
+
+def settings(**changes):
+    return ControllerSettings.from_mapping({"urdf": QUADRUPED, **changes})
+
+
+def first(robot, torque, q=0.0, qd=0.0, last=0.0, **changes):
+    """What becomes of a torque on the first joint, and the bits that acted."""
+    limits = Limits(robot, settings(**changes))
+    values = [np.r_[value, np.zeros(NA - 1)] for value in (q, qd, torque, last)]
+    torques = limits.limit(*values)
+    assert not limits.acting[1:].any() or limits.acting[0] & POWER
+    return float(torques[0]), int(limits.acting[0])
+
+
+def test_inside_all_limits_nothing_changes(robot):
+    assert first(robot, 3.0, 0.5, 5.0) == (3.0, 0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_effort(robot, sign):
+    assert first(robot, sign * 25.0) == (sign * 20.0, EFFORT)
+    assert first(robot, sign * 25.0, effort_limits_nm=[2.0]) == (sign * 2.0, EFFORT)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rate_counts_from_what_was_commanded_last(robot, sign):
+    changes = {"effort_rate_limits_nm_s": [100.0]}
+    assert first(robot, sign * 3.0, last=sign * 2.95, **changes) == (sign * 3.0, 0)
+    torque, acting = first(robot, sign * 3.0, last=-sign * 1.0, **changes)
+    assert torque == pytest.approx(-sign * 0.9) and acting == RATE
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_torque_that_drives_a_joint_beyond_its_speed_fades_and_braking_does_not(robot, sign):
+    assert first(robot, sign * 3.0, qd=sign * 15.0) == (sign * 3.0, 0)
+    torque, acting = first(robot, sign * 3.0, qd=sign * 15.75)
+    assert torque == pytest.approx(sign * 1.5) and acting == VELOCITY
+    assert first(robot, sign * 3.0, qd=sign * 30.0)[0] == 0.0
+    assert first(robot, -sign * 3.0, qd=sign * 30.0) == (-sign * 3.0, 0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_torque_towards_an_end_fades_and_motion_is_damped(robot, sign):
+    torque, acting = first(robot, sign * 2.0, q=sign * 0.975)
+    assert torque == pytest.approx(sign * 1.0) and acting == POSITION
+    assert first(robot, sign * 2.0, q=sign * 1.2)[0] == 0.0
+    assert first(robot, -sign * 2.0, q=sign * 1.2) == (-sign * 2.0, 0)
+    damped, _ = first(robot, 0.0, q=sign * 0.975, qd=sign * 2.0, damping_nm_s_rad=[0.5])
+    assert damped == pytest.approx(-sign * 0.5)
+    assert first(robot, sign * 2.0, q=sign * 1.2, position_stops=False) == (sign * 2.0, 0)
+
+
+def test_power_of_all_motors_is_kept(robot):
+    motors = {"motor_resistance_ohm": [0.5], "motor_torque_constant_nm_a": [0.25]}
+    limits = Limits(robot, settings(power_limit_w=800.0, effort_limits_nm=[np.inf], **motors))
+    rng = np.random.default_rng(0)
+    limited = 0
+    for _ in range(200):
+        wanted, qd = rng.normal(0, 3, NA), rng.normal(0, 3, NA)
+        torques = limits.limit(ZERO, qd, wanted, ZERO)
+        power = torques @ qd + 8.0 * torques @ torques
+        assert power <= 800.0 * (1 + 1e-12)
+        share = torques / wanted
+        assert np.allclose(share, share[0]) and 0.0 < share[0] <= 1.0
+        if limits.acting.all():
+            limited += 1
+            assert power == pytest.approx(800.0) and (limits.acting == POWER).all()
+        else:
+            assert share[0] == 1.0
+    assert 20 < limited < 200
+
+
+def test_power_limit_needs_motors():
+    with pytest.raises(ConfigurationError, match="power_limit_w.*motor_resistance_ohm"):
+        settings(power_limit_w=5.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_not_hidden(robot, value):
+    limits = Limits(robot, settings(effort_limits_nm=[np.inf]))
+    assert not np.isfinite(limits.limit(ZERO, ZERO, np.r_[value, np.zeros(11)], ZERO)[0])
+
+
+def test_desired_accelerations_stop_a_joint_before_its_end(robot):
+    """A joint that is asked to accelerate for ever comes to rest at the soft stop."""
+    limits = Limits(robot, settings())
+    q, qd = np.zeros(NA), np.zeros(NA)
+    fastest, furthest = 0.0, 0.0
+    for _ in range(4000):
+        qdd = np.where(np.arange(NA) % 2, 1.0, -1.0) * 500.0
+        limits.bound_accelerations(q, qd, qdd)
+        qd += 1e-3 * qdd
+        q += 1e-3 * qd
+        fastest, furthest = max(fastest, np.abs(qd).max()), max(furthest, np.abs(q).max())
+    assert furthest < 1.0
+    assert np.abs(q).min() > 0.94 and np.abs(qd).max() < 1e-3
+    assert fastest <= 15.0
+
+
+def test_fast_joint_is_brought_back_to_its_speed(robot):
+    limits = Limits(robot, settings(limit_time_constant_s=0.02))
+    qdd = np.full(NA, 100.0)
+    limits.bound_accelerations(ZERO, np.full(NA, 16.0), qdd)
+    assert np.allclose(qdd, -50.0)
+    limits.limit(ZERO, ZERO, ZERO, ZERO)
+    assert (limits.acting == VELOCITY).all()  # told with the torques of the same step
+    limits.limit(ZERO, ZERO, ZERO, ZERO)
+    assert not limits.acting.any()
+
+
+@pytest.mark.parametrize("q", [0.97, 1.0, 1.3])
+def test_joint_that_rests_near_its_end_is_neither_pushed_nor_flagged(robot, q):
+    limits = Limits(robot, settings())
+    qdd = np.zeros(NA)
+    limits.bound_accelerations(np.full(NA, q), ZERO, qdd)
+    assert not qdd.any()
+    assert not limits.limit(np.full(NA, q), ZERO, ZERO, ZERO).any() and not limits.acting.any()
+    limits.bound_accelerations(np.full(NA, q), ZERO, qdd := np.full(NA, 9.0))
+    assert not qdd.any()
+
+
+def test_margin_is_at_most_a_tenth_of_the_range():
+    robot = RobotModel.from_urdf(QUADRUPED)
+    robot.lower[:], robot.upper[:] = 0.0, 0.04  # a gripper, in metres
+    limits = Limits(robot, settings())
+    torques = limits.limit(np.full(NA, 0.038), ZERO, np.ones(NA), ZERO)
+    assert np.allclose(torques, 0.5)
+    assert np.allclose(limits.limit(np.full(NA, 0.02), ZERO, np.ones(NA), ZERO), 1.0)
+
+
+# Output
+
+
+def output(**changes):
+    return TorqueOutput(settings(**changes), np.full(NA, 20.0))
+
+
+def test_step_of_torque_fades_in_and_the_motion_passes():
+    out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
+    out.jump(ZERO)
+    wanted = np.linspace(0.0, 1.05, NA)
+    last = out.sent.copy()
+    for _ in range(11):
+        sent = out.follow(wanted).copy()
+        assert np.abs(sent - last).max() <= 0.1 + 1e-12
+        last = sent
+    assert np.array_equal(sent, wanted) and out.settled
+    assert np.array_equal(out.follow(wanted + 5.0), wanted + 5.0)  # settled: at once
+    out.blend()
+    assert np.allclose(out.follow(wanted), wanted + 4.9)
+    assert np.allclose(out.follow(wanted + 2.0), wanted + 6.8)  # the foot lands meanwhile
+    assert not out.settled
+
+
+def test_offset_stays_within_the_effort_limits():
+    out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
+    out.jump(np.full(NA, 19.0))
+    out.follow(ZERO)
+    assert np.abs(out.follow(np.full(NA, 15.0))).max() == 20.0
+
+
+def test_start_ramp_grows_to_the_wanted_torque_in_the_stated_time():
+    out = output(start_ramp_s=0.1)
+    out.jump(np.full(NA, -1.0))
+    out.ramp()
+    sent = [out.follow(np.full(NA, 3.0))[0] for _ in range(101)]
+    assert np.allclose(np.diff(sent[:100]), 0.04)
+    assert sent[49] == pytest.approx(1.0) and sent[99] == sent[100] == 3.0
+
+
+def test_jump_ends_a_ramp():
+    out = output(start_ramp_s=0.1, blend_rate_nm_s=[1000.0])
+    out.ramp()
+    out.follow(np.ones(NA))
+    assert np.array_equal(out.jump(ZERO), ZERO)
+    assert np.allclose(out.follow(np.full(NA, 5.0)), 1.0)
+
+
+def test_limits_count_their_values(robot):
+    for name in ("effort_limits_nm", "velocity_limits_rad_s", "effort_rate_limits_nm_s"):
+        with pytest.raises(ConfigurationError, match=f"{name}.*2 values, must have 1 or 12"):
+            Limits(robot, dataclasses.replace(settings(), **{name: (1.0, 2.0)}))

@@ -1,0 +1,134 @@
+"""Solver, friction model and gains change while a quadruped trots: no fall, no jump of torque.
+
+The control loop of the node gets real messages, from MuJoCo instead of topics.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from ros_bench import joint_state, odometry  # noqa: E402
+
+from contact_id_controller.control.safety import SafetyState  # noqa: E402
+from contact_id_controller.experiments import in_process  # noqa: E402
+from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
+from contact_id_controller.ros.control_loop import ControlLoop  # noqa: E402
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # noqa: E402
+
+BLEND_NM_S, RATE_NM_S = 100.0, 1000.0
+MODELS = (("coulomb", "qp"), ("coulomb", "lcp"), ("coulomb", "qp_one_stage"), ("no_slip", "qp"),
+          ("no_slip", "lcp"))
+
+
+@pytest.fixture
+def walk():
+    settings = in_process.controller_settings(
+        "quadruped", friction_coefficient=[1.0], start_ramp_s=0.0, mode="lockstep",
+        blend_rate_nm_s=[BLEND_NM_S], effort_rate_limits_nm_s=[RATE_NM_S])
+    world = MujocoRobot(settings.urdf, in_process.feet_of(settings), joints=settings.joints,
+                        friction=1.0, period_s=settings.period_s)
+    return in_process.InProcessRun("quadruped", settings, world)
+
+
+@pytest.fixture
+def loop(walk):
+    made = ControlLoop(walk.controller, pytest.fail)
+    made.warm_up()
+    return made
+
+
+def messages(walk, state):
+    """A state of the simulated robot as odometry and joint state."""
+    q, v, robot = state.q, state.v, walk.robot
+    message = odometry(state.time_s, quaternion=q[3:7], height_m=q[2])
+    message.pose.pose.position.x, message.pose.pose.position.y = q[0], q[1]
+    twist = message.twist.twist
+    twist.linear.x, twist.linear.y, twist.linear.z = v[:3]
+    twist.angular.x, twist.angular.y, twist.angular.z = v[3:6]
+    joints = q[robot.q_index], v[robot.actuated]
+    return message, joint_state(state.time_s, robot.joint_names, *joints)
+
+
+def follow(walk, controller, state):
+    plan = walk.planner.plan(state.time_s, state.q, state.v)
+    controller.set_trajectory(plan.joints, state.time_s)
+    controller.set_base_trajectory(plan.base)
+    controller.set_contact_schedule(plan.contacts)
+
+
+def test_fifty_switches_while_trotting(walk, loop):
+    state, period_s = walk.state, walk.settings.period_s
+    base, joints = messages(walk, state)
+    loop.take_odometry(base)
+    loop.observe(joints, None)
+    assert loop.start() == ""
+    height, switches, jumps, fastest, furthest = state.q[2], 0, [], 0.0, 0.0
+    last = loop.output.sent.copy()
+    for k in range(3600):
+        switched = k >= 500 and k % 60 == 0 and switches < 50
+        if switched:
+            friction, solver = MODELS[(switches + 1) % len(MODELS)]
+            settings = dataclasses.replace(
+                loop.controller.settings, friction=friction, solver=solver,
+                friction_coefficient=(0.8 + 0.1 * (switches % 3),),
+                joint_position_gain=(1500.0 + 50.0 * (switches % 4),))
+            loop.check(settings)
+            loop.apply(settings)
+            switches += 1
+        base, joints = messages(walk, state)
+        loop.take_odometry(base)
+        torques = loop.command(joints, None).copy()
+        if k % 50 == 0:
+            follow(walk, loop.controller, state)
+        if switched:
+            jumps.append(np.abs(torques - last).max() / period_s)
+            assert loop.safety.state is SafetyState.FOLLOWING
+        fastest = max(fastest, np.abs(torques - last).max() / period_s)
+        last = torques
+        state = walk.world.step(torques)
+        furthest = max(furthest, state.q[0])
+    assert fastest <= (RATE_NM_S + BLEND_NM_S) * (1 + 1e-9)
+    assert switches == 50
+    assert max(jumps) <= BLEND_NM_S * (1 + 1e-9)
+    assert state.q[2] > 0.9 * height and loop.controller.tilt(state.q) < 0.2
+    assert furthest > 0.15  # it walked on
+    assert not loop.monitor.refusals
+
+
+def test_model_that_was_not_compiled_is_refused_and_nothing_changes(walk, loop):
+    settings = dataclasses.replace(walk.settings, solver="lcp_min_diff")
+    with pytest.raises(ConfigurationError, match="coulomb/lcp_min_diff was not compiled.*live_mod"):
+        loop.check(settings)
+    with pytest.raises(ConfigurationError, match="'measured' can only be chosen before"):
+        loop.check(dataclasses.replace(walk.settings, contact_sources=("measured",)))
+    assert loop.controller is walk.controller
+
+
+def test_lost_plan_becomes_a_posture_with_all_feet_on_the_ground(walk, loop):
+    """The planner dies in the middle of a step: the robot stands on all feet and stays."""
+    state = walk.state
+    base, joints = messages(walk, state)
+    loop.take_odometry(base)
+    loop.observe(joints, None)
+    assert loop.start() == ""
+    states = []
+    for k in range(3000):
+        base, joints = messages(walk, state)
+        loop.take_odometry(base)
+        torques = loop.command(joints, None).copy()
+        if k % 50 == 0 and k <= 700:
+            follow(walk, loop.controller, state)
+        states.append(loop.safety.state)
+        state = walk.world.step(torques)
+    assert states[800] is SafetyState.FOLLOWING and states[-1] is SafetyState.HOLDING
+    assert loop.result.contact.all()
+    assert np.abs(state.v).max() < 0.05
+    assert state.q[2] > 0.9 * walk.state.q[2]
+    follow(walk, loop.controller, state)  # and walks on with the next plan
+    base, joints = messages(walk, state)
+    loop.take_odometry(base)
+    loop.command(joints, None)
+    assert loop.safety.state is SafetyState.FOLLOWING

@@ -1,0 +1,147 @@
+"""``contact_id parameters``: page and template are those of the tables, and the template works."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contact_id_controller import cli
+from contact_id_controller.control.findings import ERROR
+from contact_id_controller.control.settings import TABLE, ControllerSettings, load_settings
+from contact_id_controller.control.specification import ParameterSpec
+from contact_id_controller.experiments import parameter_reference as reference
+from contact_id_controller.experiments.check import check_config
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def tables():
+    found, missing = reference.known_tables()
+    assert not missing
+    return found
+
+
+def parsed(text):
+    return {node: body["ros__parameters"] for node, body in yaml.safe_load(text).items()}
+
+
+@pytest.mark.parametrize("path, make", [(reference.PAGE, reference.page),
+                                        (reference.TEMPLATE, reference.template)])
+def test_files_are_up_to_date(tables, path, make):
+    current = (ROOT / path).read_text(encoding="utf-8") == make(tables)
+    assert current, f"{path} is out of date; run: {reference.COMMAND}"
+
+
+def test_page_has_a_row_for_every_parameter_of_every_node(tables):
+    text = (ROOT / reference.PAGE).read_text(encoding="utf-8")
+    for node, table in tables.items():
+        section = text.split(f"\n## {node}\n")[1].split("\n## ")[0]
+        rows = [line for line in section.splitlines() if line.startswith("| `")]
+        assert len(rows) == len(table) > 5
+        for row, spec in zip(rows, table):
+            cells = row.replace("\\|", "").split("|")[1:-1]
+            assert len(cells) == 7 and f"`{spec.name}`" in cells[0] and spec.unit in cells[4]
+            assert all(f"`{choice}`" in cells[3] for choice in spec.choices)
+
+
+def test_template_parses_to_the_defaults(tables):
+    values = parsed((ROOT / reference.TEMPLATE).read_text(encoding="utf-8"))
+    assert list(values) == list(tables)
+    for node, table in tables.items():
+        assert set(values[node]) == {spec.name for spec in table if spec.default != ()}
+        for spec in table:
+            given = values[node].get(spec.name, ())
+            assert spec.check(given) == spec.default, f"{node}.{spec.name}"
+
+
+def filled(tmp_path):
+    """The template with the robot of config/quadruped.yaml in the lines marked with (*)."""
+    robot = parsed((ROOT / "config" / "quadruped.yaml").read_text(encoding="utf-8"))
+    lines, node, starred = [], "", False
+    for line in (ROOT / reference.TEMPLATE).read_text(encoding="utf-8").splitlines():
+        name = line.lstrip(" #").partition(":")[0]
+        if line and not line.startswith((" ", "#")):
+            node = name
+        if line.startswith("    # (*)"):
+            starred = True
+        elif starred and name in robot[node] and f"{name}:" in line:
+            value = reference.value_text(robot[node][name])
+            line, starred = f"    {name}: {value}", False
+        lines.append(line)
+    file = tmp_path / "mine.yaml"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def test_template_works_once_the_marked_lines_are_filled_in(tmp_path):
+    file = filled(tmp_path)
+    settings = load_settings(file)
+    default = ControllerSettings()
+    own = {spec.name for spec in TABLE if getattr(settings, spec.name) != spec.default}
+    assert own == {"urdf", "joints", "contact_frames", "contact_radii_m"}
+    assert settings.period_s == default.period_s
+    assert [str(f) for f in check_config(file) if f.level == ERROR] == []
+
+
+def test_ros_reads_the_filled_template(tmp_path, tables):
+    rclpy = pytest.importorskip("rclpy")
+    from contact_id_controller.ros.parameters import ParameterTable
+
+    file, context = filled(tmp_path), rclpy.Context()
+    rclpy.init(context=context, domain_id=101)
+    try:
+        for node, table in tables.items():
+            made = rclpy.create_node(
+                node, context=context, automatically_declare_parameters_from_overrides=True,
+                cli_args=["--ros-args", "--params-file", str(file)])
+            values = ParameterTable(made, table).values()
+            made.destroy_node()
+            wrong = {spec.name for spec in table if values[spec.name] != spec.default}
+            assert "joints" in wrong
+            assert all(spec.name in reference.OWN or reference.is_required(spec)
+                       for spec in table if spec.name in wrong)
+    finally:
+        context.try_shutdown()
+
+
+def test_a_new_row_is_noticed(tables):
+    row = ParameterSpec("rebound", "number", 1e-5, "How high | it < jumps.", unit="m", minimum=0.0)
+    more = {**tables, "controller": (*tables["controller"], row)}
+    assert reference.page(more) != reference.page(tables)
+    line = next(line for line in reference.page(more).splitlines() if "`rebound`" in line)
+    assert line == "| `rebound` | number | `1.0e-05` | 0 or more | m |  | How high \\| it \\< jumps. |"
+    assert parsed(reference.template(more))["controller"]["rebound"] == 1e-5
+
+
+def test_printed_rows_are_those_that_contain_the_words(capsys):
+    assert cli.run(["parameters", "controller.", "gain", "linear"]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert [line.split(":")[0] for line in heads] == [
+        "controller.base_linear_position_gain", "controller.base_linear_velocity_gain"]
+    assert "default [50.0]; in 1/s^2; 0 or more" in heads[0]
+    assert cli.run(["parameters", "nonsense"]) == cli.BAD_INPUT
+    assert "contains nonsense" in capsys.readouterr().err
+
+
+def test_write_makes_both_files(tmp_path, tables, capsys):
+    for folder in ("docs", "config"):
+        (tmp_path / folder).mkdir()
+    assert cli.run(["parameters", "--write", str(tmp_path)]) == 0
+    assert (tmp_path / reference.PAGE).read_text(encoding="utf-8") == reference.page(tables)
+    assert (tmp_path / reference.TEMPLATE).read_text(encoding="utf-8") == reference.template(tables)
+    assert cli.run(["parameters", "--write", str(tmp_path / "docs")]) == cli.BAD_INPUT
+    assert "root of the sources" in capsys.readouterr().err
+
+
+def test_without_ros_the_rest_is_shown_and_nothing_is_written(monkeypatch, capsys, tmp_path):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec",
+                        lambda name, *rest: None if name == "rclpy" else find(name, *rest))
+    assert cli.run(["parameters"]) == 0
+    printed = capsys.readouterr().out
+    assert "controller.period_s: number" in printed and "gait_planner.feet: " in printed
+    assert "command_watchdog: more parameters" in printed and "[ros]'" in printed
+    assert cli.run(["parameters", "--write", str(tmp_path)]) == cli.BAD_INPUT
+    assert "[ros]'" in capsys.readouterr().err

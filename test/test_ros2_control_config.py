@@ -1,0 +1,47 @@
+"""The files for ros2_control name the same joints, order and period as those of the nodes."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contact_id_controller.control.settings import load_settings
+
+CONFIG = Path(__file__).resolve().parent.parent / "config"
+IN_PROCESS = "_in_process"
+FILES = sorted((CONFIG / "ros2_control").glob("*.yaml"))
+
+
+def _sections(file):
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return {name: body["ros__parameters"] for name, body in content.items()}
+
+
+def _settings(file):
+    return load_settings(CONFIG / f"{file.stem.removesuffix(IN_PROCESS)}.yaml")
+
+
+def test_every_walking_robot_has_one():
+    robots = {file.stem: _sections(file) for file in CONFIG.glob("*.yaml")}
+    # The template for a new file names no robot.
+    walking = {name for name, nodes in robots.items() if nodes.get("gait_planner", {}).get("urdf")}
+    assert len(walking) >= 4 and walking <= {file.stem for file in FILES}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_section_belongs_to_a_controller_that_is_started(file):
+    sections = _sections(file)
+    manager = sections.pop("controller_manager")
+    types = {name: body["type"] for name, body in manager.items() if isinstance(body, dict)}
+    assert sections.keys() <= types.keys()
+    assert types["joint_state_broadcaster"] == "joint_state_broadcaster/JointStateBroadcaster"
+    factor = sections.get("contact_id", {}).get("python_downsample_factor", 1)
+    assert manager["update_rate"] * _settings(file).period_s == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if IN_PROCESS not in file.stem],
+                         ids=lambda file: file.stem)
+def test_the_group_controller_takes_the_joints_in_the_order_of_the_command(file):
+    group = _sections(file)["effort_controller"]
+    assert tuple(group["joints"]) == _settings(file).joints
+    assert group["interface_name"] == "effort"

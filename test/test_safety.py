@@ -1,0 +1,168 @@
+"""The safety state machine, without ROS: every fault, its reaction and its recovery."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from contact_id_controller.control.safety import (
+    REACTIONS,
+    SafetyLimits,
+    SafetyMachine,
+    SafetyState,
+)
+
+LIMITS = SafetyLimits(recovery_window_s=0.2, failures_in_a_row=3, overruns_in_a_row=4,
+                      tilt_limit_rad=1.0)
+
+
+def running(time_s=1.0):
+    machine = SafetyMachine(LIMITS)
+    assert machine.activate() == ""
+    step(machine, time_s)
+    return machine
+
+
+def step(machine, time_s, tilt_rad=0.0, converged=True, following=False):
+    """A good state and the step on it; whether its torque may go out."""
+    if not machine.good_state(time_s, tilt_rad):
+        return False
+    machine.stepped(converged, following)
+    return machine.commanding
+
+
+def test_inactive_never_commands():
+    machine = SafetyMachine(LIMITS)
+    assert not step(machine, 1.0)
+    machine.interrupt("nan")
+    machine.failed("error")
+    machine.stop("tilt")
+    assert machine.state is SafetyState.INACTIVE
+    assert "not stopped" in machine.resume()
+
+
+def test_holds_until_a_plan_comes_and_again_after_it():
+    machine = running()
+    assert machine.state is SafetyState.HOLDING
+    assert step(machine, 1.001, following=True) and machine.state is SafetyState.FOLLOWING
+    assert step(machine, 1.002) and machine.state is SafetyState.HOLDING
+
+
+def test_bad_state_interrupts_and_a_good_one_ends_it():
+    machine = running()
+    machine.interrupt("nan in LF_HAA")
+    assert machine.state is SafetyState.INTERRUPTED and not machine.commanding
+    assert machine.reason == "nan in LF_HAA"
+    assert step(machine, 1.19) and machine.reason == ""
+
+
+def test_gap_longer_than_the_window_needs_resume():
+    machine = running()
+    machine.interrupt("no joint state for 0.02 s")
+    assert not step(machine, 1.21)
+    assert machine.state is SafetyState.STOPPED
+    assert "0.210 s" in machine.reason and "no joint state" in machine.reason
+    assert not step(machine, 1.211)
+    assert machine.resume() == ""
+    assert step(machine, 1.212)
+
+
+def test_failures_in_a_row_stop_and_single_ones_do_not():
+    machine = running()
+    for k in range(10):
+        assert step(machine, 1.001 + 0.002 * k, converged=False)  # the solver's fallback force
+        assert step(machine, 1.002 + 0.002 * k)
+    machine.good_state(1.1, 0.0)
+    machine.failed("torque not finite")
+    assert machine.state is SafetyState.INTERRUPTED
+    for k in range(2):
+        assert not machine.latched
+        machine.good_state(1.101 + 0.001 * k, 0.0)
+        machine.failed("torque not finite")
+    assert machine.state is SafetyState.STOPPED
+    assert "3 failures in a row, the last: torque not finite" in machine.reason
+
+
+def test_solver_that_never_converges_stops_the_controller():
+    machine = running()
+    answers = [step(machine, 1.001 + 0.001 * k, converged=False) for k in range(4)]
+    assert answers == [True, True, False, False]
+
+
+def test_overruns_in_a_row_stop():
+    machine = running()
+    for late in (True, True, True, False, True, True, True):
+        machine.timed(late)
+        assert machine.commanding
+    machine.timed(True)
+    assert machine.state is SafetyState.STOPPED and "4 steps" in machine.reason
+
+
+@pytest.mark.parametrize("tilt_rad", [1.01, float("nan")])
+def test_tilt_stops(tilt_rad):
+    machine = running()
+    assert not step(machine, 1.001, tilt_rad=tilt_rad)
+    assert machine.state is SafetyState.STOPPED and "tilted" in machine.reason
+
+
+def test_emergency_stop_holds_through_everything_but_its_release():
+    machine = running()
+    machine.engage_emergency_stop()
+    for attempt in (machine.activate, machine.resume):
+        assert "emergency stop" in attempt()
+    machine.deactivate()
+    machine.interrupt("nan")
+    machine.stop("tilt")
+    assert not step(machine, 1.001)
+    assert machine.state is SafetyState.EMERGENCY_STOP
+    machine.release_emergency_stop(active=True)
+    assert machine.state is SafetyState.STOPPED and "resume" in machine.reason
+    assert not step(machine, 1.002)
+    assert machine.resume() == ""
+    assert step(machine, 1.003)
+
+
+def test_emergency_stop_while_inactive_prevents_activation_until_released():
+    machine = SafetyMachine(LIMITS)
+    machine.engage_emergency_stop()
+    assert "emergency stop" in machine.activate()
+    machine.release_emergency_stop(active=False)
+    assert machine.state is SafetyState.INACTIVE
+    assert machine.activate() == ""
+
+
+def test_activation_leaves_a_stop_and_forgets_the_past():
+    machine = running()
+    machine.stop("tilt")
+    machine.deactivate()
+    assert machine.activate() == ""
+    assert step(machine, 0.5)  # time may begin anywhere
+
+
+def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
+    """All sequences of five events: only resume and activate lead out of a stop."""
+    events = {
+        "good": lambda m: step(m, next(clock)), "bad": lambda m: m.interrupt("bad"),
+        "failed": lambda m: m.failed("error"), "late": lambda m: m.timed(True),
+        "stop": lambda m: m.stop("tilt"), "engage": lambda m: m.engage_emergency_stop(),
+        "release": lambda m: m.release_emergency_stop(True), "resume": lambda m: m.resume(),
+    }
+    for names in itertools.product(events, repeat=4):
+        clock = itertools.count(1.001, 0.001)
+        machine = running()
+        for name in names:
+            latched = machine.latched
+            events[name](machine)
+            if latched and name != "resume":
+                assert machine.latched, names
+            assert machine.commanding == (
+                machine.state in (SafetyState.HOLDING, SafetyState.FOLLOWING))
+
+
+def test_every_reaction_is_told_in_the_documentation():
+    text = (Path(__file__).resolve().parent.parent / "docs" / "safety.md").read_text("utf-8")
+    assert len(REACTIONS) >= 11
+    for fault, (reaction, recovery) in REACTIONS.items():
+        assert f"| {fault} | {reaction} | {recovery} |" in text, fault
+    for fault, (reaction, recovery) in REACTIONS.items():
+        assert len(reaction) > 10 and len(recovery) > 7, fault
