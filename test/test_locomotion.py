@@ -46,7 +46,7 @@ def test_the_coulomb_controller_steps_on_every_terrain_in_both_engines(terrain, 
 @pytest.mark.parametrize("controller, model", [
     ("lcp_mu", "coulomb/lcp"), ("no_slip_lcp", "no_slip/lcp"), ("qp_mu", "coulomb/qp")])
 def test_with_the_papers_settings_the_matching_rigid_ground_answers_as_predicted(controller, model):
-    """Time constant one period, no drift term: the simulator solves the controller's own problem."""
+    """Time constant one period, no drift term: the simulator solves the controller's problem."""
     result = short(controller, "rigid_low", engine="rigid", engine_model=model, settings="papers")
     measured = result["figures"]
     assert measured["finished"]
@@ -245,7 +245,7 @@ def test_an_in_process_run_of_another_robot_needs_its_configuration_only():
 
 
 def step_up(seconds):
-    """A walk up a step of 4 mm, deadbeat contact: periods with a foot down early, mean force error."""
+    """A walk up a step of 4 mm: periods with a foot down early, mean force error."""
     grid = np.linspace(-0.5, 0.5, 101)
     heights = np.zeros((101, 101))
     heights[56:] = 0.004  # from x = 0.06 on

@@ -62,7 +62,8 @@ class Controller:
     one of a plan that ends in motion without another one, with all feet on the ground.
 
     Args:
-        feet: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
+        feet: contacts of the feet where the ground is not the plane of the settings
+            (``TerrainFeet``).
 
     Attributes:
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
@@ -322,7 +323,7 @@ class Controller:
         return total
 
     def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Which of the feet in swing (n_feet,) bool meet the ground within this period, or have met it.
+        """Feet in swing, (n_feet,) bool, that meet the ground within this period or have met it.
 
         The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
         foot must not be driven on into it. A foot that has not yet left the ground is not meant.
