@@ -222,7 +222,8 @@ def _tracking(results) -> list[Claim]:
                 "track better than PID and than sensed forces", verdict,
                 ", ".join(f"{CONTROLLERS[n].title} {error[n]:.3g} rad"
                           + ("" if found[n]["figures"]["finished"] else " (fell)")
-                          for n in (*mine, *rivals)) + f"; paper's QP or LCP {paper:g} rad", COMMAND))
+                          for n in (*mine, *rivals)) + f"; paper's QP or LCP {paper:g} rad",
+                COMMAND))
     return claims
 
 
