@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ConfigurationError, SimulationError
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.experiments.reproduce.arm_and_box import (
     BOX, EDGE_M, POSTURE_RAD, TIPS, Arm, MujocoArm, RigidArm, tip_numbers,
 )
@@ -31,6 +31,9 @@ POSITION_GAIN, VELOCITY_GAIN = 1600.0, 80.0     # 1/s2, 1/s, of every inverse dy
 PID_POSITION, PID_VELOCITY = 10.0, 0.1          # N·m/rad, N·m·s/rad
 DROPPED_M = EDGE_M / 2
 """The box is dropped once it has slipped this far in the hand."""
+
+TOUCHING_M = 1e-5
+"""A finger within this of the box touches it: rigid contacts rest within rounding of the surface."""
 
 FAR_M = 0.1
 """Beyond this nobody asks how far the box has fallen."""
@@ -110,13 +113,13 @@ def run(description: RunDescription) -> dict[str, Any]:
     control = _Control(arm, case)
     rows = []
     for _ in range(round(case.duration_s / PERIOD_S)):
-        torques, predicted = control.step(state)
         position, velocity, _ = reference(state.time_s)
         q, v = state.q[:ARM_JOINTS], state.v[:ARM_JOINTS]
         slip = arm.slip_m(state.q)
         try:
+            torques, predicted = control.step(state)
             state = world.step(torques)
-        except SimulationError:
+        except (SimulationError, StateError):
             break  # the torques have torn everything apart, which is a result
         control.measure(world.contact_forces())
         real = np.linalg.norm(world.contact_forces(), axis=1).sum()
@@ -185,7 +188,7 @@ class _Control:
         contacts = self._scene.contacts(state.q)
         touched = np.zeros(len(TIPS), dtype=bool)
         tips = np.array(tip_numbers(contacts), dtype=int)
-        touched[tips[contacts.gaps <= 0.0]] = True
+        touched[tips[contacts.gaps <= TOUCHING_M]] = True
         position, velocity, acceleration = (np.append(part, np.zeros(len(TIPS)))
                                             for part in reference(state.time_s))
         q, v = state.q[self._robot.q_index], state.v[self._robot.actuated]
@@ -196,7 +199,7 @@ class _Control:
             return torques, np.zeros((len(TIPS), 3))
         position[ARM_JOINTS:] = np.where(touched, q[ARM_JOINTS:], CLOSED_RAD)
         wanted = acceleration + POSITION_GAIN * (position - q) + VELOCITY_GAIN * (velocity - v)
-        squeeze = self._case.squeeze_n * (contacts.gaps <= 0.0)
+        squeeze = self._case.squeeze_n * (contacts.gaps <= TOUCHING_M)
         problem = build_problem(
             self._robot, state.q, state.v, wanted, contacts, PERIOD_S,
             external_forces=self._pushing(contacts, state.q, squeeze), **self._settings)
