@@ -112,15 +112,15 @@ def test_figures_are_the_stated_means():
 
 
 def test_a_robot_that_falls_ends_the_run_and_is_reported(monkeypatch):
-    """Without any torque worth the name it goes down on its knees."""
+    """Its motors are off: it goes down on its knees."""
     run = LocomotionRun("qp_mu", "rigid_high", duration_s=2.0)
     walk, _ = prepare(run)
-    walk.controller.effort_limits = np.full(12, 0.01)
+    step = walk.world.step
+    monkeypatch.setattr(walk.world, "step", lambda torques: step(0.0 * torques))
     monkeypatch.setattr(locomotion, "prepare", lambda _: (walk, Ground.make("rigid_high", 0)))
     measured = run_locomotion(run)["figures"]
     assert not measured["finished"] and 0.05 < measured["fell_s"] < 1.0
     assert measured["simulated_s"] == pytest.approx(measured["fell_s"], abs=2e-3)
-    assert measured["saturated"] > 0.9
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
@@ -216,9 +216,10 @@ def test_mujoco_takes_friction_from_the_place_of_each_foot():
     for _ in range(4):
         simulated.step(np.zeros(12))
     forces = simulated.contact_forces()
-    ratio = np.linalg.norm(forces[:, :2], axis=1) / forces[:, 2]
-    assert np.ptp(expected) > 0.3
-    np.testing.assert_allclose(ratio[ratio > 0.0], expected[ratio > 0.0], rtol=0.02)
+    loaded = forces[:, 2] > 1.0
+    ratio = np.linalg.norm(forces[loaded, :2], axis=1) / forces[loaded, 2]
+    assert np.ptp(expected) > 0.3 and loaded.sum() >= 3
+    np.testing.assert_allclose(ratio, expected[loaded], rtol=0.02)
 
 
 def test_feet_on_uneven_ground_are_what_the_controller_is_told():
