@@ -3,10 +3,12 @@
 import json
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from test_mujoco_robot import block, JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, hold, standing
 
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.experiments import locomotion
 from contact_id_controller.experiments.in_process import (
@@ -16,6 +18,7 @@ from contact_id_controller.experiments.locomotion import (
     CONTROLLERS, LocomotionRun, prepare, run_locomotion,
 )
 from contact_id_controller.experiments.locomotion_figures import MEANINGS, Record, figures
+from contact_id_controller.experiments.stabiliser import Stabiliser
 from contact_id_controller.experiments.terrains import (
     COMPLIANT_GROUND, FRICTION_RANGE, TERRAINS, Ground, bumpy_field,
 )
@@ -121,6 +124,41 @@ def test_a_robot_that_falls_ends_the_run_and_is_reported(monkeypatch):
     measured = run_locomotion(run)["figures"]
     assert not measured["finished"] and 0.05 < measured["fell_s"] < 1.0
     assert measured["simulated_s"] == pytest.approx(measured["fell_s"], abs=2e-3)
+
+
+def test_the_stabiliser_presses_with_the_feet_on_the_side_that_sinks():
+    """Virtual forces by hand: the base low and rolled to the left, all feet standing."""
+    walk, _ = prepare(LocomotionRun("pid", "rigid_high"))
+    robot, state = walk.robot, walk.state
+    feet = list(walk.settings.contact_frames)
+    stabiliser = Stabiliser(robot, walk.planner, state.q[2], feet)
+    np.testing.assert_allclose(stabiliser.torques(walk.controller, state), 0.0, atol=1e-9)
+    q = state.q.copy()
+    roll, sink = -0.01, 0.004  # negative roll: the left side goes down
+    q[2] -= sink
+    q[3:7] = pin.Quaternion(pin.exp3(np.array([roll, 0, 0]))).coeffs()
+    added = stabiliser.torques(walk.controller, RobotState(0.0, q, np.zeros(robot.nv)))
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    y = np.array([data.oMf[robot.frame_id(name)].translation[1] for name in feet])
+    # Least forces with sum 1e2 sink and moment 1e3 |roll| about x are affine in y.
+    forces = 1e2 * sink / 4.0 + 1e3 * -roll * (y - y.mean()) / np.square(y - y.mean()).sum()
+    assert (forces > 0.0).tolist() == [True, False, True, False]
+    expected = np.zeros(robot.nv)
+    for name, force in zip(feet, forces):
+        frame = pin.getFrameJacobian(
+            robot.model, data, robot.frame_id(name), pin.LOCAL_WORLD_ALIGNED)
+        expected -= max(force, 0.0) * frame[2]
+    np.testing.assert_allclose(added, expected[robot.actuated], rtol=0.03, atol=0.02)
+
+
+def test_the_stabiliser_steadies_the_pid_reference(monkeypatch):
+    run = LocomotionRun("pid", "rigid_low", duration_s=0.8)
+    steady = run_locomotion(run)["figures"]
+    monkeypatch.setitem(CONTROLLERS, "pid", CONTROLLERS["pid"]._replace(stabilised=False))
+    alone = run_locomotion(run)["figures"]
+    assert steady["finished"] and steady["position_error_rad"] < alone["position_error_rad"]
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
@@ -260,7 +298,7 @@ def step_up(seconds):
     early, errors = 0, []
     for _ in range(round(seconds / settings.period_s)):
         period = walk.advance()
-        planned = walk.controller._schedule.at(period.before.time_s).sample(period.before.time_s)
+        planned = walk.controller.planned_stance(period.before.time_s)
         early += (period.result.contact & ~planned).any()
         errors.append(np.abs(period.result.forces - period.forces).sum())
     return early, np.mean(errors)
