@@ -75,15 +75,17 @@ class ContactSources:
 
         gaps_m (n,): distances from the ground. planned (n,) bool: which stand by the schedule.
         """
-        contact = np.ones(len(gaps_m), dtype=bool)
+        contact = None
         for source in self._sources:
             if source == "geometry":
-                contact &= gaps_m <= self._gap_m
+                agreed = gaps_m <= self._gap_m
             elif source == "schedule":
-                contact &= planned
+                agreed = planned
             else:
-                contact &= self.detector.at(time_s)
-        self._since_s[contact & ~self._last] = time_s
+                agreed = self.detector.at(time_s)
+            contact = agreed.copy() if contact is None else contact & agreed
+        if self._ramp_s:
+            self._since_s[contact & ~self._last] = time_s
         self._last = contact
         return contact
 

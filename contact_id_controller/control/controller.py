@@ -15,11 +15,11 @@ from ..models import check, options, solve
 from ..problem import build_problem
 from ..robot import RobotModel
 from ..solution import RELAXED, SOLVED, Solution
+from .contact_sources import ContactSources
 from .feedback import (
     BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
+    tilt, up_in_base,
 )
-from . import rotations
-from .contact_sources import ContactSources
 from .limits import Limits
 from .references import ContactSchedule, JointTrajectory, PlanSlot, Reference
 from .settings import ControllerSettings
@@ -131,7 +131,7 @@ class Controller:
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
-        self._up_in_base: list[float] | None = None
+        self._up_in_base: np.ndarray | None = None
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
 
@@ -169,15 +169,10 @@ class Controller:
 
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
-        if self._up_in_base is None:
-            return 0.0
-        cosine = sum(a * b for a, b in zip(self._up(q), self._up_in_base))
-        return math.acos(min(max(cosine, -1.0), 1.0))
+        return 0.0 if self._up_in_base is None else tilt(q, self._up_in_base)
 
-    def _up(self, q: np.ndarray) -> list[float] | None:
-        if not self.robot.floating_base:
-            return None
-        return list(rotations.rotate(rotations.conjugate(q[3:7].tolist()), _UP))
+    def _up(self, q: np.ndarray) -> np.ndarray | None:
+        return up_in_base(q) if self.robot.floating_base else None
 
     def _drop_plans(self) -> None:
         for slot in (self._joint_plan, self._base_plan, self._schedule):
@@ -383,4 +378,3 @@ class Controller:
 
 _STILL = np.zeros(3)
 _NONE = np.zeros(1024, dtype=bool)
-_UP = [0.0, 0.0, 1.0]
