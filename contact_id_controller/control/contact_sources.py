@@ -69,6 +69,8 @@ class ContactSources:
         detector.timeout_s = settings.contact_timeout_s
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s
         self._sources = settings.contact_sources
+        self.by_geometry = "geometry" in self._sources
+        """Whether the distances from the ground are believed."""
 
     def contacts(self, time_s: float, gaps_m: np.ndarray, planned: np.ndarray) -> np.ndarray:
         """Frames in contact, (n,) bool, on which all sources agree.

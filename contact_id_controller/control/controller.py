@@ -30,6 +30,8 @@ SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
+UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
+
 
 class StepResult(NamedTuple):
     """What one period's step decided.
@@ -62,7 +64,8 @@ class Controller:
     one of a plan that ends in motion without another one, with all feet on the ground.
 
     Args:
-        feet: contacts of the feet where the ground is not the plane of the settings (``TerrainFeet``).
+        feet: contacts of the feet where the ground is not the plane of the settings
+            (``TerrainFeet``).
 
     Attributes:
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
@@ -127,6 +130,7 @@ class Controller:
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
         self._push = settings.spread("least_normal_force_n", count)
+        self._pushes = bool(self._push.any())
         self._no_speeds = np.zeros(count)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
@@ -226,6 +230,9 @@ class Controller:
         planned = self._standing if schedule is None else schedule.sample(t)
         contact = self._standing if self.sensed else self.sources.contacts(
             t, self.feet.gaps, planned)
+        if not self.sources.by_geometry:
+            # Distances that are not believed must not part, land or penetrate anything.
+            self.feet.gaps = np.where(contact, 0.0, np.maximum(self.feet.gaps, UNKNOWN_GAP_M))
         touching = planned & (self.feet.gaps <= LANDED_M)
         if self._deadbeat:
             early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
@@ -281,7 +288,7 @@ class Controller:
         if solution is not None:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
-            for i in np.flatnonzero(touching & (self._push > 0.0)):
+            for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
                 forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
@@ -309,6 +316,8 @@ class Controller:
         What the contact model adds lies in the cone, and so does the sum.
         """
         robot, total = self.robot, None
+        if not self._pushes:
+            return None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
             force = self._push[i] * np.asarray(self._normal(i))
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
@@ -317,7 +326,7 @@ class Controller:
         return total
 
     def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Which of the feet in swing (n_feet,) bool meet the ground within this period, or have met it.
+        """Feet in swing, (n_feet,) bool, that meet the ground within this period or have met it.
 
         The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
         foot must not be driven on into it. A foot that has not yet left the ground is not meant.

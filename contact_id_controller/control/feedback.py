@@ -32,8 +32,8 @@ def consistent_acceleration(J, v, supports, coordinate_joint, links, points, nor
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
     J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
-    (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0 to
-    leave Jdot v out; weights (nv,); acceleration (nv,) out.
+    (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0
+    to leave Jdot v out; weights (nv,); acceleration (nv,) out.
     """
     joints, nv = supports.shape
     n = points.shape[0]
