@@ -1,4 +1,4 @@
-"""``contact_id faults``: a simulated robot walks over real topics, and one thing after the other fails.
+"""``contact_id faults``: a simulated robot walks over real topics, and things fail.
 
 Processes of the simulated robot, the planner, the controller and the command watchdog, and a relay
 between robot and controller (``fault_relay``). After each fault: was the reaction the stated one,
@@ -19,7 +19,8 @@ from typing import NamedTuple
 from contact_id_controller.exceptions import ConfigurationError, RunError, choices
 from contact_id_controller.experiments import fault_inputs, fault_processes, fault_states
 from contact_id_controller.experiments.fault import ALLOWANCE_S, Fault, Observed
-from contact_id_controller.experiments.fault_world import REAL_TIME_FACTOR, FaultWorld
+from contact_id_controller.experiments.fault_nodes import REAL_TIME_FACTOR
+from contact_id_controller.experiments.fault_world import FaultWorld
 from contact_id_controller.experiments.machine import describe_machine
 
 FAULTS: tuple[Fault, ...] = fault_states.FAULTS + fault_inputs.FAULTS + fault_processes.FAULTS
