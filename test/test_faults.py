@@ -87,6 +87,15 @@ def test_what_is_not_as_stated_is_called_wrong(act, words):
     assert re.search(rf"\*\*not as stated: .*{words}", page)
 
 
+def test_what_was_late_is_done_once_more_and_told_but_not_what_is_forbidden():
+    answers = [Observed(1.0, WALKS_ON), Observed(0.1, WALKS_ON)]
+    row, page = judged(lambda world: answers.pop(0))
+    assert row.wrong == () and answers == []
+    assert "100 ms, at the second attempt (at the first: reaction after 1.000 s" in page
+    row, _ = judged(_violates)
+    assert len(row.forbidden) == 1 and row.before == ()
+
+
 def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
     group = HeldEfforts(2)
     assert not group.command([1.0, 2.0]), "inactive"
