@@ -72,7 +72,10 @@ setup(
         ],
         # GPL-2.0-or-later, see README, section Licence.
         "quadprog": ["quadprog>=0.1.12"],
+        # contact_id reproduce --cluster
+        "cluster": ["distributed>=2024.1"],
         "test": [
+            "distributed>=2024.1",
             "quadprog>=0.1.12",
             "pytest>=8.0",
             "setuptools>=70.1",  # the first that builds wheels by itself

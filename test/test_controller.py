@@ -148,7 +148,8 @@ def test_settings_that_do_not_fit_are_refused():
         make(joint_position_gain=[1.0, 2.0])
 
 
-def test_consistent_acceleration_matches_a_numpy_kkt_system():
+@pytest.mark.parametrize("drift_share", [1.0, 0.0])
+def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
     controller = make()
     robot = controller.robot
     rng = np.random.default_rng(0)
@@ -160,16 +161,18 @@ def test_consistent_acceleration_matches_a_numpy_kkt_system():
     pin.computeJointJacobians(robot.model, robot.data, q)
     controller.feet.update(robot.data)
     standing, landing = np.array([1, 0, 0, 1], bool), np.array([0, 1, 0, 0], bool)
+    closing = np.array([0.0, 0.3, 0.3, 0.2])
     acceleration = np.empty(18)
     consistent_acceleration(
         robot.jacobian_view, v, robot.supports, robot.coordinate_joint, controller._links,
-        controller.feet.points, np.array([0, 0, 1.0]), standing, landing, 0.05, 0.01, 0.08, weights,
-        wanted, acceleration)
+        controller.feet.points, np.array([0, 0, 1.0]), standing, landing, closing, 0.05, 0.01, 0.08,
+        drift_share, weights, wanted, acceleration)
     used = [0, 1, 3]
     arms = np.tile([0, 0, -RADIUS], (3, 1))
     J, drift = point_kinematics(robot, q, v, [QUADRUPED_FEET[i] for i in used], arms)
-    goal = -(J @ v) / np.repeat([0.05, 0.01, 0.05], 3) - drift
+    goal = -(J @ v) / np.repeat([0.05, 0.01, 0.05], 3) - drift_share * drift
     goal[5] -= 0.08 / 0.01
+    goal[8] -= 0.2 / 0.05
     system = np.block([[np.diag(weights), J.T], [J, np.zeros((9, 9))]])
     expected = np.linalg.solve(system, np.concatenate([weights * wanted, goal]))[:18]
     np.testing.assert_allclose(acceleration, expected, atol=1e-5 * np.abs(expected).max())

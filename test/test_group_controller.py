@@ -105,7 +105,8 @@ def test_the_same_order_is_one_line_and_the_torques_arrive(group_of, bench_of, c
     bench = bench_of(reliable_topics=False)
     assert configure_by_service(bench)
     assert f"group controller '{NAME}' takes the same joints" in capfd.readouterr().err
-    assert bench.node.trigger_activate() == SUCCESS
+    assert bench.until(bench.knows_the_node), "a reliable subscription is not reached"
+    assert bench.activate() == SUCCESS
     answer = None
     for number in range(50):
         answer = bench.answer(1.0 + number, patience_s=0.2)
@@ -116,7 +117,7 @@ def test_the_same_order_is_one_line_and_the_torques_arrive(group_of, bench_of, c
 
 
 @pytest.mark.parametrize("theirs", [SWAPPED, JOINTS[:-1]], ids=["swapped", "one less"])
-@pytest.mark.parametrize("by_service", [False, True], ids=["autostart", "by service"])
+@pytest.mark.parametrize("by_service", [False, True], ids=["by itself", "by service"])
 def test_another_order_refuses_configure_with_both_in_one_line(
         group_of, bench_of, capfd, theirs, by_service):
     group_of(theirs)
@@ -125,7 +126,7 @@ def test_another_order_refuses_configure_with_both_in_one_line(
     if by_service:
         assert not configure_by_service(bench)
     else:
-        assert not bench.node.start()
+        assert bench.node.trigger_configure() == FAILURE
     errors = [line for line in capfd.readouterr().err.splitlines() if "ERROR" in line]
     assert len(errors) == 1, errors
     for words in (NAME, f"[{', '.join(theirs)}]", f"[{', '.join(JOINTS)}]"):

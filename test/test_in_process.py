@@ -32,7 +32,9 @@ STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 VELOCITY = 0.01 * np.arange(1, 13)
 DAMPING = -0.5 * VELOCITY
 VALUES = {"urdf": QUADRUPED, "joints": JOINTS, "contact_frames": QUADRUPED_FEET,
-          "contact_radii_m": [0.01], "damping_nm_s_rad": [0.5], "state_timeout_s": 10.0}
+          "contact_radii_m": [0.01], "damping_nm_s_rad": [0.5], "state_timeout_s": 10.0,
+          "start_ramp_s": 0.0, "blend_rate_nm_s": float("inf"), "recovery_window_s": 10.0,
+          "emergency_stop_output": "zero"}
 PERIOD_S = 0.001
 
 
@@ -225,6 +227,67 @@ def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
     assert result.contact.tolist() == [True, False, True, True]
 
 
+def test_torque_grows_at_the_start_and_moves_to_the_safe_output_at_the_stated_rate(plugin):
+    plugin = plugin(start_ramp_s=0.1, blend_rate_nm_s=100.0)
+    torques = np.array([plugin.update(measured()) for _ in range(150)])
+    wanted = plugin.inner.result.torques
+    np.testing.assert_allclose(torques[49], 0.5 * wanted, atol=1e-3)
+    np.testing.assert_allclose(torques[-1], wanted)
+    bad = np.array([torques[-1]] + [plugin.update(changed(_3=np.nan)) for _ in range(100)])
+    assert np.abs(np.diff(bad, axis=0)).max() <= 100.0 * PERIOD_S + 1e-12
+    np.testing.assert_allclose(bad[-1], DAMPING)
+
+
+def test_errors_in_a_row_and_long_gaps_stop_it_until_it_is_resumed(plugin, capfd):
+    plugin = plugin(failures_in_a_row=3)
+    inner, implementation = plugin.inner, plugin.implementation
+    now_s = [100.0]
+    inner._clock = lambda: now_s[0]
+    good = plugin.update(measured())
+    healthy, inner.controller.step = inner.controller.step, lambda state: 1 / 0
+    for _ in range(3):
+        np.testing.assert_allclose(plugin.update(measured()), DAMPING)
+    inner.controller.step = healthy
+    np.testing.assert_allclose(plugin.update(measured()), DAMPING)
+    assert inner.safety.latched and capfd.readouterr().err.count("stopped: 3 failures") == 1
+    implementation.resume_cb(None)
+    np.testing.assert_allclose(plugin.update(measured()), good, atol=0.05)
+    assert "commanding again" in capfd.readouterr().err
+    now_s[0] += 11.0  # the plugin was not active, or stood still
+    np.testing.assert_allclose(plugin.update(measured()), DAMPING)
+    assert "no good state for 11" in capfd.readouterr().err
+    inner._good_s -= 11.0
+    implementation.resume_cb(None)
+    assert inner.safety.latched and inner.refused["resume"] == 1, "without a good state"
+    plugin.update(measured())
+    implementation.resume_cb(None)
+    assert np.abs(plugin.update(measured()) - DAMPING).max() > 1e-3
+
+
+def test_emergency_stop_and_a_base_that_jumps(plugin):
+    plugin = plugin()
+    inner, implementation = plugin.inner, plugin.implementation
+    now_s = [100.0]
+    inner._clock = lambda: now_s[0]
+    good = plugin.update(measured())
+    implementation.emergency_stop_cb(SimpleNamespace(data=True))
+    assert not plugin.update(measured()).any()
+    implementation.resume_cb(None)
+    assert not plugin.update(measured()).any(), "engaged"
+    implementation.emergency_stop_cb(SimpleNamespace(data=False))
+    np.testing.assert_allclose(plugin.update(measured()), DAMPING)
+    implementation.resume_cb(None)
+    np.testing.assert_allclose(plugin.update(measured()), good, atol=0.05)
+    implementation.emergency_stop_cb(None)
+    for _ in range(2):
+        now_s[0] += PERIOD_S
+        np.testing.assert_allclose(plugin.update(measured(of_base=base(height_m=3.0))), DAMPING)
+    assert inner.refused["odometry_jump"] == 2
+    now_s[0] += PERIOD_S
+    plugin.update(measured(of_base=base(height_m=3.0)))
+    assert inner.result is not None, "the third that agrees is the new place"
+
+
 @pytest.mark.parametrize("value, words", [
     (None, "CONTACT_ID_CONFIG is not set"), ("/nowhere.yaml", "/nowhere.yaml")])
 def test_a_file_that_is_not_there_fails_configure_with_one_line(
@@ -237,7 +300,8 @@ def test_a_file_that_is_not_there_fails_configure_with_one_line(
 
 
 def test_the_example_names_the_interfaces_and_callbacks_of_this_robot(pytroller, monkeypatch):
-    parameters = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["contact_id"]["ros__parameters"]
+    sections = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    parameters = sections["contact_id"]["ros__parameters"]
     assert parameters["python_module"] == pytroller.__name__
     monkeypatch.setenv("CONTACT_ID_CONFIG", str(ROOT / "config" / "solo12.yaml"))
     implementation = pytroller.ControllerImpl([], [], [])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_mujoco_robot import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, hold, standing
 
+from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.experiments import locomotion
 from contact_id_controller.experiments.in_process import (
@@ -18,7 +19,7 @@ from contact_id_controller.experiments.locomotion_figures import MEANINGS, Recor
 from contact_id_controller.experiments.terrains import (
     COMPLIANT_GROUND, FRICTION_RANGE, TERRAINS, Ground, bumpy_field,
 )
-from contact_id_controller.geometry import FrictionMap, SphereFoot
+from contact_id_controller.geometry import FrictionMap, HeightField, SphereFoot, TerrainFeet
 from contact_id_controller.simulation.compliant_robot import CompliantRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import RigidRobot
@@ -241,3 +242,31 @@ def test_an_in_process_run_of_another_robot_needs_its_configuration_only():
         period = walk.advance()
     assert period.forces[:, 2].sum() == pytest.approx(walk.robot.weight, rel=0.3)
     assert period.result.status == "solved"
+
+
+def step_up(seconds):
+    """A walk up a step of 4 mm, deadbeat contact: periods with a foot down early, mean force error."""
+    grid = np.linspace(-0.5, 0.5, 101)
+    heights = np.zeros((101, 101))
+    heights[56:] = 0.004  # from x = 0.06 on
+    field = HeightField(grid, grid, heights)
+    settings = controller_settings("quadruped", solver="lcp", contact_time_constant_s=1e-3,
+                                   velocity_product_term=False, friction_coefficient=[0.6])
+    world = RigidRobot(settings.urdf, feet_of(settings), joints=settings.joints, ground=field)
+    feet = TerrainFeet(world.robot, feet_of(settings), field, 0.6)
+    walk = InProcessRun("quadruped", settings, world, feet=feet)
+    early, errors = 0, []
+    for _ in range(round(seconds / settings.period_s)):
+        period = walk.advance()
+        planned = walk.controller._schedule.at(period.before.time_s).sample(period.before.time_s)
+        early += (period.result.contact & ~planned).any()
+        errors.append(np.abs(period.result.forces - period.forces).sum())
+    return early, np.mean(errors)
+
+
+def test_a_foot_that_lands_early_is_foreseen(monkeypatch):
+    early, error = step_up(0.9)
+    monkeypatch.setattr(Controller, "_find_early", lambda self, planned, near, v: self._early)
+    none, blind = step_up(0.9)
+    assert early > 3 and none == 0
+    assert error < 0.3 * blind

@@ -40,9 +40,10 @@ DEPENDENCIES = {
 }
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
-OPTIONAL = {"quadprog", "quantecon", "clarabel"}
-# Measured by the benchmark in an environment of its own, which the user makes.
-FOREIGN = {"placo"}
+OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed"}
+# Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
+# ros2_control that imports our module, not the other way round.
+FOREIGN = {"placo", "agimus_pytroller_py"}
 
 
 def _imported(file):

@@ -22,8 +22,10 @@ def _settings(file):
 
 
 def test_every_walking_robot_has_one():
-    walking = {file.stem for file in CONFIG.glob("*.yaml") if "gait_planner" in _sections(file)}
-    assert walking <= {file.stem for file in FILES}
+    robots = {file.stem: _sections(file) for file in CONFIG.glob("*.yaml")}
+    # The template for a new file names no robot.
+    walking = {name for name, nodes in robots.items() if nodes.get("gait_planner", {}).get("urdf")}
+    assert len(walking) >= 4 and walking <= {file.stem for file in FILES}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -1,6 +1,7 @@
 """The safety state machine, without ROS: every fault, its reaction and its recovery."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -158,7 +159,10 @@ def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
                 machine.state in (SafetyState.HOLDING, SafetyState.FOLLOWING))
 
 
-def test_every_reaction_is_told():
+def test_every_reaction_is_told_in_the_documentation():
+    text = (Path(__file__).resolve().parent.parent / "docs" / "safety.md").read_text("utf-8")
     assert len(REACTIONS) >= 11
+    for fault, (reaction, recovery) in REACTIONS.items():
+        assert f"| {fault} | {reaction} | {recovery} |" in text, fault
     for fault, (reaction, recovery) in REACTIONS.items():
         assert len(reaction) > 10 and len(recovery) > 7, fault

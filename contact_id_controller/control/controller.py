@@ -27,6 +27,7 @@ from .state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
 
@@ -126,6 +127,8 @@ class Controller:
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
         self._push = settings.spread("least_normal_force_n", count)
+        self._no_speeds = np.zeros(count)
+        self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
         self._up_in_base: list[float] | None = None
@@ -137,10 +140,12 @@ class Controller:
         self._drop_plans()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
+        self._early[:] = self._lifted[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         self._up_in_base = self._up(state.q)
+        self._decided[:] = self.commanded
         self._has_posture, self._lower_feet = True, False
         self.sources.begin()
 
@@ -155,7 +160,7 @@ class Controller:
         """Go on where another controller of the same robot stands."""
         for name in ("_joint_plan", "_base_plan", "_schedule", "_integral", "_measured", "_hold",
                      "_hold_base", "_up_in_base", "_has_posture", "_lower_feet", "commanded",
-                     "_decided", "sources"):
+                     "_decided", "_early", "_lifted", "sources"):
             setattr(self, name, getattr(other, name))
         self.sources.apply(self.settings)
         model = (self.settings.friction, self.settings.solver)
@@ -228,7 +233,7 @@ class Controller:
             t, self.feet.gaps, planned)
         touching = planned & (self.feet.gaps <= LANDED_M)
         if self._deadbeat:
-            early = self._early((self.feet.gaps <= settings.contact_gap_m) & ~planned, v)
+            early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
             contact, touching = contact | early, touching | early
         joint_q, joint_v = q[robot.q_index], v[robot.actuated]
         position_error = reference.position - joint_q
@@ -243,13 +248,16 @@ class Controller:
             self.limits.bound_accelerations(joint_q, joint_v, correction)
             self._wanted[robot.actuated] = correction
             self._want_base(t, q, v)
+            if self._early.any():
+                self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
             consistent_acceleration(
                 robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
                 self.feet.points, self.feet.ground.normal, touching,
                 planned & ~touching if schedule is not None or self._lower_feet
                 else _NONE[:len(touching)],
+                self._stopping_speeds(),
                 settings.contact_time_constant_s, settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s, self._weights,
+                settings.touchdown_speed_m_s, float(settings.velocity_product_term), self._weights,
                 self._wanted, self._acceleration)
             started = time.perf_counter()
             share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
@@ -268,7 +276,7 @@ class Controller:
             torques, status = solution.torques, solution.status
         # A joint at a limit, or one that was given another torque, must not wind up.
         elsewhere = self.commanded != self._decided
-        limited = self.limits.limit(joint_q, joint_v, torques, self.commanded).copy()
+        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
         acting = self.limits.acting.copy()
         saturated = acting != 0
         self._integral += np.where(saturated | elsewhere, 0.0, position_error) * settings.period_s
@@ -313,20 +321,28 @@ class Controller:
             total = row if total is None else total + row
         return total
 
-    def _early(self, swinging: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Which of the feet in swing (n_feet,) bool meet the ground within this period.
+    def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Which of the feet in swing (n_feet,) bool meet the ground within this period, or have met it.
 
         The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
-        foot must not be driven on into it.
+        foot must not be driven on into it. A foot that has not yet left the ground is not meant.
         """
         robot, feet = self.robot, self.feet
-        early = np.zeros(len(feet), dtype=bool)
-        for i in np.flatnonzero(swinging):
+        self._lifted = ~planned & (self._lifted | ~near)
+        self._early &= ~planned & (feet.gaps <= LANDED_M)
+        for i in np.flatnonzero(self._lifted & near & ~self._early):
             twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
             speed = twist[:3] + np.cross(twist[3:], feet.points[i])
             closing = -self._normal(i) @ speed * self.settings.period_s
-            early[i] = feet.gaps[i] <= closing + LANDED_M
-        return early
+            self._early[i] = closing > max(feet.gaps[i], LANDED_M)
+        return self._early
+
+    def _stopping_speeds(self) -> np.ndarray:
+        """Speed (n_feet,), m/s, at which each early foot reaches the ground within this period."""
+        if not self._early.any():
+            return self._no_speeds
+        gaps = np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0)
+        return gaps / self.settings.period_s
 
     def _normal(self, i: int) -> np.ndarray:
         normals = getattr(self.feet, "normals", None)

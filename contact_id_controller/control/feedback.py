@@ -27,12 +27,13 @@ SOFTNESS = 1e-10      # damps redundant constraints, relative to their size
 
 @kernel
 def consistent_acceleration(J, v, supports, coordinate_joint, links, points, normal, standing,
-                            landing, time_constant, landing_time_constant, landing_speed, weights,
-                            wanted, acceleration):
+                            landing, closing, time_constant, landing_time_constant, landing_speed,
+                            drift_share, weights, wanted, acceleration):
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
     J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
-    (n,) bool; weights (nv,); acceleration (nv,) out.
+    (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0 to
+    leave Jdot v out; weights (nv,); acceleration (nv,) out.
     """
     joints, nv = supports.shape
     n = points.shape[0]
@@ -61,10 +62,10 @@ def consistent_acceleration(J, v, supports, coordinate_joint, links, points, nor
                 A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
                 A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
         for d in range(3):
-            total = -speed[d] / time_constant
+            total = -(speed[d] + closing[i] * normal[d]) / time_constant
             if not standing[i]:
                 total = -(speed[d] + landing_speed * normal[d]) / landing_time_constant
-            total -= pull[d]
+            total -= drift_share * pull[d]
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]
             rest[row + d] = total

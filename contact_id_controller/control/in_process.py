@@ -1,10 +1,12 @@
 """The controller for a host that calls Python once a period, arrays in, torques out. Knows no ROS.
 
 Whatever comes in, finite torques within the limits go out: the controller's, or the safe output.
+What happens when something is wrong is the same as in the node: see `control.safety`.
 """
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections import Counter
@@ -14,12 +16,16 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.odometry_jump import OdometryJump
 from contact_id_controller.control.safe_output import SafeOutput
+from contact_id_controller.control.safety import SafetyLimits, SafetyMachine, SafetyState
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.control.state import RobotState
+from contact_id_controller.control.torque_output import TorqueOutput
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.solution import NOT_CONVERGED
 
 _BASE = 13
 _UNIT_TOLERANCE = 1e-2
@@ -60,40 +66,68 @@ class InProcessController:
         )
         self.robot = robot
         self.controller = Controller(robot, settings)
+        self.safety = SafetyMachine(SafetyLimits(
+            settings.recovery_window_s, settings.failures_in_a_row, settings.overruns_in_a_row,
+            settings.tilt_limit_rad))
         self.refused: Counter[str] = Counter()
         """States and plans that were refused, by reason."""
         self.result: StepResult | None = None
         """The last step's result, None while the safe output is commanded."""
         self._warn, self._clock = warn, clock
         self._news: list[str] = []
-        self._safe = SafeOutput(
-            settings.safe_output, settings.spread("damping_nm_s_rad", robot.na),
-            self.controller.effort_limits,
-        )
-        self._timeout_s = settings.state_timeout_s
-        self._velocity, self._velocity_s = np.zeros(robot.na), -np.inf
-        self._base, self._base_s = np.full(_BASE, np.nan), -np.inf
+        self._stop_told = ""
+        limits = self.controller.effort_limits
+        damping = settings.spread("damping_nm_s_rad", robot.na)
+        self._safe = SafeOutput(settings.safe_output, damping, limits)
+        self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
+        self._output = TorqueOutput(settings, limits)
+        self._jump = OdometryJump(settings.odometry_jump_m, settings.odometry_jump_rad)
+        self._timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
+        self._velocity, self._velocity_s = np.zeros(robot.na), -math.inf
+        self._base, self._base_s, self._moved = np.zeros(_BASE), -math.inf, False
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
-        self._started = False
+        self._state: RobotState | None = None
+        self._good_s = -math.inf
         warm_up(self.controller)
+        self._jump.take(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6), 1)
+        self._jump.take(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6), 2)
+        self._jump.reset()
+        self._output.follow(self._output.sent)
+        # Nobody tells when the host is activated: it begins to call.
+        self.safety.activate()
+        self._output.ramp()
 
     def update(self, state: Sequence[float]) -> np.ndarray:
         """Torques (na,), N·m, in the order of `robot.joint_names`, for a measured state."""
+        begun_s = time.perf_counter()
         self.result = None
-        torques = self.guarded("step", self._step, state)
-        if torques is None:
-            fresh = time.perf_counter() - self._velocity_s <= self._timeout_s
-            torques = self._safe.torques(self._velocity if fresh else None)
-        return np.ascontiguousarray(torques, dtype=float)
+        wanted = self.guarded("step", self._step, state)
+        if wanted is None:
+            self.safety.failed("an error in the step, see the log")
+        if self.safety.commanding and self.result is not None:
+            sent = self._output.follow(wanted)
+            self.safety.timed(time.perf_counter() - begun_s > self._period_s)
+        elif self.safety.latched:
+            self.result = None
+            sent = self._output.jump(self._safe_torques())
+        else:
+            self._output.blend()
+            sent = self._output.follow(self._safe_torques())
+        self.controller.commanded[:] = sent
+        return sent.copy()
 
     def post_update(self) -> None:
         """Log what was refused, outside of the time-critical part."""
         news, self._news = self._news, []
+        stopped = self.safety.reason if self.safety.latched else ""
+        if stopped != self._stop_told:
+            self._stop_told = stopped
+            news.append(f"stopped: {stopped}" if stopped else "commanding again")
         for line in news:
             self.guarded("log", self._warn, line)
 
     def take_base(self, base: Sequence[float]) -> None:
-        """Keep the state of the floating base (13,) for the next states, up to `state_timeout_s`."""
+        """Keep the floating base's state (13,) for the next states, up to `state_timeout_s`."""
         self.guarded("base", self._take_base, base)
 
     def follow(self, what: str, plan: Callable[[], Any]) -> None:
@@ -102,6 +136,26 @@ class InProcessController:
         `what`: trajectory (of the joints), base_trajectory or contact_schedule.
         """
         self.guarded(what, self._follow, what, plan)
+
+    def emergency_stop(self, engage: bool) -> None:
+        """Stop with `emergency_stop_output`, or release that stop, which `resume` then leaves."""
+        if engage:
+            self.safety.engage_emergency_stop()
+        else:
+            self.safety.release_emergency_stop(active=True)
+
+    def resume(self) -> None:
+        """Leave a stop and hold the posture of the next state; refused unless states are good."""
+        if time.perf_counter() - self._good_s > self._timeout_s:
+            refusal = f"no good state for {self._timeout_s:g} s"
+        else:
+            refusal = self.safety.resume()
+        if refusal:
+            self._refuse("resume", refusal)
+            return
+        self._state = None
+        self._jump.reset()
+        self._output.ramp()
 
     def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
         """Call an action; after an error count it, keep it for the log, and return None."""
@@ -120,12 +174,46 @@ class InProcessController:
             self._news.append(f"{reason}: {detail}")
         self.refused[reason] += 1
 
+    def _safe_torques(self) -> np.ndarray:
+        fresh = time.perf_counter() - self._velocity_s <= self._timeout_s
+        stopped = self.safety.state is SafetyState.EMERGENCY_STOP
+        return (self._emergency if stopped else self._safe).torques(
+            self._velocity if fresh else None)
+
     def _step(self, state: Sequence[float]) -> np.ndarray:
+        """Torques wanted; `result` stays None when they are the safe output."""
+        try:
+            measured = self._measure(state)
+        except _Refused as refusal:
+            self._refuse(*refusal.args)
+            self.safety.interrupt(": ".join(refusal.args))
+            return self._safe_torques()
+        controller = self.controller
+        if self._state is None:
+            controller.reset(measured)
+        elif self._moved:
+            controller.hold_here(measured)
+            self._output.blend()
+        self._state, self._moved, self._good_s = measured, False, time.perf_counter()
+        if not self.safety.good_state(measured.time_s, controller.tilt(measured.q)):
+            return self._safe_torques()
+        result = controller.step(measured)
+        if not np.isfinite(result.torques).all():
+            self._refuse("torque_not_finite", f"controller returned {result.torques}")
+            self.safety.failed("torque not finite")
+            return self._safe_torques()
+        self.safety.stepped(result.status != NOT_CONVERGED, result.following)
+        if self.safety.commanding:
+            self.result = result
+        return result.torques
+
+    def _measure(self, state: Sequence[float]) -> RobotState:
         values = np.asarray(state, dtype=float)
         na, floating = self.robot.na, self.robot.floating_base
-        if values.shape != (2 * na,) and not (floating and values.shape == (2 * na + _BASE,)):
-            or_base = f" or {2 * na + _BASE}" if floating else ""
-            raise _Refused("wrong_size", f"state of shape {values.shape}, must have {2 * na}{or_base}")
+        sizes = (2 * na, 2 * na + _BASE) if floating else (2 * na,)
+        if values.ndim != 1 or values.size not in sizes:
+            raise _Refused(
+                "wrong_size", f"state has shape {values.shape}, must have one of the sizes {sizes}")
         velocity = values[na:2 * na]
         if np.isfinite(velocity).all():
             self._velocity[:] = velocity
@@ -134,29 +222,18 @@ class InProcessController:
             bad = np.flatnonzero(~np.isfinite(values)).tolist()
             raise _Refused("state_not_finite", f"state is not finite at {bad}")
         if floating:
-            self._set_base(values[2 * na:])
+            if values.size > 2 * na:
+                self._take_base(values[2 * na:])
+            age_s = time.perf_counter() - self._base_s
+            if age_s > self._timeout_s:
+                raise _Refused("base_missing", f"state of the base is {age_s:.3f} s old")
+            self._q[:7], self._v[:6] = self._base[:7], self._base[7:]
         self._q[self.robot.q_index] = values[:na]
         self._v[self.robot.actuated] = velocity
-        measured = RobotState(self._clock(), self._q, self._v)
-        if not self._started:
-            self.controller.reset(measured)
-        result = self.controller.step(measured)
-        self._started = True
-        if not np.isfinite(result.torques).all():
-            raise _Refused("torque_not_finite", f"controller returned {result.torques}")
-        self.result = result
-        return result.torques
-
-    def _set_base(self, base: np.ndarray) -> None:
-        if base.size:
-            self._take_base(base)
-        age_s = time.perf_counter() - self._base_s
-        if age_s > self._timeout_s:
-            raise _Refused("base_missing", f"state of the base is {age_s:.3f} s old")
-        self._q[:7], self._v[:6] = self._base[:7], self._base[7:]
+        return RobotState(self._clock(), self._q, self._v)
 
     def _take_base(self, base: Sequence[float]) -> None:
-        self._base_s = -np.inf
+        self._base_s = -math.inf
         values = np.array(base, dtype=float)
         if values.shape != (_BASE,) or not np.isfinite(values).all():
             raise _Refused("base_bad", f"state of the base is {values}")
@@ -164,10 +241,14 @@ class InProcessController:
         if abs(norm - 1.0) > _UNIT_TOLERANCE:
             raise _Refused("base_bad", f"quaternion of the base has norm {norm:g}, must be 1")
         values[3:7] /= norm
+        away, moved = self._jump.take(values[:7], values[7:], int(self._clock() * 1e9))
+        if away:
+            raise _Refused("odometry_jump", away)
+        self._moved = self._moved or moved
         self._base[:], self._base_s = values, time.perf_counter()
 
     def _follow(self, what: str, plan: Callable[[], Any]) -> None:
-        if not self._started:
+        if self._state is None:
             raise _Refused(what, "a plan before the first state of the robot is not followed")
         if what == "trajectory":
             self.controller.set_trajectory(plan(), self._clock())

@@ -22,6 +22,12 @@ from .settings import ControllerSettings
 
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
 
+LARGEST_MARGIN = 0.1
+"""Of a joint's range, at either end."""
+
+NEGLIGIBLE = 1e-2
+"""Part of effort or acceleration up to which a joint resting at its end is not reported."""
+
 NAMES = {EFFORT: "effort", RATE: "effort rate", VELOCITY: "velocity", POSITION: "position",
          POWER: "power"}
 """What a bit of `Limits.acting` means."""
@@ -47,12 +53,16 @@ class Limits:
         self._step = settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf))
         self._speed = values("velocity_limits_rad_s", robot.velocity_limits)
         self._margin = settings.velocity_margin
-        self._stop_margin, self._stop_gain = settings.position_margin_rad, settings.position_stop_gain
+        self._stop_gain = settings.position_stop_gain
         # A model without limits may state them as an empty range.
         stated = robot.upper > robot.lower
         stops = stated & settings.position_stops
         self._lower = np.where(stops, robot.lower, -np.inf)
         self._upper = np.where(stops, robot.upper, np.inf)
+        # A range that is short, or in metres, keeps most of itself.
+        self._stop_margin = np.where(
+            stops, np.minimum(settings.position_margin_rad,
+                              LARGEST_MARGIN * (robot.upper - robot.lower)), 0.0)
         self._time_constant = settings.limit_time_constant_s
         self._damping = settings.spread("damping_nm_s_rad", na)
         self._loss, self._power = np.zeros(na), np.inf
@@ -76,7 +86,7 @@ class Limits:
               last: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, within all limits; a view that the next call overwrites.
 
-        q, qd: measured positions and velocities. last: what was commanded in the period before.
+        q, qd: measured positions and velocities. last: the answer of the period before.
         Numbers that are not finite stay so: whoever sends them must look.
         """
         _limit(q, qd, wanted, last, self._speed, self._margin, self._lower, self._upper,
@@ -91,20 +101,21 @@ def _bound(q, qd, speed, lower, upper, margin, gain, time_constant, qdd, acting)
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
-        nearing = gain * (upper[j] - margin - q[j])
+        # Within the margin a joint may rest: it is not pushed out, only not led further in.
+        nearing = gain * max(upper[j] - margin[j] - q[j], 0.0)
         if nearing < top:
-            top, by_top = max(nearing, -speed[j]), POSITION
-        nearing = gain * (lower[j] + margin - q[j])
+            top, by_top = nearing, POSITION
+        nearing = gain * min(lower[j] + margin[j] - q[j], 0.0)
         if nearing > bottom:
-            bottom, by_bottom = min(nearing, speed[j]), POSITION
-        if bottom > top:  # a range shorter than the margins: towards its middle
-            top = gain * (0.5 * (upper[j] + lower[j]) - q[j])
-            top = bottom = min(max(top, -speed[j]), speed[j])
+            bottom, by_bottom = nearing, POSITION
         highest, lowest = (top - qd[j]) / time_constant, (bottom - qd[j]) / time_constant
+        slack = NEGLIGIBLE * speed[j] / time_constant if speed[j] < np.inf else 0.0
         if qdd[j] > highest:
-            qdd[j], acting[j] = highest, by_top
+            acting[j] = by_top if qdd[j] > highest + slack else 0
+            qdd[j] = highest
         elif qdd[j] < lowest:
-            qdd[j], acting[j] = lowest, by_bottom
+            acting[j] = by_bottom if qdd[j] < lowest - slack else 0
+            qdd[j] = lowest
 
 
 @bare_kernel
@@ -119,13 +130,14 @@ def _limit(q, qd, wanted, last, speed, speed_margin, lower, upper, margin, dampi
                 torque *= max(fade, 0.0)
                 act |= VELOCITY
         room = upper[j] - q[j] if torque > 0.0 else q[j] - lower[j]
-        if room < margin:
-            torque *= max(room / margin, 0.0)
-            act |= POSITION
+        if room < margin[j]:
+            if abs(torque) > (NEGLIGIBLE * effort[j] if effort[j] < np.inf else 0.0):
+                act |= POSITION
+            torque *= max(room / margin[j], 0.0)
         outwards = qd[j] if upper[j] - q[j] < q[j] - lower[j] else -qd[j]
         room = min(upper[j] - q[j], q[j] - lower[j])
-        if room < margin and outwards > 0.0:
-            torque -= damping[j] * qd[j] * min(1.0 - room / margin, 1.0)
+        if room < margin[j] and outwards > 0.0:
+            torque -= damping[j] * qd[j] * min(1.0 - room / margin[j], 1.0)
             act |= POSITION
         torques[j], acting[j] = torque, act
         heat += loss[j] * torque * torque

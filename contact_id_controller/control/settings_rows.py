@@ -424,7 +424,7 @@ class SafetySettings:
     )
     position_margin_rad: float = parameter(
         0.05,
-        "Where the soft stop begins, before the end of a joint.",
+        "Where the soft stop begins, before the end of a joint; at most a tenth of its range.",
         unit="rad",
         minimum=1e-6,
         maximum=10.0,

@@ -48,7 +48,7 @@ class TorqueOutput:
         self._start[:] = self.sent
         self._ramped, self._ramp_periods = 0, self._length
         self._offset[:] = 0.0
-        self._changed = self._length == 0
+        self._changed = False
 
     def blend(self) -> None:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""

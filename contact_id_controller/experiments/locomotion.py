@@ -55,8 +55,8 @@ CONTROLLERS = {
 """Name -> controller."""
 
 SETTINGS = ("ours", "papers")
-"""ours: contact velocity fades over 50 ms, with the velocity product term, within the robot's effort
-limits. papers: it is gone after one period, without that term and without limits."""
+"""ours: contact velocity fades over 50 ms, and the velocity product term is on. papers: it is gone
+after one period, and that term is off."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +151,6 @@ def _settings(run: LocomotionRun, kind: ControllerKind, ground: Ground) -> Contr
         changes |= {
             "contact_time_constant_s": section(run.robot, "controller")["period_s"],
             "velocity_product_term": False,
-            "effort_limits_nm": [math.inf],
         }
     elif run.settings != "ours":
         raise ConfigurationError(f"no settings {run.settings!r}; there is {choices(SETTINGS)}")

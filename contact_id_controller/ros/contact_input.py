@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -13,10 +14,6 @@ from sensor_msgs.msg import JointState
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.ros.direct_loop import take_newest
-
-
-def _ignore(message) -> None:
-    """Messages are taken by `ContactInput.pass_on`, before the executor sees them."""
 
 
 class ContactInput:
@@ -35,17 +32,27 @@ class ContactInput:
     def __init__(self, node: Node, qos: QoSProfile, kind: str, frames: Sequence[str]) -> None:
         self._node, self._frames = node, list(frames)
         self._forces, self._sizes = np.zeros((len(frames), 3)), np.zeros(len(frames))
-        if kind == "force":
-            self.subscriptions = [
-                node.create_subscription(WrenchStamped, f"ground_reaction/{frame}", _ignore, qos)
-                for frame in frames
-            ]
-            self.pass_on = self._pass_forces
-        else:
-            self.subscriptions = [
-                node.create_subscription(JointState, "contact_states", _ignore, qos)
-            ]
-            self.pass_on = self._pass_states
+        topics = [f"ground_reaction/{frame}" for frame in frames]
+        message = WrenchStamped
+        self.pass_on = self._pass_forces
+        if kind == "state":
+            topics, message, self.pass_on = ["contact_states"], JointState, self._pass_states
+        self._kept: list = [None] * len(topics)
+        self.subscriptions = [
+            node.create_subscription(message, topic, partial(self._keep, k), qos)
+            for k, topic in enumerate(topics)
+        ]
+
+    def _keep(self, k: int, message) -> None:
+        """For messages that the executor takes between two steps."""
+        self._kept[k] = message
+
+    def _newest(self, k: int):
+        """The newest message that has not been passed on, or None."""
+        kept, self._kept[k] = self._kept[k], None
+        while (newer := take_newest(self.subscriptions[k])) is not None:
+            kept = newer
+        return kept
 
     def destroy(self) -> None:
         """Take the subscriptions from the node."""
@@ -54,8 +61,8 @@ class ContactInput:
 
     def _pass_forces(self, controller: Controller, time_s: float) -> None:
         news = False
-        for i, subscription in enumerate(self.subscriptions):
-            message = take_newest(subscription)
+        for i in range(len(self._frames)):
+            message = self._newest(i)
             self._sizes[i] = math.nan
             if message is not None:
                 force = message.wrench.force
@@ -71,7 +78,7 @@ class ContactInput:
             controller.measure(self._forces)
 
     def _pass_states(self, controller: Controller, time_s: float) -> None:
-        message = take_newest(self.subscriptions[0])
+        message = self._newest(0)
         if message is not None:
             known = dict(zip(message.name, message.position))
             states = np.array([known.get(frame, math.nan) for frame in self._frames])

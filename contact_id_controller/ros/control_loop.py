@@ -62,6 +62,7 @@ class ControlLoop:
         self._warn = warn
         self._warned: set[str] = set()
         self._state: RobotState | None = None
+        self._commanding = False
         self._good_s = -np.inf
         self._trouble = "no joint state"
         self._velocity = np.zeros(robot.na)
@@ -160,7 +161,7 @@ class ControlLoop:
             self._velocity_s = -np.inf
             self._warned.clear()
             self.output.jump(np.zeros_like(self.output.sent))
-            self.output.ramp()
+            self._begin()
         return refusal
 
     def stop(self) -> np.ndarray:
@@ -177,8 +178,13 @@ class ControlLoop:
         if not refusal:
             self._state = None
             self.input.jump.reset()
-            self.output.ramp()
+            self._begin()
         return refusal
+
+    def _begin(self) -> None:
+        """The next torque begins the start ramp, not a blend from the safe output."""
+        self.output.ramp()
+        self._commanding = True
 
     def emergency_stop(self) -> np.ndarray:
         """Engage the emergency stop; the torques (na,) to send at once."""
@@ -197,14 +203,15 @@ class ControlLoop:
         wanted = self.guarded("step", self._step, message, now_ns)
         if wanted is None:
             self.safety.failed("an error in the step, see the log")
-        if self.safety.commanding and wanted is not None and self.result is not None:
-            sent = self.output.follow(wanted)
-        elif self.safety.latched:
+        commanding = self.safety.commanding and self.result is not None
+        if self.safety.latched:
             self.result = None
             sent = self.output.jump(self.safe_torques())
         else:
-            self.output.blend()
-            sent = self.output.follow(self.safe_torques())
+            if commanding != self._commanding:
+                self.output.blend()
+            sent = self.output.follow(wanted if commanding else self.safe_torques())
+        self._commanding = commanding
         self.controller.commanded[:] = sent
         return sent
 

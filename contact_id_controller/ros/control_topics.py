@@ -73,7 +73,7 @@ class ControlTopics:
             node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
             node.create_service(Trigger, "~/resume", self._on_resume),
         ]
-        # Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
+        # Some middlewares give ros2_control reliable subscriptions; best effort never reaches them.
         reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
         self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)

@@ -73,6 +73,14 @@ class ControllerImpl(ControllerImplBase):
         """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
         self.inner.follow("contact_schedule", lambda: conversions.contact_schedule(message))
 
+    def emergency_stop_cb(self, message) -> None:
+        """Stop (true) or release the stop (false): std_msgs/Bool."""
+        self.inner.guarded("emergency_stop", lambda: self.inner.emergency_stop(message.data))
+
+    def resume_cb(self, message) -> None:
+        """Leave a stop: std_msgs/Empty."""
+        self.inner.resume()
+
     def _take_odometry(self, message) -> None:
         refusal = self._odometry.read(message)
         if refusal is not None:

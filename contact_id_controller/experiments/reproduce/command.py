@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.exceptions import ConfigurationError, MissingExtraError, choices
 from contact_id_controller.experiments.progress import ProgressBar
-from contact_id_controller.experiments.reproduce.page import write_report
-from contact_id_controller.experiments.reproduce.registry import EXPERIMENTS, Experiment
 from contact_id_controller.experiments.reproduce.runner import run_all
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult, RunStore
 
+if TYPE_CHECKING:
+    from contact_id_controller.experiments.reproduce.registry import Experiment
+
 DONE, SOME_FAILED = 0, 1
+EXTRAS = (("mujoco", "simulation"), ("matplotlib", "simulation"), ("PIL", "simulation"),
+          ("quadprog", "quadprog"))
+"""Modules that the experiments need, and the extra that brings them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT",
-                        help=f"one or more of {choices(EXPERIMENTS)}; default: all")
+                        help="one or more, such as locomotion; a wrong one lists them; default: "
+                        "all")
     parser.add_argument("--quick", action="store_true",
                         help="shorter and fewer runs: all experiments in a quarter of an hour")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
@@ -41,7 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         ConfigurationError: an unknown experiment or run, or less than one job.
+        MissingExtraError: names the extras to install.
     """
+    check_extras()
+    from contact_id_controller.experiments.reproduce.page import write_report
+
     experiments = choose(arguments.experiments)
     tasks = plan(experiments, arguments.quick, arguments.run)
     if arguments.jobs < 1:
@@ -78,11 +89,26 @@ def choose(names: list[str]) -> list[Experiment]:
     Raises:
         ConfigurationError: an unknown name.
     """
+    from contact_id_controller.experiments.reproduce import registry
+
+    known = registry.EXPERIMENTS
     for name in names:
-        if name not in EXPERIMENTS:
-            raise ConfigurationError(
-                f"experiment is {name!r}, must be one of {choices(EXPERIMENTS)}")
-    return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
+        if name not in known:
+            raise ConfigurationError(f"experiment is {name!r}, must be one of {choices(known)}")
+    return [experiment for name, experiment in known.items() if not names or name in names]
+
+
+def check_extras() -> None:
+    """Refuse to start without what the experiments need.
+
+    Raises:
+        MissingExtraError: names the extras to install.
+    """
+    missing = sorted({extra for module, extra in EXTRAS
+                      if importlib.util.find_spec(module) is None})
+    if missing:
+        raise MissingExtraError(f"the experiments need the extras {', '.join(missing)}: "
+                                f"pip install 'contact_id_controller[{','.join(missing)}]'")
 
 
 def plan(experiments: list[Experiment], quick: bool,

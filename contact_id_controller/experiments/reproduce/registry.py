@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from contact_id_controller.experiments.reproduce import (
     chatter, chatter_report, flops, formulas, grasp, manipulator, manipulator_report, running_time,
+    walks, walks_report,
 )
 from contact_id_controller.experiments.reproduce.blocks import Section
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
@@ -36,6 +37,7 @@ def _experiment(module, report=None, measures_time: bool = False) -> Experiment:
 
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (
+    _experiment(walks, walks_report.report),
     _experiment(manipulator, manipulator_report.report),
     _experiment(chatter, chatter_report.report),
     _experiment(formulas),

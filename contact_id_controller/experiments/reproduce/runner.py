@@ -19,7 +19,7 @@ from contact_id_controller.experiments.reproduce.runs import (
 )
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-CONNECT_S = 30.0
+CONNECT_S, CLOSE_S = 30.0, 5.0
 
 RunFunction = Callable[[RunDescription], dict]
 
@@ -168,7 +168,5 @@ def _cluster(address: str) -> Iterator[Executor]:
         # Two equal descriptions are never submitted; a function is not pure where time is measured.
         with client.get_executor(pure=False, retries=0) as executor:
             yield executor
-    except BaseException:
-        client.close(timeout=0)
-        raise
-    client.close()
+    finally:
+        client.close(timeout=CLOSE_S)

@@ -1,0 +1,289 @@
+"""The section of the report about the quadruped's walks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.experiments.locomotion import CONTROLLERS
+from contact_id_controller.experiments.reproduce.blocks import (
+    BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Picture, Section, Table, Text,
+)
+from contact_id_controller.experiments.reproduce.figures import (
+    GREY, MORE_COLOURS, draw, legend_beside,
+)
+from contact_id_controller.experiments.reproduce.runs import RunResult
+from contact_id_controller.experiments.reproduce.walks import MATCHING, NAME, RIGID, select
+from contact_id_controller.experiments.terrains import TERRAINS
+
+NAMES = ("qp_mu", "qp_inf", "lcp_mu", "no_slip_lcp", "pid", "sensed_1", "sensed_2")
+"""Controllers in the order of the paper's tables."""
+
+
+def _paper(*rows):
+    return dict(zip(NAMES, rows))
+
+
+PAPER_ERROR = {
+    "rigid_low": _paper((0.0310, 1.9425), (0.0483, 2.6295), (0.0239, 1.8386), None,
+                        (0.0895, 1.5569), (0.0325, 1.7952), (0.0328, 1.7830)),
+    "rigid_high": _paper((0.0486, 2.2596), (0.0654, 2.5737), (0.0259, 1.8784), (0.0260, 1.8950),
+                         (0.0916, 1.4653), (0.1317, 2.5585), (0.1316, 2.5608)),
+    "compliant_low": _paper((0.0217, 2.0365), None, (0.0219, 2.0786), None, (0.0850, 1.5845),
+                            (0.0265, 1.8858), (0.0267, 1.8742)),
+    "compliant_high": _paper((0.0342, 2.9360), (0.0446, 3.9779), (0.0226, 2.1243), None,
+                             (0.0850, 1.5845), (0.1270, 4.4377), (0.1270, 4.2061)),
+}
+"""Table 3: rad, rad/s; None: fell."""
+
+PAPER_TORQUE = _paper((52.5718, 0.2016), (245.5117, 0.4239), (677.9693, 0.8351),
+                      (351.1803, 0.4055), (100.1571, 0.3413), (974.3312, 0.9918),
+                      (17528.0, 2.7416))
+"""Table 4: N·m/s, N·m."""
+
+PAPER_FORCE = {
+    "rigid_low": dict(qp_mu=12.53, qp_inf=22.26, lcp_mu=1.94),
+    "rigid_high": dict(qp_mu=27.48, qp_inf=25.26, lcp_mu=1.55, no_slip_lcp=1.16),
+    "compliant_low": dict(qp_mu=17.12, lcp_mu=6.37),
+    "compliant_high": dict(qp_mu=30.86, qp_inf=30.66, lcp_mu=24.00),
+}
+"""Table 5: relative error of the summed normal forces, %."""
+
+FORCE_TARGETS = {"lcp_mu": 0.1, "no_slip_lcp": 0.1, "qp_mu": 3.0}
+"""Ours must not exceed these, %, in the rigid engine with the papers' settings."""
+
+COULOMB = ("qp_mu", "lcp_mu", "qcqp_mu")
+PLANES = ("rigid_high", "rigid_low", "compliant_high", "compliant_low")
+
+
+def report(results: Sequence[RunResult]) -> Section:
+    """Tables 3 to 5, figures 14, 16 and 17."""
+    blocks: list = [Text(
+        "The paper's quadruped trots among its way-points on a rigid plane with high and with low "
+        "friction, on a plane that yields 1 mm under its weight, and on rigid bumps of up to 3 cm "
+        "with random friction. Engines: MuJoCo, and our rigid time stepper (compliant ground: "
+        "spring and damper). Ours: contact velocities fade over 50 ms, velocity product term on. "
+        "Papers' settings: gone within one period, no such term.")]
+    for engine in ("mujoco", "rigid"):
+        ours = [r for r in results if r.parameters["settings"] == "ours"
+                and r.parameters["engine"] == engine]
+        if ours:
+            blocks += [_picture(ours, engine), _walks(ours, engine)]
+    blocks += [_forces(results), _paths(results), _paper_torques()]
+    return Section("Walking (first paper, tables 3 to 5, figures 14 to 17)", blocks,
+                   _claims(results))
+
+
+def _outcome(r: RunResult) -> str:
+    figures = r["figures"]
+    return "walked" if figures["finished"] else f"fell at {figures['fell_s']:.2f} s"
+
+
+def _walks(results: Sequence[RunResult], engine: str) -> Table:
+    rows, commands = [], []
+    for terrain in TERRAINS:
+        for name, r in select(results, terrain=terrain).items():
+            figures, paper = r["figures"], PAPER_ERROR.get(terrain, {}).get(name)
+            said = "fell" if name in PAPER_ERROR.get(terrain, {}) and paper is None else None
+            error = figures["force_error_relative"]
+            rows.append((TERRAINS[terrain].title, CONTROLLERS[name].title,
+                         figures["position_error_rad"], paper[0] if paper else said,
+                         figures["velocity_error_rad_s"], paper[1] if paper else said,
+                         figures["torque_rate_nm_s"], figures["torque_mean_nm"],
+                         None if error is None else 100.0 * error, _outcome(r)))
+            commands.append(r.description.command())
+    return Table(
+        f"Tables 3 and 4, engine {engine}, our settings. Means over joints and time.",
+        ("terrain", "controller", "error, rad", "paper", "error, rad/s", "paper",
+         "torque rate, N·m/s", "torque, N·m", "force error, %", "outcome"), rows, commands)
+
+
+def _forces(results: Sequence[RunResult]) -> Table:
+    rows, commands = [], []
+    for r in results:
+        p, figures = r.parameters, r["figures"]
+        if p["settings"] != "papers" or figures["force_error_relative"] is None:
+            continue
+        paper = PAPER_FORCE.get(p["terrain"], {}).get(p["controller"])
+        rows.append((TERRAINS[p["terrain"]].title, CONTROLLERS[p["controller"]].title,
+                     p["engine_model"], figures["force_error_n"],
+                     100.0 * figures["force_error_relative"], paper,
+                     figures["force_error_median_n"], figures["torque_rate_nm_s"], _outcome(r)))
+        commands.append(r.description.command())
+    return Table(
+        "Table 5: summed normal forces, predicted against applied; rigid engine, papers' settings.",
+        ("terrain", "controller", "simulated contact law", "mean error, N", "relative, %",
+         "paper, %", "median error, N", "torque rate, N·m/s", "outcome"), rows, commands)
+
+
+def _paper_torques() -> Table:
+    return Table("The paper's table 4 (it does not say for which terrain).",
+                 ("controller", "torque rate, N·m/s", "torque, N·m"),
+                 [(CONTROLLERS[name].title, *values) for name, values in PAPER_TORQUE.items()])
+
+
+def _picture(results: Sequence[RunResult], engine: str) -> Picture:
+    shown = [name for name in TERRAINS if select(results, terrain=name)]
+
+    def fill(axes):
+        for axis, terrain in zip(axes[:, 0], shown):
+            for name, r in select(results, terrain=terrain).items():
+                colour = MORE_COLOURS[list(CONTROLLERS).index(name) % len(MORE_COLOURS)]
+                series = r["series"]
+                time, error = np.array(series["time_s"]), np.array(series["position_error_rad"])
+                axis.semilogy(time, np.maximum(_smooth(error, time), 1e-5), color=colour,
+                              linewidth=1.2, label=CONTROLLERS[name].title)
+                paper = PAPER_ERROR.get(terrain, {}).get(name)
+                if paper:
+                    axis.axhline(paper[0], color=colour, linewidth=0.9, linestyle="--")
+            axis.set(title=TERRAINS[terrain].title, ylabel="rad")
+        axes[0, 0].plot([], [], color=GREY, linestyle="--", label="paper's mean, same colours")
+        legend_beside(axes[0, 0])
+        axes[-1, 0].set_xlabel("time (s)")
+
+    return Picture(f"walks_{engine}", draw(11.0, 0.6 + 1.9 * len(shown), len(shown), 1, fill),
+                   f"Figures 14 and 16, engine {engine}: mean position error of all joints (moving "
+                   "mean over one cycle of the gait).")
+
+
+def _smooth(values: np.ndarray, time: np.ndarray) -> np.ndarray:
+    step = time[1] - time[0] if len(time) > 1 else 1.0
+    window = max(1, round(0.3 / step))
+    if len(values) <= window:
+        return values
+    padded = np.pad(values, (window // 2, window - 1 - window // 2), mode="edge")
+    return np.convolve(padded, np.ones(window) / window, mode="valid")
+
+
+def _paths(results: Sequence[RunResult]) -> Picture:
+    def fill(axes):
+        for axis, terrain in zip(axes[0], RIGID):
+            ours = select(results, terrain=terrain, engine="mujoco", settings="ours")
+            for name, r in ours.items():
+                path = np.array(r["series"]["com_path_m"]).reshape(-1, 3)
+                colour = MORE_COLOURS[list(CONTROLLERS).index(name) % len(MORE_COLOURS)]
+                axis.plot(path[:, 1], path[:, 2], color=colour, linewidth=1.1,
+                          label=CONTROLLERS[name].title)
+                ways = np.array(r["series"]["waypoints_m"])
+                axis.plot(ways[:, 0], ways[:, 1], "o", color=GREY, markersize=8,
+                          markerfacecolor="none")
+            axis.set_aspect("equal", adjustable="datalim")
+            axis.set(title=TERRAINS[terrain].title, xlabel="x (m)", ylabel="y (m)")
+        legend_beside(axes[0, 1])
+
+    return Picture("paths", draw(12.0, 4.4, 1, 2, fill),
+                   "Figure 17: path of the centre of mass, MuJoCo; circles: way-points.")
+
+
+def _claims(results: Sequence[RunResult]) -> list[Claim]:
+    return [*_finishing(results), *_tracking(results), *_smoothness(results),
+            *_prediction(results), *_no_slip(results)]
+
+
+COMMAND = f"contact_id reproduce {NAME}"
+
+
+def _finishing(results) -> list[Claim]:
+    ours = [r for r in results if r.parameters["settings"] == "ours"
+            and r.parameters["controller"] in COULOMB]
+    if not ours:
+        return []
+    fell = [r for r in ours if not r["figures"]["finished"]]
+    count = len(ours) - len(fell)
+    return [Claim(
+        "first paper, 8.3", "controllers that model Coulomb friction walk on every surface",
+        REPRODUCED if not fell else NOT_REPRODUCED,
+        f"{count} of {len(ours)} walks finished" + (": fell " + ", ".join(
+            f"{r.parameters['controller']} on {r.parameters['terrain']} ({r.parameters['engine']})"
+            for r in fell) if fell else f", of {ours[0].parameters['duration_s']:g} s each, in "
+            "both engines, with our settings"), COMMAND)]
+
+
+def _tracking(results) -> list[Claim]:
+    claims = []
+    for engine in ("mujoco", "rigid"):
+        for terrain in PLANES:
+            found = select(results, terrain=terrain, engine=engine, settings="ours")
+            rivals = [name for name in ("pid", "sensed_1", "sensed_2") if name in found]
+            mine = [name for name in ("qp_mu", "lcp_mu") if name in found]
+            if not (rivals and mine):
+                continue
+            error = {name: found[name]["figures"]["position_error_rad"] for name in found}
+            # A walk that ended early is no rival: its mean is that of its better part.
+            standing = [n for n in rivals if found[n]["figures"]["finished"]]
+            better = all(found[n]["figures"]["finished"] for n in mine) and (
+                not standing or max(error[n] for n in mine) < min(error[n] for n in standing))
+            paper = max(PAPER_ERROR[terrain][name][0] for name in mine)
+            beaten = max(error[n] for n in mine) < paper
+            verdict = NOT_REPRODUCED if not better else BETTERED if beaten else REPRODUCED
+            claims.append(Claim(
+                "first paper, table 3", f"{TERRAINS[terrain].title}, {engine}: predicted forces "
+                "track better than PID and than sensed forces", verdict,
+                ", ".join(f"{CONTROLLERS[n].title} {error[n]:.3g} rad"
+                          + ("" if found[n]["figures"]["finished"] else " (fell)")
+                          for n in (*mine, *rivals)) + f"; paper's QP or LCP {paper:g} rad", COMMAND))
+    return claims
+
+
+def _smoothness(results) -> list[Claim]:
+    found = select(results, terrain="rigid_high", engine="mujoco", settings="ours")
+    rates = {name: r["figures"]["torque_rate_nm_s"] for name, r in found.items()
+             if name != "pid" and r["figures"]["finished"]}
+    if "qp_mu" not in rates:
+        return []
+    paper, mean = PAPER_TORQUE["qp_mu"]
+    least = rates["qp_mu"] <= 1.02 * min(rates.values())
+    torque = found["qp_mu"]["figures"]["torque_mean_nm"]
+    listed = ", ".join(f"{CONTROLLERS[n].title} {rate:.3g}" for n, rate in rates.items())
+    return [
+        Claim("first paper, table 4", f"QP, mu has the smoothest torques of all inverse dynamics "
+              f"controllers ({paper:g} N·m/s)",
+              NOT_REPRODUCED if not least else BETTERED if rates["qp_mu"] < paper else REPRODUCED,
+              f"N·m/s on the rigid plane with high friction: {listed} (within 2 % counts as equal)",
+              COMMAND),
+        Claim("first paper, table 4", f"QP, mu: mean torque {mean:g} N·m",
+              REPRODUCED if torque <= mean else NOT_REPRODUCED,
+              f"{torque:.3g} N·m with the posture and the links that the paper states", COMMAND)]
+
+
+def _prediction(results) -> list[Claim]:
+    claims = []
+    for name, target in FORCE_TARGETS.items():
+        for terrain in RIGID:
+            paper = PAPER_FORCE[terrain].get(name)
+            if paper is None:
+                continue
+            found = {r.parameters["engine_model"]: r for r in results
+                     if r.parameters["controller"] == name and r.parameters["terrain"] == terrain
+                     and r.parameters["settings"] == "papers" and r.parameters["engine"] == "rigid"}
+            # The paper simulated with the Coulomb LCP; its no-slip figure is for infinite friction.
+            law = MATCHING.get(name) if name == "no_slip_lcp" else "coulomb/lcp"
+            r = found.get(law)
+            if r is None:
+                continue
+            error = 100.0 * r["figures"]["force_error_relative"]
+            others = "; ".join(
+                f"against {other} {100.0 * r2['figures']['force_error_relative']:.2g} %"
+                for other, r2 in found.items() if other != law)
+            good = r["figures"]["finished"] and error <= target
+            claims.append(Claim(
+                "first paper, table 5", f"{CONTROLLERS[name].title}, {TERRAINS[terrain].title}: "
+                f"forces predicted to {paper:g} % (target {target:g} %)",
+                BETTERED if good else REPRODUCED if error <= paper and r["figures"]["finished"]
+                else NOT_REPRODUCED,
+                f"{error:.2g} % against {law}, median error "
+                f"{r['figures']['force_error_median_n']:.1g} N, {_outcome(r)}"
+                + (f"; {others}" if others else ""), r.description.command()))
+    return claims
+
+
+def _no_slip(results) -> list[Claim]:
+    found = [select(results, terrain=terrain, engine="mujoco", settings="ours").get("no_slip_lcp")
+             for terrain in ("rigid_low", "compliant_low")]
+    if not all(found):
+        return []
+    fell = [not r["figures"]["finished"] for r in found]
+    return [Claim("first paper, tables 3 and 5", "the no-slip LCP cannot walk on low friction",
+                  REPRODUCED if all(fell) else NOT_REPRODUCED,
+                  "; ".join(f"{r.parameters['terrain']}: {_outcome(r)}" for r in found), COMMAND)]

@@ -1,0 +1,43 @@
+"""Runs of an experiment for tests: quick, countable, and able to fail. Loaded by worker processes."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from contact_id_controller.experiments.reproduce.runs import RunDescription
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def square(description):
+    """Counts itself in a folder, then does what its parameters say."""
+    given = description.parameters
+    folder = Path(given["folder"])
+    (folder / f"{given['x']}_{os.getpid()}_{time.monotonic_ns()}").touch()
+    if given.get("fails"):
+        raise ValueError(f"no square of {given['x']}")
+    if given.get("dies"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(given.get("sleep_s", 0.0))
+    return {"square": given["x"] ** 2, "pid": os.getpid(),
+            "threads": [os.environ.get(name) for name in THREADS]}
+
+
+def describe(folder, x, **more):
+    return RunDescription("square", {"folder": str(folder), "x": x, **more})
+
+
+def tasks(folder, count, alone=False, **more):
+    return [(square, describe(folder, x, **more), alone) for x in range(count)]
+
+
+def times_done(folder):
+    """How often each x was begun."""
+    names = [path.name.split("_")[0] for path in folder.iterdir() if path.is_file()]
+    return {int(x): names.count(x) for x in set(names)}
+
+
+def fingerprint_of_the_process():
+    """Another one in every process."""
+    return str(os.getpid())

@@ -1,0 +1,343 @@
+"""``contact_id reproduce``: runs are done once, side by side, and reported whatever becomes of them."""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
+
+from contact_id_controller import cli
+from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.experiments.reproduce import command, registry, runner
+from contact_id_controller.experiments.reproduce.blocks import (
+    BETTERED, NOT_MEASURED, VERDICTS, WRONG, Claim, Picture, Section, Table, Text, shown,
+)
+from contact_id_controller.experiments.reproduce.figures import draw
+from contact_id_controller.experiments.reproduce.page import html_page, markdown
+from contact_id_controller.experiments.reproduce.registry import EXPERIMENTS, Experiment
+from contact_id_controller.experiments.reproduce.runs import (
+    RunDescription, RunResult, RunStore, plain,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "marks").mkdir()
+    return tmp_path / "marks", RunStore(tmp_path / "runs", code=runner.code_fingerprint())
+
+
+# What a run is
+
+
+def test_key_depends_on_what_is_described_and_on_nothing_else():
+    one = RunDescription("walk", {"mu": "inf", "seconds": 3.0})
+    assert one.key == RunDescription("walk", {"seconds": 3.0, "mu": "inf"}).key
+    assert re.fullmatch(r"[0-9a-f]{12}", one.key)
+    others = {RunDescription("walk", {"mu": 1.0, "seconds": 3.0}).key,
+              RunDescription("run", {"mu": "inf", "seconds": 3.0}).key}
+    assert one.key not in others and len(others) == 2
+    # Written down: results found by another session must be found under the same name.
+    assert RunDescription("walk", {"mu": 1.0}).key == "0e9fa071185c"
+
+
+def test_what_json_does_not_know_is_refused_or_becomes_none():
+    with pytest.raises(ValueError):
+        RunDescription("walk", {"mu": float("inf")}).key
+    values = {"a": np.array([1.0, np.nan]), "b": np.float64(1 / 3), "c": (np.int64(3), True)}
+    assert plain(values) == {"a": [1.0, None], "b": 0.333333, "c": [3, True]}
+
+
+def test_result_is_kept_and_found_again(place):
+    folder, store = place
+    description = describe(folder, 3)
+    assert store.load(description) is None and not store.finished(description)
+    store.save(RunResult(description, {"square": 9}, "", 0.5, "cpu", runner.code_fingerprint()))
+    assert store.finished(description) and store.load(description)["square"] == 9
+    assert [path.suffix for path in store.folder.iterdir()] == [".json"]
+    content = json.loads(store.path(description).read_text())
+    assert content["command"] == f"contact_id reproduce square --run {description.key}"
+    other = RunStore(store.folder, code="of other sources")
+    assert not other.finished(description)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"values": {}}'])
+def test_damaged_result_does_not_count(place, damage):
+    folder, store = place
+    description = describe(folder, 3)
+    store.path(description).write_text(damage)
+    assert store.load(description) is None
+
+
+# Doing them
+
+
+def test_runs_are_done_side_by_side_and_only_once(place):
+    folder, store = place
+    seen: list[RunResult] = []
+    found = runner.run_all(tasks(folder, 4, sleep_s=0.3), store, jobs=2, done=seen.append)
+    assert [result["square"] for result in found] == [0, 1, 4, 9]
+    assert len({result["pid"] for result in found}) == 2 and os.getpid() not in {
+        result["pid"] for result in found}
+    assert all(result["threads"] == ["1"] * 3 for result in found) and len(seen) == 4
+    again = runner.run_all(tasks(folder, 5, sleep_s=0.3), store, jobs=2)
+    assert [result["square"] for result in again] == [0, 1, 4, 9, 16]
+    assert times_done(folder) == {x: 1 for x in range(5)}
+
+
+def test_runs_that_measure_time_have_the_machine_for_themselves(place):
+    folder, store = place
+    mixed = [*tasks(folder, 2, sleep_s=0.2), *tasks(folder, 4, alone=True, sleep_s=0.2)[2:]]
+    runner.run_all(mixed, store, jobs=2)
+    begun = sorted((int(path.name.split("_")[2]), int(path.name.split("_")[0]))
+                   for path in folder.iterdir())
+    assert [x for _, x in begun][2:] == [2, 3]
+    assert begun[3][0] - begun[2][0] > 0.19e9 and begun[2][0] - begun[1][0] > 0.19e9
+
+
+def test_failed_run_is_listed_and_done_again_next_time(place):
+    folder, store = place
+    wanted = [*tasks(folder, 2), (square, describe(folder, 7, fails=True), False)]
+    for attempt in (1, 2):
+        *good, bad = runner.run_all(wanted, store, jobs=1)
+        assert [result["square"] for result in good] == [0, 1] and not any(r.error for r in good)
+        assert bad.error.strip().endswith("ValueError: no square of 7")
+        assert times_done(folder) == {0: 1, 1: 1, 7: attempt}
+
+
+def test_dying_process_takes_no_other_result_along(place):
+    folder, store = place
+    wanted = [(square, describe(folder, 9, dies=True), False), *tasks(folder, 3, sleep_s=0.1)]
+    bad, *good = runner.run_all(wanted, store, jobs=2)
+    assert bad.error == "its process died" and [r["square"] for r in good] == [0, 1, 4]
+
+
+# Dask
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                                  dashboard_address=None) as cluster:
+        yield cluster
+
+
+def test_cluster_does_the_same_runs_by_the_same_path(place, cluster):
+    folder, store = place
+    wanted = [*tasks(folder, 4, sleep_s=0.1), (square, describe(folder, 7, fails=True), True)]
+    *good, bad = runner.run_all(wanted, store, jobs=1, cluster=cluster.scheduler_address)
+    assert [result["square"] for result in good] == [0, 1, 4, 9]
+    assert os.getpid() not in {result["pid"] for result in good}
+    assert "no square of 7" in bad.error
+    *again, _ = runner.run_all(wanted, store, jobs=1, cluster=cluster.scheduler_address)
+    assert [r["pid"] for r in again] == [r["pid"] for r in good]
+    assert times_done(folder) == {0: 1, 1: 1, 2: 1, 3: 1, 7: 2}
+
+
+def test_workers_with_other_sources_are_refused(place, cluster, monkeypatch):
+    folder, store = place
+    monkeypatch.setattr(runner, "code_fingerprint", fingerprint_of_the_process)
+    with pytest.raises(RunError, match="another version"):
+        runner.run_all(tasks(folder, 1), store, jobs=1, cluster=cluster.scheduler_address)
+
+
+def test_no_scheduler_is_one_line(place, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(runner, "CONNECT_S", 0.5)
+    folder, store = place
+    with pytest.raises(RunError, match="no Dask scheduler at 'tcp://127.0.0.1:9'"):
+        runner.run_all(tasks(folder, 1), store, jobs=1, cluster="tcp://127.0.0.1:9")
+
+
+# The command
+
+
+def squares(folder, count, **more):
+    """An experiment of squares."""
+    def report(results):
+        rows = [(r.parameters["x"], r["square"]) for r in results]
+        claim = Claim("school", "squares are large", BETTERED, "they are", "contact_id")
+        return Section("Squares", [Table("All", ("x", "square"), rows, ["c"] * len(rows))], [claim])
+
+    def runs(quick):
+        return [describe(folder, x, **more) for x in range(1 if quick else count)]
+
+    return Experiment("square", runs, square, report)
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    def make(*words):
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        return parser.parse_args([*words, "--output", str(tmp_path / "out"), "--jobs", "1"])
+    return make
+
+
+def test_command_does_quick_runs_or_all_or_one(place, arguments, monkeypatch, tmp_path, capsys):
+    folder, _ = place
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"square": squares(folder, 3)})
+    assert command.run(arguments("--quick")) == 0 and times_done(folder) == {0: 1}
+    key = describe(folder, 2).key
+    assert command.run(arguments("square", "--run", key[:6])) == 0
+    assert times_done(folder) == {0: 1, 2: 1}
+    assert command.run(arguments()) == 0 and times_done(folder) == {0: 1, 1: 1, 2: 1}
+    assert "3 of 3 runs are done, 0 failed" in capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Squares" in page and "squares are large" in page
+    assert "| 2 | 4 | `c` |" in (tmp_path / "out" / "report.md").read_text()
+    claims = json.loads((tmp_path / "out" / "summary.json").read_text())["claims"]
+    assert claims[0]["verdict"] == BETTERED
+
+
+def test_failed_runs_give_exit_code_1_and_stand_in_the_report(
+        place, arguments, monkeypatch, tmp_path, capsys):
+    folder, _ = place
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"square": squares(folder, 2, fails=True)})
+    assert command.run(arguments()) == command.SOME_FAILED
+    assert "0 of 2 runs are done, 2 failed" in (printed := capsys.readouterr()).out
+    assert "no square of 1" in printed.err
+    for name in ("report.html", "report.md"):
+        text = (tmp_path / "out" / name).read_text()
+        assert "Runs that failed" in text and "no square of 1" in text
+
+
+@pytest.mark.parametrize("words, message", [
+    (["dance"], "must be one of 'chatter'"), (["flops", "--run", "zzz"], "has key zzz"),
+    (["flops", "--jobs", "0"], "--jobs is 0"),
+])
+def test_wrong_choices_are_one_line(words, message, tmp_path, capsys):
+    code = cli.run(["reproduce", *words, "--output", str(tmp_path / "out")])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert code == cli.BAD_INPUT and len(lines) == 1 and message in lines[0]
+
+
+def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec",
+                        lambda name, *rest: None if name == "mujoco" else find(name, *rest))
+    assert cli.run(["reproduce", "flops", "--output", str(tmp_path)]) == cli.BAD_INPUT
+    assert "[simulation]'" in capsys.readouterr().err
+
+
+def test_interrupted_command_leaves_no_process_and_goes_on_later(tmp_path):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    code = f"""
+import sys
+
+if __name__ == "__main__":  # workers import this file as well
+    sys.path.insert(0, {str(ROOT / 'test')!r})
+    from pathlib import Path
+
+    from test_reproduce import cli, registry, squares
+
+    registry.EXPERIMENTS = {{"square": squares(Path({str(marks)!r}), 4, sleep_s=1.0)}}
+    sys.exit(cli.run(["reproduce", "--jobs", "2", "--output", {str(tmp_path)!r}]))
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    process = subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.PIPE,
+                               text=True)
+    until = time.monotonic() + 60.0
+    while len(list((tmp_path / "runs").glob("*.json"))) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == cli.INTERRUPTED and "interrupted" in errors
+    workers = {int(path.name.split("_")[1]) for path in marks.iterdir()}
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    finished = len(list((tmp_path / "runs").glob("*.json")))
+    assert 2 <= finished < 4
+    assert subprocess.run([sys.executable, script], env=environment, timeout=60).returncode == 0
+    assert sum(times_done(marks).values()) <= 4 + 2  # only what was under way is done again
+
+
+# The report
+
+
+class _Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.sources, self.open = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.sources += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_one_file_that_needs_no_other():
+    png = draw(2.0, 1.0, 1, 1, lambda axes: axes[0, 0].plot([1, 2]))
+    assert png.startswith(b"\x89PNG")
+    claims = [Claim("a < b", "x & y", WRONG, "3 `code`", "contact_id a"),
+              Claim("paper", "z", NOT_MEASURED, "-", "contact_id b")]
+    section = Section("One <two>", [Text("a `b` & c"), Picture("p", png, "shows |"), Table(
+        "T", ("n", "text"), [(0.123456, None), (True, "a|b")], ["c1", "c2"])], claims)
+    failed = [RunResult(RunDescription("walk"), {}, "Trace\nValueError: <x>", 0.0, "", "")]
+    page = html_page({"one": section}, failed, "origin")
+    parser = _Page()
+    parser.feed(page)
+    assert not parser.open
+    assert all(source.startswith(("data:image/png;base64,", "#")) for source in parser.sources)
+    for words in ("0.1235", "<code>b</code> &amp; c", "One &lt;two&gt;", "ValueError: &lt;x&gt;",
+                  "<code>c1</code>"):
+        assert words in page
+    bad = page.split("could not be reproduced")[1].split("<h2 id=")[0]
+    assert "x &amp; y" in bad and ">z<" not in bad
+    text = markdown({"one": section}, failed, "origin")
+    assert "a\\|b" in text and "Of 2 claims: 1 wrong, 1 not measured." in text
+
+
+def test_cells_for_people():
+    assert [shown(cell) for cell in (None, 1234, 0.000123456, 1e6, True, "x")] == [
+        "-", "1234", "0.0001235", "1e+06", "yes", "x"]
+
+
+# The experiments
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_runs_of_an_experiment_are_different_and_json(name):
+    experiment = EXPERIMENTS[name]
+    for quick in (True, False):
+        runs = experiment.runs(quick)
+        assert len({run.key for run in runs}) == len(runs) > 0
+        assert all(run.experiment == name for run in runs)
+    assert len(experiment.runs(True)) <= len(experiment.runs(False))
+
+
+def result_of(experiment, description):
+    """A run done here, its values as they come back from a file."""
+    values = json.loads(json.dumps(plain(experiment.run(description)), allow_nan=False))
+    return RunResult(description, values, "", 0.0, "cpu", "code")
+
+
+def check_section(section):
+    assert section.blocks and section.claims
+    assert all(claim.verdict in VERDICTS and claim.evidence for claim in section.claims)
+    for block in section.blocks:
+        if isinstance(block, Table):
+            assert all(len(row) == len(block.head) for row in block.rows)
+            assert len(block.commands) in (0, len(block.rows))
+
+
+def test_configuration_error_of_an_unknown_name():
+    with pytest.raises(ConfigurationError, match="must be one of"):
+        command.choose(["nothing"])

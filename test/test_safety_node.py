@@ -1,0 +1,164 @@
+"""Emergency stop, resume, live changes and measured contact, over real topics and services."""
+
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+
+DAMPING = -0.5 * VELOCITY
+DOMAIN = 20 + os.getpid() % 80
+NAN_STATE = {"velocity": np.r_[np.nan, VELOCITY[1:]]}
+
+
+@pytest.fixture
+def bench_of():
+    made = []
+
+    def make(**changes):
+        made.append(Bench(DOMAIN, **changes))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+def call(bench, kind, name, **request):
+    client = bench.peer.create_client(kind, f"controller/{name}")
+    assert bench.until(client.service_is_ready)
+    future = client.call_async(kind.Request(**request))
+    assert bench.until(future.done)
+    return future.result()
+
+
+def diagnostics(bench):
+    bench.diagnostics.clear()
+    assert bench.until(lambda: bench.diagnostics)
+    status = bench.diagnostics[-1].status[0]
+    return status, {pair.key: pair.value for pair in status.values}
+
+
+def test_emergency_stop_sends_zero_until_it_is_released_and_resumed(bench_of):
+    bench = bench_of()
+    bench.start()
+    assert np.abs(bench.answer(1.0)).max() > 0.1
+    count = len(bench.commands)
+    assert call(bench, SetBool, "emergency_stop", data=True).success
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert not bench.commands[-1].any()  # at once, without a state
+    assert not bench.answer(1.001).any()
+    status, values = diagnostics(bench)
+    assert values["safety state"] == "emergency_stop" and status.level == b"\x02"
+    refused = call(bench, Trigger, "resume")
+    assert not refused.success and "emergency stop is engaged" in refused.message
+    assert "waiting for resume" in call(bench, SetBool, "emergency_stop", data=False).message
+    assert np.allclose(bench.answer(1.002), DAMPING)  # stopped: the safe output
+    assert call(bench, Trigger, "resume").success
+    assert np.abs(bench.answer(1.003)).max() > 0.1
+    assert diagnostics(bench)[1]["safety state"] == "holding"
+    assert not call(bench, Trigger, "resume").success
+
+
+def test_emergency_stop_outlives_deactivation(bench_of):
+    bench = bench_of(emergency_stop_output="damping")
+    bench.start()
+    call(bench, SetBool, "emergency_stop", data=True)
+    assert np.allclose(bench.answer(1.0), DAMPING)
+    bench.node.trigger_deactivate()
+    bench.make_ready(2.0)
+    bench.node.trigger_activate()
+    assert not bench.node.active
+    call(bench, SetBool, "emergency_stop", data=False)
+    bench.make_ready(3.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+
+
+def test_gap_stops_and_resume_holds_the_new_posture(bench_of):
+    bench = bench_of(recovery_window_s=0.2)
+    bench.start()
+    bench.answer(1.0)  # more than 0.2 s after the first state
+    assert np.allclose(bench.answer(1.001), DAMPING)
+    status, values = diagnostics(bench)
+    assert values["safety state"] == "stopped" and "no good state for" in values["safety reason"]
+    assert "stopped" in status.message
+    assert call(bench, Trigger, "resume").success
+    assert np.abs(bench.answer(1.002)).max() > 0.1
+
+
+def test_single_bad_state_moves_torque_no_faster_than_stated(bench_of):
+    bench = bench_of(blend_rate_nm_s=20.0, start_ramp_s=0.0)
+    bench.start()
+    sent = [bench.answer(0.5 + 0.001 * k) for k in range(3)]
+    sent += [bench.answer(0.503, joint_state(0.503, **NAN_STATE))]
+    assert bench.node.loop.result is None
+    sent += [bench.answer(0.504 + 0.001 * k) for k in range(3)]
+    steps = np.abs(np.diff(sent, axis=0)).max(axis=1)
+    assert steps[2] == pytest.approx(0.02)  # towards damping
+    assert steps.max() <= 0.02 + 0.02  # and back; the posture's own torque hardly moves
+    assert bench.refusals("joint_state_not_finite") == 1
+
+
+def test_model_gains_and_friction_change_while_active_and_bad_sets_change_nothing(bench_of):
+    bench = bench_of(live_models=["coulomb/lcp", "none/pid"])
+    bench.start()
+    set_one = bench.node.set_parameters_atomically
+    before = bench.node.loop.controller
+    for changes, reason in (
+        ({"solver": "magic"}, "coulomb/lcp"),
+        ({"solver": "qcqp"}, "not compiled in configure"),
+        ({"friction_coefficient": [0.5, -1.0, 1.0, 1.0]}, "friction_coefficient"),
+        ({"joint_position_gain": [1.0, 2.0], "solver": "lcp"}, "2 values, must have 1 or 12"),
+        ({"period_s": 0.002}, "before configure"),
+        ({"contact_time_constant_s": 1e-4}, "not be below period_s"),
+    ):
+        result = set_one([Parameter(name, value=value) for name, value in changes.items()])
+        assert not result.successful and reason in result.reason
+        assert bench.node.get_parameter("solver").value == "qp"
+    bench.answer(0.5)
+    assert bench.node.loop.controller is before
+    assert set_one([Parameter("solver", value="lcp"), Parameter("friction_edges", value=8),
+                    Parameter("friction_coefficient", value=[0.3]),
+                    Parameter("joint_position_gain", value=[900.0]),
+                    Parameter("effort_limits_nm", value=[5.0])]).successful
+    assert bench.until(lambda: bench.node.loop.controller is not before)
+    controller = bench.node.loop.controller
+    assert (controller.settings.solver, controller.settings.friction_edges) == ("lcp", 8)
+    bench.answer(0.501)
+    assert bench.node.loop.result.solution.problem.contacts.friction[0] == 0.3
+    assert (controller.effort_limits == 5.0).all()
+    assert set_one([Parameter("friction", value="none"),
+                    Parameter("solver", value="pid")]).successful
+    assert bench.until(lambda: bench.node.loop.controller is not controller)
+    bench.answer(0.502)
+    assert bench.node.loop.result.status == "pid"
+
+
+def test_measured_forces_decide_which_feet_stand(bench_of):
+    bench = bench_of(contact_sources=["measured"], contact_debounce_s=0.002,
+                     contact_timeout_s=10.0)
+    publishers = [bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
+                  for frame in FEET]
+    bench.start()
+    assert bench.until(lambda: all(p.get_subscription_count() for p in publishers))
+
+    def contacts(time_s, forces):
+        for publisher, force in zip(publishers, forces):
+            message = WrenchStamped()
+            message.wrench.force.z = force
+            publisher.publish(message)
+        bench.until(lambda: False, 0.05)
+        bench.answer(time_s)
+        return bench.node.loop.result.contact.tolist()
+
+    assert contacts(0.5, [20.0, 20.0, 0.0, 3.0]) == [False] * 4  # not long enough yet
+    assert contacts(0.51, [20.0, 20.0, 0.0, 3.0]) == [True, True, False, False]
+    contacts(0.52, [3.0, 1.0, 9.0, 9.0])
+    assert contacts(0.53, [3.0, float("nan"), 9.0, 9.0]) == [True, False, True, True]
