@@ -16,7 +16,8 @@ from contact_id_controller.control.settings import TABLE
 from contact_id_controller.experiments.fault import (
     WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing,
 )
-from contact_id_controller.experiments.fault_world import CONTROLLER, WATCHDOG, FaultWorld
+from contact_id_controller.experiments.fault_nodes import CONTROLLER, WATCHDOG
+from contact_id_controller.experiments.fault_world import FaultWorld
 
 INJECTED, INJECTION_PERIOD_S = 20, 0.04
 PARAMETER_SETS, PARAMETER_SETS_S, ANSWERS_S = 1000, 10.0, 90.0

@@ -8,9 +8,10 @@ import time
 from contact_id_controller.experiments.fault import (
     WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_dead, when_silent,
 )
-from contact_id_controller.experiments.fault_world import (
-    CONTROLLER, PLANNER, ROBOT, WATCHDOG, FaultWorld,
+from contact_id_controller.experiments.fault_nodes import (
+    CONTROLLER, PLANNER, ROBOT, WATCHDOG,
 )
+from contact_id_controller.experiments.fault_world import FaultWorld
 
 STILL_RAD_S = 0.3
 STILL_STATES = 50
