@@ -214,3 +214,17 @@ def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
 def test_without_reset_the_first_posture_is_held(simulated):
     controller, state = make(), stand(simulated)
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
+
+
+def test_tilt_is_the_angle_between_gravity_now_and_at_reset():
+    import pinocchio as pin
+
+    controller = make()
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        first, yaw, roll = pin.SE3.Random().rotation, rng.uniform(-3, 3), rng.uniform(-1.5, 1.5)
+        q = np.r_[np.zeros(3), pin.Quaternion(first).coeffs(), POSTURE]
+        controller.reset(RobotState(0.0, q, np.zeros(18)))
+        turned = pin.rpy.rpyToMatrix(0, 0, yaw) @ pin.rpy.rpyToMatrix(roll, 0, 0) @ first
+        q[3:7] = pin.Quaternion(turned).coeffs()
+        assert controller.tilt(q) == pytest.approx(abs(roll), abs=1e-7)

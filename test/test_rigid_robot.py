@@ -104,8 +104,8 @@ def drop(simulated, seed, twist):
 
 @pytest.mark.parametrize("model", MODELS, ids="/".join)
 @pytest.mark.parametrize("name, uneven, steps", [
-    ("quadruped", False, 250), ("quadruped", True, 250), ("solo12", False, 250), ("box", False, 250),
-    ("box", True, 120)])
+    ("quadruped", False, 250), ("quadruped", True, 250), ("solo12", False, 250),
+    ("box", False, 250), ("box", True, 120)])
 def test_contact_never_adds_energy(name, uneven, steps, model):
     """Among the same torques contact takes kinetic energy in every single step, or leaves it."""
     simulated = droppable(name, model, bumps() if uneven else HalfSpace(), penetration_gain=0.0,
@@ -228,7 +228,8 @@ def test_ball_rolls_as_newton_says_and_as_mujoco_does(tmp_path):
     """Thrown without spin it slides until v = r omega = 5/7 of its speed."""
     radius, inertia = 0.1, 0.4 * 0.1 ** 2
     path = tmp_path / "ball.urdf"
-    path.write_text(BLOCK.replace('mass value="2"', 'mass value="1"').replace('"0.02"', f'"{inertia}"'))
+    light = BLOCK.replace('mass value="2"', 'mass value="1"')
+    path.write_text(light.replace('"0.02"', f'"{inertia}"'))
     speeds = []
     for simulated in (RigidRobot(path, [SphereFoot("block", radius)], friction=0.5),
                       MujocoRobot(path, [SphereFoot("block", radius)], friction=0.5)):
@@ -245,7 +246,7 @@ def test_ball_rolls_as_newton_says_and_as_mujoco_does(tmp_path):
 
 @pytest.mark.parametrize("model", COULOMB, ids="/".join)
 def test_a_landing_robot_moves_as_in_mujoco(model):
-    """Dropped 2 cm on its feet, held by a PD: base height, posture and load agree within a little."""
+    """Dropped 2 cm on its feet, held by a PD: height, posture and load agree within a little."""
     states, forces = [], []
     for simulated in (walker(model=model), quadruped()):
         q = standing(simulated)

@@ -36,7 +36,7 @@ class Period(NamedTuple):
 
 
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
-    """A node's parameters in a configuration file of the package (a name, or a path), with changes."""
+    """A node's parameters in a configuration file (its name in the package, or a path), changed."""
     path = Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     return {**content[node]["ros__parameters"], **changes}
@@ -67,8 +67,8 @@ class InProcessRun:
     Args:
         name: of the robot's configuration.
         settings: of the controller.
-        world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in the
-            posture of the configuration.
+        world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in
+            the posture of the configuration.
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.

@@ -1,4 +1,4 @@
-"""Ground whose friction differs from place to place: drawn at random, the same for the same seed."""
+"""Ground whose friction differs from place to place, drawn at random from a seed."""
 
 from __future__ import annotations
 

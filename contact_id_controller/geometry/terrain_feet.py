@@ -22,9 +22,9 @@ PLACING_STEPS = 200
 class TerrainFeet(FootContacts):
     """The contacts of spherical feet with a height field, followed through a motion.
 
-    ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named by
-    its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A foot beside
-    the field is infinitely far from it.
+    ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named
+    by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A foot
+    beside the field is infinitely far from it.
 
     Args:
         robot, feet: as for ``FootContacts``.  terrain: the ground.
@@ -67,7 +67,7 @@ class TerrainFeet(FootContacts):
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
         """All contacts closer than ``anticipation_m``, and the number of each one's foot (n,).
 
-        They are named (frame, foot, k), k counting counter-clockwise from +x by the normal's direction.
+        They are named (frame, foot, k), k counting counter-clockwise from +x by the normals.
         """
         rows = [(i, k) for i in range(len(self)) for k in range(self._count[i])
                 if self._many_gaps[i, k] <= anticipation_m]
@@ -91,7 +91,7 @@ class TerrainFeet(FootContacts):
 
 @kernel
 def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps, count):
-    """Nearest contact of each ball (centers (n, 3), radii (n,)), and all of them, as ``ball_points``.
+    """Nearest and all contacts of each ball (centers (n, 3), radii (n,)), as ``ball_points``.
 
     normals (n, 3), gaps (n,) of the nearest; many (n, MOST, 3), many_gaps (n, MOST), count (n,).
     """
@@ -107,7 +107,8 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
         surface = _height(x, y, heights, row, column, center)
         below = center[2] < surface
         reach = max(radii[i], abs(center[2] - surface))
-        found = _search(center, radii[i], reach, below, x, y, heights, row, column, best, many_gaps[i])
+        found = _search(center, radii[i], reach, below, x, y, heights, row, column, best,
+                        many_gaps[i])
         for k in range(found):
             many[i, k] = best[k]
         count[i] = found
@@ -152,7 +153,7 @@ def _height(x, y, heights, i, j, point):
 
 @kernel
 def _nearest(point, corners, normal, foot):
-    """Nearest point (3,) of a triangle; its normal (3,) out. Whether it lies inside the triangle."""
+    """Nearest point (3,) of a triangle and its normal (3,); whether that lies inside."""
     a, b, c = corners[0], corners[1], corners[2]
     ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     wx, wy, wz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
@@ -220,7 +221,8 @@ def _search(center, radius, reach, below, x, y, heights, row, column, best, gaps
                 else:
                     along = 0.0
                     for d in range(3):
-                        found[number, d] = (center[d] - foot[d]) / (-distance if below else distance)
+                        size = -distance if below else distance
+                        found[number, d] = (center[d] - foot[d]) / size
                         along += found[number, d] * normal[d]
                     faces[number] = along > ON_FACE
                 if distance < distances[nearest]:

@@ -2,8 +2,8 @@
 
     f_n = max(0, k depth - b depth'),    f_t = -k s - b v_t, no longer than mu f_n
 
-s is how far the foot has moved along the ground since it began to stick; where friction gives in, the
-point it sticks to is dragged along. No contact model of the controllers is involved.
+s is how far the foot has moved along the ground since it began to stick; where friction gives in,
+the point it sticks to is dragged along. No contact model of the controllers is involved.
 
 Source: the penalty method of the first paper's compliant terrain, section 7.5.
 """
@@ -43,7 +43,8 @@ class CompliantRobot(RigidRobot):
     def __init__(self, robot, feet, *, sink_m: float = 1e-3, substeps: int = 5, friction=0.6,
                  **settings):
         if not 0.0 < sink_m < np.inf or not feet:
-            raise ConfigurationError(f"sink_m is {sink_m} for {len(feet)} feet, both must be positive")
+            raise ConfigurationError(
+                f"sink_m is {sink_m} for {len(feet)} feet, both must be positive")
         self._anchors: list[np.ndarray | None] = [None] * len(feet)
         super().__init__(robot, feet, substeps=substeps, friction=friction, **settings)
         count = len(self.feet)

@@ -80,9 +80,9 @@ class GroundSettings:
 
 
 def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot],
-                       friction: float | Sequence[float], step_s: float, ground: GroundSettings, gravity_m_s2: float = 9.81,
-                       armature: float = 0.0, damping_nm_s_rad: float = 0.0,
-                       meshes: bool = False,
+                       friction: float | Sequence[float], step_s: float, ground: GroundSettings,
+                       gravity_m_s2: float = 9.81, armature: float = 0.0,
+                       damping_nm_s_rad: float = 0.0, meshes: bool = False,
                        terrain: HeightField | None = None) -> mujoco.MjModel:
     """Build the model: robot, ground and one pair of ground and sphere for each foot.
 
@@ -192,12 +192,13 @@ def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None
 
 
 def _add_terrain(spec, terrain):
-    """The same surface in MuJoCo's words: rows along y, heights scaled to [0, 1], same diagonals."""
+    """The same surface for MuJoCo: rows along y, heights scaled to [0, 1], same diagonals."""
     x, y, heights = terrain.x, terrain.y, terrain.heights
     for name, grid in (("x_m", x), ("y_m", y)):
         steps = np.diff(grid)
         if np.ptp(steps) > UNEVEN * steps.mean():
-            raise ConfigurationError(f"MuJoCo needs an even grid, {name} has steps of different size")
+            raise ConfigurationError(
+                f"MuJoCo needs an even grid, {name} has steps of different size")
     low, span = float(heights.min()), max(float(np.ptp(heights)), LOWEST_RELIEF_M)
     spec.add_hfield(
         name="ground", nrow=len(y), ncol=len(x), userdata=((heights.T - low) / span).ravel(),

@@ -5,8 +5,8 @@ it (semi-implicit Euler), so stacking, sliding, sticking and impacts without bou
 same thing. It stands where ``MujocoRobot`` stands, has the same interface, and shares with it
 nothing but that: two engines that disagree show an error in one of them.
 
-Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle (1996),
-Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp.
+Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle
+(1996), Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from contact_id_controller.simulation.rigid_contacts import (
 from contact_id_controller.solution import SOLVED, Solution
 
 MODELS = (("coulomb", "lcp"), ("coulomb", "qp"), ("no_slip", "lcp"), ("viscous", "lcp"))
-"""Contact laws that can be simulated: Stewart-Trinkle / Anitescu-Potra; the complementarity-free one,
-whose sliding contacts glide mu |v| dt above the ground; unbounded, and viscous friction."""
+"""Contact laws that can be simulated: Stewart-Trinkle / Anitescu-Potra; the complementarity-free
+one, whose sliding contacts glide mu |v| dt above the ground; unbounded, and viscous friction."""
 
 
 class RigidRobot:
     """A robot on rigid ground, advanced one control period at a time.
 
-    Torques are applied as they come: no limit, no friction, no delay; limits of joint positions are
-    not simulated. A command that is not finite or not of shape (na,) is replaced by zero and counted
-    in `refused_commands`.
+    Torques are applied as they come: no limit, no friction, no delay; limits of joint positions
+    are not simulated. A command that is not finite or not of shape (na,) is replaced by zero and
+    counted in `refused_commands`.
 
     No contact closes faster than its gap allows, so what is left of penetration comes from the
     curvature of motion within one step. Of a body of extent r that turns at omega that is at most
-    (omega dt)^2 r / 2 in a step; since `penetration_gain` of it is taken back in the next, no contact
-    is deeper than (omega dt)^2 r / (2 penetration_gain), and at rest the depth fades to nil.
+    (omega dt)^2 r / 2 in a step; since `penetration_gain` of it is taken back in the next, no
+    contact is deeper than (omega dt)^2 r / (2 penetration_gain), and at rest it fades to nil.
 
     Parameters
     ----------
@@ -234,8 +234,8 @@ class RigidRobot:
         """The velocity at the step's end, in the axes that floating bodies have then.
 
         Their linear velocity is told in axes that turn with them. In one step of first order
-        v+ = v - dt omega x v, which is longer than v: a spinning body in flight would gain speed. So
-        what is left when that term is taken out, the velocity in resting axes, is turned instead.
+        v+ = v - dt omega x v, which is longer than v: a spinning body in flight would gain speed.
+        So what is left when that term is taken out, the velocity in resting axes, is turned.
         """
         carried = velocity.copy()
         for k in self._floating:
