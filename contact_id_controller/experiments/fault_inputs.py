@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.control.settings import TABLE
 from contact_id_controller.experiments.fault import (
-    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing,
+    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing, when_queued,
 )
 from contact_id_controller.experiments.fault_nodes import CONTROLLER, WATCHDOG
 from contact_id_controller.experiments.fault_world import FaultWorld
@@ -246,5 +246,5 @@ FAULTS = (
     Fault("emergency stop", "zero torque until it is released", when_asked, WALKS_AGAIN,
           emergency_stop),
     Fault("emergency stop behind 30 parameter sets", "zero torque until it is released",
-          when_asked, WALKS_AGAIN, emergency_stop_when_busy),
+          when_queued, WALKS_AGAIN, emergency_stop_when_busy),
 )
