@@ -13,12 +13,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
 
 from contact_id_controller import cli
 from contact_id_controller.exceptions import ConfigurationError, RunError
-from contact_id_controller.experiments.reproduce import command, registry, runner
+from contact_id_controller.experiments import benchmark
+from contact_id_controller.experiments.reproduce import (
+    command, flops, grasp, manipulator, registry, runner,
+)
+from contact_id_controller.experiments.reproduce.arm_and_box import Arm, MujocoArm, RigidArm
 from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_MEASURED, VERDICTS, WRONG, Claim, Picture, Section, Table, Text, shown,
 )
@@ -63,7 +68,7 @@ def test_result_is_kept_and_found_again(place):
     folder, store = place
     description = describe(folder, 3)
     assert store.load(description) is None and not store.finished(description)
-    store.save(RunResult(description, {"square": 9}, "", 0.5, "cpu", runner.code_fingerprint()))
+    store.save(RunResult(description, {"square": 9}, "", 0.5, "cpu"))
     assert store.finished(description) and store.load(description)["square"] == 9
     assert [path.suffix for path in store.folder.iterdir()] == [".json"]
     content = json.loads(store.path(description).read_text())
@@ -290,7 +295,7 @@ def test_page_is_one_file_that_needs_no_other():
               Claim("paper", "z", NOT_MEASURED, "-", "contact_id b")]
     section = Section("One <two>", [Text("a `b` & c"), Picture("p", png, "shows |"), Table(
         "T", ("n", "text"), [(0.123456, None), (True, "a|b")], ["c1", "c2"])], claims)
-    failed = [RunResult(RunDescription("walk"), {}, "Trace\nValueError: <x>", 0.0, "", "")]
+    failed = [RunResult(RunDescription("walk"), {}, "Trace\nValueError: <x>", 0.0, "")]
     page = html_page({"one": section}, failed, "origin")
     parser = _Page()
     parser.feed(page)
@@ -326,7 +331,7 @@ def test_runs_of_an_experiment_are_different_and_json(name):
 def result_of(experiment, description):
     """A run done here, its values as they come back from a file."""
     values = json.loads(json.dumps(plain(experiment.run(description)), allow_nan=False))
-    return RunResult(description, values, "", 0.0, "cpu", "code")
+    return RunResult(description, values, "", 0.0, "cpu")
 
 
 def check_section(section):
@@ -341,3 +346,118 @@ def check_section(section):
 def test_configuration_error_of_an_unknown_name():
     with pytest.raises(ConfigurationError, match="must be one of"):
         command.choose(["nothing"])
+
+
+# Single experiments, in short
+
+
+def short(name, **parameters):
+    """Values of a short run."""
+    return result_of(EXPERIMENTS[name], RunDescription(name, parameters))
+
+
+def test_flops_of_the_paper_come_from_its_formulas_and_ours_are_linear():
+    experiment = EXPERIMENTS["flops"]
+    results = [result_of(experiment, run) for run in experiment.runs(True)]
+    values = {(r.parameters["joints"], r.parameters["contacts"]): r.values for r in results}
+    for joints, (before, after) in flops.PAPER.items():
+        assert (values[joints, 4]["before"], values[joints, 4]["after_as_summed"]) == (before, after)
+    ours = [values[12, n]["ours"] for n in (4, 8, 20, 40)]
+    slopes = np.diff(ours) / np.diff([4, 8, 20, 40])
+    np.testing.assert_allclose(slopes, slopes[0])
+    check_section(experiment.report(results))
+
+
+def test_counted_numbers_count_each_operation_once():
+    flops.Counter.total = 0
+    a, b = flops.Counted(3.0), flops.Counted(4.0)
+    assert float((a * b + 2 * a - b / a) - (1.0 - a)) == pytest.approx(12 + 6 - 4 / 3 + 2)
+    assert flops.Counter.total == 7 and float(-a) == -3.0 and flops.Counter.total == 7
+
+
+def test_formulas_of_the_paper_fail_where_the_report_says_so():
+    experiment = EXPERIMENTS["formulas"]
+    results = [result_of(experiment, run) for run in experiment.runs(True)]
+    ours, energy, frozen, sign = results
+    assert ours["normal_n"] == pytest.approx(ours["weight_n"], rel=1e-6)
+    assert energy["normal_n"] > 10.0 * energy["weight_n"] and energy["braking_n"] > 100.0
+    assert abs(frozen["normal_n"] / frozen["weight_n"] - 1.0) > 0.02
+    assert sign["minus"] > 1.0 and sign["plus"] < 1e-12 and sign["round_trip_nm"] < 1e-9
+    section = experiment.report(results)
+    check_section(section)
+    assert [claim.verdict for claim in section.claims].count(WRONG) == 3
+
+
+def test_boxes_are_held_by_every_model():
+    for model in ("coulomb/lemke", "coulomb/lcp", "no_slip/lcp"):
+        held = short("grasp", model=model, boxes=2, steps=6, trials=1)
+        assert held["contacts"] == 36 and held["dropped_step"] is None
+        assert held["statuses"] == {"solved": 6} and abs(held["sunk_m"]) < 1e-3
+    robot, scene, q = grasp.row(3)
+    assert robot.mass == pytest.approx(5.0) and len(scene.contacts(q)) == 16
+
+
+def test_both_engines_of_the_arm_agree_with_forward_dynamics_in_free_motion():
+    arm, rng = Arm.make(), np.random.default_rng(0)
+    q = arm.start()
+    q[:11] += 0.2 * rng.normal(size=11)
+    q[11:13] += 0.5  # out of the hand
+    torques = rng.normal(size=11)
+    data = arm.robot.model.createData()
+    expected = pin.aba(arm.robot.model, data, q, np.zeros(17), np.append(torques, np.zeros(6)))
+    for make in (MujocoArm, RigidArm):
+        world = make(arm, 1.0, 1e-4)
+        world.reset(q)
+        state = world.step(torques)
+        np.testing.assert_allclose(state.v / 1e-4, expected, rtol=1e-3, atol=1e-2)
+        assert not world.contact_forces().any()
+
+
+@pytest.mark.parametrize("engine", manipulator.ENGINES)
+def test_a_firm_hand_holds_the_box_and_predicts_the_forces(engine):
+    firm = {"engine": engine, "mu": 1.0, "squeeze_n": manipulator.SQUEEZE_N,
+            "trust": manipulator.TRUST}
+    case = manipulator.describe(controller="coulomb/qp", duration_s=0.25, **firm)
+    held = result_of(EXPERIMENTS["manipulator"], case)
+    assert held["dropped_s"] is None and held["slip_m"] < 2e-3
+    assert held["position_error_rad"] < 1e-3
+    assert held["force_error_n"] < 0.1 * held["force_n"]
+    assert held["force_n"] > 4 * 0.9 * manipulator.SQUEEZE_N
+    pid = result_of(EXPERIMENTS["manipulator"], manipulator.describe(
+        controller="none/pid", mu=1.0, engine=engine, duration_s=0.25))
+    assert pid["position_error_rad"] > 20.0 * held["position_error_rad"]
+    check_section(EXPERIMENTS["manipulator"].report([held, pid]))
+
+
+def test_stage_two_takes_the_chatter_out_of_a_trot():
+    results = [short("chatter", model="coulomb/lcp", distribution=distribution, mu=1.0,
+                     duty_factor=0.75, duration_s=1.0) for distribution in ("none", "least_torque")]
+    one, two = results
+    assert one["fell_s"] is None and two["fell_s"] is None
+    assert one["torque_rate_nm_s"] > 2.0 * two["torque_rate_nm_s"]
+    assert two["share_of_feet_loaded"] > one["share_of_feet_loaded"]
+    check_section(EXPERIMENTS["chatter"].report(results))
+
+
+def test_running_times_are_reported_beside_the_paper(monkeypatch):
+    monkeypatch.setattr(benchmark, "BUDGET_S", 0.01)
+    monkeypatch.setattr(benchmark, "MODELS", {"coulomb/qp": {}, "no_slip/lcp": {}})
+    monkeypatch.setitem(benchmark.LARGEST, "QuantEcon Lemke", 0)
+    section = EXPERIMENTS["running_time"].report(
+        [short("running_time", contacts=n) for n in (4, 8)])
+    check_section(section)
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["coulomb/qp, paper"] == (278.0, None) and rows["coulomb/qp"][0] > 1.0
+
+
+def test_walks_are_reported(tmp_path):
+    experiment = EXPERIMENTS["locomotion"]
+    wanted = [run for run in experiment.runs(True) if run.parameters["terrain"] == "rigid_high"
+              and run.parameters["controller"] in ("qp_mu", "pid")
+              and run.parameters["engine_model"] == "coulomb/lcp"]
+    assert {run.parameters["settings"] for run in wanted} == {"ours", "papers"}
+    results = [result_of(experiment, RunDescription(
+        run.experiment, {**run.parameters, "duration_s": 0.3})) for run in wanted]
+    assert all(r["figures"]["finished"] for r in results)
+    check_section(experiment.report(results))

@@ -63,6 +63,7 @@ class Limits:
         self._stop_margin = np.where(
             stops, np.minimum(settings.position_margin_rad,
                               LARGEST_MARGIN * (robot.upper - robot.lower)), 0.0)
+        self._period = settings.period_s
         self._time_constant = settings.limit_time_constant_s
         self._damping = settings.spread("damping_nm_s_rad", na)
         self._loss, self._power = np.zeros(na), np.inf
@@ -79,7 +80,7 @@ class Limits:
         Towards an end the speed allowed is position_stop_gain times the distance from the soft
         stop; a joint that is faster is brought back over limit_time_constant_s.
         """
-        _bound(q, qd, self._speed, self._lower, self._upper, self._stop_margin, self._stop_gain,
+        _bound(q, qd, self._period, self._speed, self._lower, self._upper, self._stop_margin, self._stop_gain,
                self._time_constant, qdd, self._bounded)
 
     def limit(self, q: np.ndarray, qd: np.ndarray, wanted: np.ndarray,
@@ -97,7 +98,7 @@ class Limits:
 
 
 @bare_kernel
-def _bound(q, qd, speed, lower, upper, margin, gain, time_constant, qdd, acting):
+def _bound(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd, acting):
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
@@ -108,7 +109,9 @@ def _bound(q, qd, speed, lower, upper, margin, gain, time_constant, qdd, acting)
         nearing = gain * min(lower[j] + margin[j] - q[j], 0.0)
         if nearing > bottom:
             bottom, by_bottom = nearing, POSITION
-        highest, lowest = (top - qd[j]) / time_constant, (bottom - qd[j]) / time_constant
+        # Up to the limit within one period, back to it more gently.
+        highest = (top - qd[j]) / (period if qd[j] < top else time_constant)
+        lowest = (bottom - qd[j]) / (period if qd[j] > bottom else time_constant)
         slack = NEGLIGIBLE * speed[j] / time_constant if speed[j] < np.inf else 0.0
         if qdd[j] > highest:
             acting[j] = by_top if qdd[j] > highest + slack else 0

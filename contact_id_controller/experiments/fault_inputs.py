@@ -14,9 +14,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.control.settings import TABLE
 from contact_id_controller.experiments.fault import (
-    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing,
+    WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing, when_queued,
 )
-from contact_id_controller.experiments.fault_world import CONTROLLER, WATCHDOG, FaultWorld
+from contact_id_controller.experiments.fault_nodes import CONTROLLER, WATCHDOG
+from contact_id_controller.experiments.fault_world import FaultWorld
 
 INJECTED, INJECTION_PERIOD_S = 20, 0.04
 PARAMETER_SETS, PARAMETER_SETS_S, ANSWERS_S = 1000, 10.0, 90.0
@@ -245,5 +246,5 @@ FAULTS = (
     Fault("emergency stop", "zero torque until it is released", when_asked, WALKS_AGAIN,
           emergency_stop),
     Fault("emergency stop behind 30 parameter sets", "zero torque until it is released",
-          when_asked, WALKS_AGAIN, emergency_stop_when_busy),
+          when_queued, WALKS_AGAIN, emergency_stop_when_busy),
 )

@@ -1,4 +1,4 @@
-"""The first paper's manipulator: an arm whose four fingers hold a box, in MuJoCo.
+"""The first paper's manipulator: an arm whose four fingers hold a box, in two engines.
 
 The box is a body of its own: six unactuated freedoms beside the robot's joints. Only fingertips and
 box touch; the arm itself, its hand's palm included, is transparent.
@@ -20,6 +20,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.mujoco_model import (
     FULL_DEPTH_M, LARGEST_FRICTION, GroundSettings,
 )
+from contact_id_controller.simulation.rigid_robot import RigidRobot
 
 URDF = "package://contact_id_controller/urdf/arm.urdf"
 TIPS = ("tip_1", "tip_2", "tip_3", "tip_4")
@@ -64,12 +65,43 @@ class Arm(NamedTuple):
 
     def scene(self, friction: float) -> Scene:
         """The contacts of fingertips and box."""
-        bodies = [*(Body(tip, Sphere(TIP_RADIUS_M)) for tip in TIPS), Body(BOX, Box((EDGE_M,) * 3))]
-        return Scene(self.robot, bodies, (), [(tip, BOX) for tip in TIPS], friction, ANTICIPATION_M)
+        bodies, pairs = self.bodies()
+        return Scene(self.robot, bodies, (), pairs, friction, ANTICIPATION_M)
+
+    def bodies(self) -> tuple[list[Body], list[tuple[str, str]]]:
+        """What may touch, and the pairs of frames that do."""
+        tips = [Body(tip, Sphere(TIP_RADIUS_M)) for tip in TIPS]
+        return [*tips, Body(BOX, Box((EDGE_M,) * 3))], [(tip, BOX) for tip in TIPS]
 
     def _held(self, q: np.ndarray) -> pin.SE3:
         pin.framesForwardKinematics(self.robot.model, self.robot.data, q)
         return self.robot.data.oMf[self.hand] * pin.SE3(np.eye(3), CENTRE_M)
+
+
+class RigidArm:
+    """Arm and box in the rigid time stepper, with the contact law of Stewart and Trinkle."""
+
+    def __init__(self, arm: Arm, friction: float, period_s: float):
+        bodies, pairs = arm.bodies()
+        self._world = RigidRobot(arm.robot, bodies=bodies, pairs=pairs, friction=friction,
+                                 period_s=period_s)
+
+    def reset(self, q: np.ndarray) -> RobotState:
+        """At rest in configuration q (nq,), at time 0."""
+        return self._world.reset(q)
+
+    def step(self, torques: np.ndarray) -> RobotState:
+        """Hold torques (na,), N·m, for a period. Raises SimulationError when it diverges."""
+        return self._world.step(torques)
+
+    def contact_forces(self) -> np.ndarray:
+        """Force on each fingertip over the last period, (4, 3), N, world frame."""
+        forces, solution = np.zeros((len(TIPS), 3)), self._world.last_solution
+        contacts = solution.problem.contacts
+        for frame, force in zip(contacts.frames, solution.forces):
+            if frame in TIPS:  # else the box on the ground
+                forces[TIPS.index(frame)] += force
+        return forces
 
 
 class MujocoArm:

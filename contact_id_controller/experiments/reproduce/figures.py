@@ -30,5 +30,6 @@ def draw(width: float, height: float, rows: int, columns: int, fill: Callable) -
 
 
 def legend_beside(axis) -> None:
-    """A legend to the right of the axes."""
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+    """A legend to the right of the axes, if there is anything to explain."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)

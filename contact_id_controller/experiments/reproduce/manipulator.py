@@ -16,7 +16,7 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.experiments.reproduce.arm_and_box import (
-    BOX, EDGE_M, POSTURE_RAD, TIPS, Arm, MujocoArm, tip_numbers,
+    BOX, EDGE_M, POSTURE_RAD, TIPS, Arm, MujocoArm, RigidArm, tip_numbers,
 )
 from contact_id_controller.experiments.reproduce.runs import RunDescription
 from contact_id_controller.models import options, solve
@@ -38,6 +38,8 @@ FAR_M = 0.1
 TRACE_S = 0.02
 FEEDBACK = {"papers": {"contact_time_constant_s": PERIOD_S, "velocity_product_term": False},
             "ours": {"contact_time_constant_s": 0.05, "velocity_product_term": True}}
+
+ENGINES = {"mujoco": MujocoArm, "rigid": RigidArm}
 
 CONTROLLERS: dict[str, dict[str, Any]] = {
     "none/pid": {},
@@ -74,16 +76,19 @@ def describe(**values) -> RunDescription:
 def runs(quick: bool) -> list[RunDescription]:
     """All controllers on both boxes; the quick ones leave out what only completes the table."""
     names = ("none/pid", "none/sensed", "coulomb/qp", "coulomb/lcp", "no_slip/lcp")
-    chosen = names if quick else CONTROLLERS
+    chosen = names if quick else tuple(CONTROLLERS)
     duration = 2.0 if quick else 3.0
     cases = []
     for mu in (1.0, 100.0):
-        for name in chosen:
-            cases.append(describe(controller=name, mu=mu, duration_s=duration))
-        cases.append(describe(controller="coulomb/qp", mu=mu, squeeze_n=SQUEEZE_N, trust=TRUST,
-                              duration_s=duration))
-        cases.append(describe(controller="coulomb/qp", mu=mu, settings="papers",
-                              duration_s=duration))
+        common = {"mu": mu, "duration_s": duration}
+        cases += [describe(controller=name, **common) for name in chosen]
+        # The paper's engine was rigid, and its controllers are at home there.
+        cases += [describe(controller=name, engine="rigid", settings="papers", **common)
+                  for name in (names[:4] if quick else chosen)]
+        cases.append(describe(controller="coulomb/qp", settings="papers", **common))
+        cases += [describe(controller="coulomb/qp", engine=engine, squeeze_n=SQUEEZE_N, trust=TRUST,
+                           **common) for engine in ENGINES]
+        cases.append(describe(controller="coulomb/qp", engine="rigid", **common))
     return cases
 
 
@@ -98,7 +103,9 @@ def run(description: RunDescription) -> dict[str, Any]:
     if case.controller not in CONTROLLERS:
         raise ConfigurationError(f"no controller {case.controller!r}")
     arm = Arm.make()
-    world = MujocoArm(arm, case.mu, PERIOD_S)
+    if case.engine not in ENGINES:
+        raise ConfigurationError(f"no engine {case.engine!r}")
+    world = ENGINES[case.engine](arm, case.mu, PERIOD_S)
     state = world.reset(arm.start())
     control = _Control(arm, case)
     rows = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from contact_id_controller.experiments.reproduce import (
     chatter, chatter_report, flops, formulas, grasp, manipulator, manipulator_report, running_time,
-    walks, walks_report,
+    terrain_walk, walks, walks_report,
 )
 from contact_id_controller.experiments.reproduce.blocks import Section
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
@@ -42,6 +42,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in (
     _experiment(chatter, chatter_report.report),
     _experiment(formulas),
     _experiment(grasp, measures_time=True),
+    _experiment(terrain_walk, measures_time=True),
     _experiment(running_time, measures_time=True),
     _experiment(flops),
 )}

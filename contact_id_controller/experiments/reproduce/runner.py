@@ -33,7 +33,7 @@ def perform(function: RunFunction, description: RunDescription) -> RunResult:
     except Exception:  # noqa: BLE001  one bad run must not end the others, and is listed
         error = traceback.format_exc(limit=-6)
     return RunResult(description, values, error, time.perf_counter() - begun,
-                     str(describe_machine()["processor"]), code_fingerprint())
+                     str(describe_machine()["processor"]))
 
 
 def run_all(tasks: Sequence[tuple[RunFunction, RunDescription, bool]], store: RunStore, *,
@@ -75,7 +75,7 @@ def run_all(tasks: Sequence[tuple[RunFunction, RunDescription, bool]], store: Ru
                 _collect(executor, batch, keep)
             else:
                 _locally(batch, processes, keep)
-    return [result for result in (store.load(task[1]) for task in tasks) if result is not None]
+    return [store.load(task[1]) or _lost(task[1], "its result cannot be read") for task in tasks]
 
 
 def _collect(executor: Executor, batch, keep) -> None:
@@ -121,7 +121,7 @@ def _locally(batch, processes: int, keep) -> None:
 
 
 def _lost(description: RunDescription, reason: str) -> RunResult:
-    return RunResult(description, {}, reason, 0.0, "", code_fingerprint())
+    return RunResult(description, {}, reason, 0.0, "")
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ class RunResult:
     Attributes:
         description: of the run.  values: what the experiment measured.
         error: why there are no values; empty where there are.
-        wall_s: time it took.  machine: processor it ran on.  code: fingerprint of the sources.
+        wall_s: time it took.  machine: processor it ran on.
     """
 
     description: RunDescription
@@ -65,7 +65,6 @@ class RunResult:
     error: str
     wall_s: float
     machine: str
-    code: str
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -95,11 +94,12 @@ class RunStore:
         try:
             content = json.loads(self.path(description).read_text(encoding="utf-8"))
             result = RunResult(description, content["values"], content["error"],
-                               content["wall_s"], content["machine"], content["code"])
-            same = content["parameters"] == dict(description.parameters)
+                               content["wall_s"], content["machine"])
+            same = (content["parameters"] == dict(description.parameters)
+                    and content["code"] == self._code)
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return result if same and result.code == self._code else None
+        return result if same else None
 
     def finished(self, description: RunDescription) -> bool:
         """Whether the run need not be done again."""
@@ -116,7 +116,7 @@ class RunStore:
         content = {"experiment": description.experiment,
                    "parameters": dict(description.parameters), "command": description.command(),
                    "values": plain(result.values), "error": result.error, "wall_s": result.wall_s,
-                   "machine": result.machine, "code": result.code}
+                   "machine": result.machine, "code": self._code}
         path = self.path(description)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
