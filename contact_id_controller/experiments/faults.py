@@ -144,7 +144,7 @@ def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
         f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
         f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed.")
     lines = [
-        *textwrap.wrap(text, WIDTH),
+        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
         "",
         "| fault | reaction | stated within | measured | afterwards |",
         "|---|---|---|---|---|",
