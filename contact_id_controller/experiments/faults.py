@@ -9,6 +9,7 @@ did a process die that was not killed?
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 import time
@@ -134,7 +135,8 @@ def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
     commands, machine = len(world.relay.times_s), describe_machine()
     text = (
         f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores. Simulated "
+        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
         f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
         "time-outs by the wall clock were as many times longer: `state_timeout_s` "
         f"{world.state_timeout_s:g} s, the watchdog's `timeout_s` {world.command_timeout_s:g} s. "
@@ -142,7 +144,7 @@ def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
         f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
         f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed.")
     lines = [
-        *textwrap.wrap(text, WIDTH),
+        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
         "",
         "| fault | reaction | stated within | measured | afterwards |",
         "|---|---|---|---|---|",
