@@ -214,3 +214,49 @@ def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
 def test_without_reset_the_first_posture_is_held(simulated):
     controller, state = make(), stand(simulated)
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
+
+
+def test_tilt_is_the_angle_between_gravity_now_and_at_reset():
+    import pinocchio as pin
+
+    controller = make()
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        first, yaw, roll = pin.SE3.Random().rotation, rng.uniform(-3, 3), rng.uniform(-1.5, 1.5)
+        q = np.r_[np.zeros(3), pin.Quaternion(first).coeffs(), POSTURE]
+        controller.reset(RobotState(0.0, q, np.zeros(18)))
+        turned = pin.rpy.rpyToMatrix(0, 0, yaw) @ pin.rpy.rpyToMatrix(roll, 0, 0) @ first
+        q[3:7] = pin.Quaternion(turned).coeffs()
+        assert controller.tilt(q) == pytest.approx(abs(roll), abs=1e-7)
+
+
+@pytest.mark.parametrize("sources", [["schedule"], ["measured"]])
+def test_without_geometry_the_height_of_the_base_does_not_matter(simulated, sources):
+    """Odometry that has sunk or risen by 5 cm: the same torques as with the right height."""
+    controller, state = make(contact_sources=sources, contact_debounce_s=0.0), stand(simulated)
+    torques = []
+    for drift_m in (0.0, -0.05, 0.05):
+        q = state.q.copy()
+        q[2] += drift_m
+        moved = RobotState(state.time_s, q, state.v)
+        controller.reset(moved)
+        controller.sources.detector.take_states(np.ones(4), state.time_s)
+        result = controller.step(moved)
+        assert result.contact.all() and result.status == "solved"
+        torques.append(result.torques)
+    np.testing.assert_allclose(torques[1:], [torques[0]] * 2, atol=1e-9)
+
+
+def test_regularisation_reaches_the_one_stage_solver(simulated):
+    """Contacts that yield more carry less of a falling robot."""
+    controller, state = make(solver="qp_one_stage"), stand(simulated)
+    falling = state.v.copy()
+    falling[2] = -0.2
+    carried = []
+    for regularisation in (0.0, 1e-6, 0.5):
+        controller = make(solver="qp_one_stage", regularisation=regularisation)
+        controller.reset(state)
+        result = controller.step(RobotState(state.time_s, state.q, falling))
+        carried.append(result.forces[:, 2].sum())
+    assert carried[0] == pytest.approx(carried[1])  # 0 is the solver's own default
+    assert carried[2] < 0.9 * carried[1]

@@ -69,21 +69,25 @@ class ContactSources:
         detector.timeout_s = settings.contact_timeout_s
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s
         self._sources = settings.contact_sources
+        self.by_geometry = "geometry" in self._sources
+        """Whether the distances from the ground are believed."""
 
     def contacts(self, time_s: float, gaps_m: np.ndarray, planned: np.ndarray) -> np.ndarray:
         """Frames in contact, (n,) bool, on which all sources agree.
 
         gaps_m (n,): distances from the ground. planned (n,) bool: which stand by the schedule.
         """
-        contact = np.ones(len(gaps_m), dtype=bool)
+        contact = None
         for source in self._sources:
             if source == "geometry":
-                contact &= gaps_m <= self._gap_m
+                agreed = gaps_m <= self._gap_m
             elif source == "schedule":
-                contact &= planned
+                agreed = planned
             else:
-                contact &= self.detector.at(time_s)
-        self._since_s[contact & ~self._last] = time_s
+                agreed = self.detector.at(time_s)
+            contact = agreed.copy() if contact is None else contact & agreed
+        if self._ramp_s:
+            self._since_s[contact & ~self._last] = time_s
         self._last = contact
         return contact
 

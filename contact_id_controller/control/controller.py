@@ -15,11 +15,11 @@ from ..models import check, options, solve
 from ..problem import build_problem
 from ..robot import RobotModel
 from ..solution import RELAXED, SOLVED, Solution
+from .contact_sources import ContactSources
 from .feedback import (
     BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
+    tilt, up_in_base,
 )
-from . import rotations
-from .contact_sources import ContactSources
 from .limits import Limits
 from .references import ContactSchedule, JointTrajectory, PlanSlot, Reference
 from .settings import ControllerSettings
@@ -29,6 +29,8 @@ PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
+
+UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 
 class StepResult(NamedTuple):
@@ -128,11 +130,12 @@ class Controller:
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
         self._push = settings.spread("least_normal_force_n", count)
+        self._pushes = bool(self._push.any())
         self._no_speeds = np.zeros(count)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = np.zeros(na)
         self._hold_base: np.ndarray | None = None
-        self._up_in_base: list[float] | None = None
+        self._up_in_base: np.ndarray | None = None
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
 
@@ -170,15 +173,10 @@ class Controller:
 
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
-        if self._up_in_base is None:
-            return 0.0
-        cosine = sum(a * b for a, b in zip(self._up(q), self._up_in_base))
-        return math.acos(min(max(cosine, -1.0), 1.0))
+        return 0.0 if self._up_in_base is None else tilt(q, self._up_in_base)
 
-    def _up(self, q: np.ndarray) -> list[float] | None:
-        if not self.robot.floating_base:
-            return None
-        return list(rotations.rotate(rotations.conjugate(q[3:7].tolist()), _UP))
+    def _up(self, q: np.ndarray) -> np.ndarray | None:
+        return up_in_base(q) if self.robot.floating_base else None
 
     def _drop_plans(self) -> None:
         for slot in (self._joint_plan, self._base_plan, self._schedule):
@@ -209,6 +207,11 @@ class Controller:
         """Follow a plan of which feet stand, from its start on."""
         self._schedule.replace(schedule.in_order([foot.frame for foot in self.feet.feet]))
 
+    def planned_stance(self, t: float) -> np.ndarray:
+        """The feet (n_feet,) bool that are planned to stand at time t, s; all without a plan."""
+        schedule = self._schedule.at(t)
+        return self._standing if schedule is None else schedule.sample(t)
+
     def measure(self, forces: np.ndarray) -> None:
         """Take the ground's forces on the feet over the last period, (n_feet, 3) N, world frame.
 
@@ -232,6 +235,9 @@ class Controller:
         planned = self._standing if schedule is None else schedule.sample(t)
         contact = self._standing if self.sensed else self.sources.contacts(
             t, self.feet.gaps, planned)
+        if not self.sources.by_geometry:
+            # Distances that are not believed must not part, land or penetrate anything.
+            self.feet.gaps = np.where(contact, 0.0, np.maximum(self.feet.gaps, UNKNOWN_GAP_M))
         touching = planned & (self.feet.gaps <= LANDED_M)
         if self._deadbeat:
             early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
@@ -287,7 +293,7 @@ class Controller:
         if solution is not None:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
-            for i in np.flatnonzero(touching & (self._push > 0.0)):
+            for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
                 forces[i] += self._push[i] * np.asarray(self._normal(i))
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
         return StepResult(limited, status, reference, forces, contact, saturated, solution,
@@ -315,6 +321,8 @@ class Controller:
         What the contact model adds lies in the cone, and so does the sum.
         """
         robot, total = self.robot, None
+        if not self._pushes:
+            return None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
             force = self._push[i] * np.asarray(self._normal(i))
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
@@ -384,4 +392,3 @@ class Controller:
 
 _STILL = np.zeros(3)
 _NONE = np.zeros(1024, dtype=bool)
-_UP = [0.0, 0.0, 1.0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
+from ..lcp._compile import bare_kernel, kernel
 from ..problem import (
     backward_substitute, cholesky, forward_substitute, link_motion, point_acceleration,
     point_velocity,
@@ -134,3 +134,27 @@ def base_acceleration(R, v, linear, angular, wanted):
     wanted[0] -= v[4] * v[2] - v[5] * v[1]
     wanted[1] -= v[5] * v[0] - v[3] * v[2]
     wanted[2] -= v[3] * v[1] - v[4] * v[0]
+
+
+@bare_kernel
+def _up(q, out):
+    x, y, z, w = q[3], q[4], q[5], q[6]
+    out[0] = 2.0 * (x * z - w * y)
+    out[1] = 2.0 * (y * z + w * x)
+    out[2] = 1.0 - 2.0 * (x * x + y * y)
+
+
+def up_in_base(q: np.ndarray) -> np.ndarray:
+    """The world's z axis in the frame of a floating base, (3,)."""
+    out = np.empty(3)
+    _up(q, out)
+    return out
+
+
+@bare_kernel
+def tilt(q, up):
+    """Angle, rad, by which a floating base tilts from where the world's z axis was up (3,) in it."""
+    x, y, z, w = q[3], q[4], q[5], q[6]
+    cosine = (2.0 * (x * z - w * y) * up[0] + 2.0 * (y * z + w * x) * up[1]
+              + (1.0 - 2.0 * (x * x + y * y)) * up[2])
+    return np.arccos(min(max(cosine, -1.0), 1.0))

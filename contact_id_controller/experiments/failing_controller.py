@@ -1,6 +1,6 @@
 """The controller node with a solver that fails when it is told to, for the fault campaign.
 
-SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, the solver raises.
+SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, it raises.
 """
 
 from __future__ import annotations

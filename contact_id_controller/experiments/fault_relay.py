@@ -3,7 +3,8 @@
     robot/joint_states, robot/odometry, robot/clock  ->  joint_states, odometry, /clock
     commands  ->  held efforts (as in ros2_control)  ->  robot/commands
 
-What is not spoiled passes as it came, serialised. All that reaches the robot is kept with its time; a robot that has fallen gets no torque.
+What is not spoiled passes as it came, serialised. All that reaches the robot is kept with its time;
+a robot that has fallen gets no torque.
 """
 
 from __future__ import annotations

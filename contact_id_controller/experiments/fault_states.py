@@ -11,7 +11,8 @@ from std_srvs.srv import Trigger
 from contact_id_controller.experiments.fault import (
     WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_silent,
 )
-from contact_id_controller.experiments.fault_world import CONTROLLER, FaultWorld
+from contact_id_controller.experiments.fault_nodes import CONTROLLER
+from contact_id_controller.experiments.fault_world import FaultWorld
 
 GAP_S, LONG_GAP_S = 0.003, 0.025
 LATE_STATES = 20

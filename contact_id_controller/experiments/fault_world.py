@@ -1,10 +1,9 @@
-"""The nodes of a walking robot as processes, with a relay that can spoil what passes between them."""
+"""The nodes of a walking robot as processes, and a relay that can spoil what passes between."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable
@@ -28,34 +27,15 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.exceptions import RunError
-from contact_id_controller.experiments.fault_relay import FaultRelay
-from contact_id_controller.experiments.processes import (
-    NodeGroup, free_domain, node_command, ros_environment,
+from contact_id_controller.experiments.fault_nodes import (
+    CONTROLLER, PLANNER, REAL_TIME_FACTOR, ROBOT, WATCHDOG, campaign_parameters, command_line,
 )
-from contact_id_controller.experiments.setup_run import robots
-from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.experiments.fault_relay import FaultRelay
+from contact_id_controller.experiments.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.ros.direct_loop import DirectLoop
-
-CONTROLLER, PLANNER = "controller", "gait_planner"
-WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
-
-REAL_TIME_FACTOR = 0.2
-"""Two cores do not run five Python processes at 1 kHz; all time-outs by the wall clock are longer."""
 
 START_S, PATIENCE_S = 300.0, 20.0
 """Patience with the start, which may compile, and with services."""
-
-REMAPPED = {
-    ROBOT: {"joint_states": "robot/joint_states", "odometry": "robot/odometry",
-            "/clock": "robot/clock", "commands": "robot/commands"},
-    CONTROLLER: {"commands": "commands_in"},
-}
-
-WALL_CLOCK = {
-    CONTROLLER: {"state_timeout_s": 0.02},
-    WATCHDOG: {"timeout_s": 0.03, "state_timeout_s": 0.02, "period_s": 0.002},
-}
-"""Time-outs by the wall clock, at real time; lengthened like time itself."""
 
 TRANSITIONS = {"configure": Transition.TRANSITION_CONFIGURE,
                "activate": Transition.TRANSITION_ACTIVATE,
@@ -106,32 +86,32 @@ class FaultWorld:
         content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
         file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         environment = ros_environment(free_domain(), folder / "log")
+        self._environment_before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)
+        self._connect(int(environment["ROS_DOMAIN_ID"]), controller["joints"], damping)
+        self.nodes = NodeGroup({name: command_line(name, file) for name in self.parameters},
+                               folder / "log", environment)
+
+    def _connect(self, domain: int, joints: list[str], damping: np.ndarray) -> None:
+        """The node of this process: relay, intruder, and whoever calls services."""
         self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=int(environment["ROS_DOMAIN_ID"]),
+        rclpy.init(context=self._context, domain_id=domain,
                    signal_handler_options=SignalHandlerOptions.NO)
         self.node = rclpy.create_node("faults", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self.relay = FaultRelay(self.node, controller["joints"], self.limits, damping)
-        self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions,
-                                turn_interval_s=0.02)
+        self.relay = FaultRelay(self.node, joints, self.limits, damping)
+        self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
         self.intruder = self.node.create_publisher(Float64MultiArray, "commands_in", 10)
         """Sends the watchdog what the controller did not."""
         self._figures: dict[str, dict[str, str]] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._clients = {
-            "change_state": self.node.create_client(ChangeState, f"{CONTROLLER}/change_state"),
-            "set_parameters": self.node.create_client(
-                SetParameters, f"{CONTROLLER}/set_parameters"),
-            "resume": self.node.create_client(Trigger, f"{CONTROLLER}/resume"),
-            "emergency_stop": self.node.create_client(SetBool, f"{CONTROLLER}/emergency_stop"),
-            "reset": self.node.create_client(Trigger, f"{ROBOT}/reset"),
-            "watchdog_reset": self.node.create_client(Trigger, f"{WATCHDOG}/reset"),
-        }
-        self.nodes = NodeGroup({name: _command(name, file) for name in self.parameters},
-                               folder / "log", environment)
+        services = {"change_state": (ChangeState, CONTROLLER), "resume": (Trigger, CONTROLLER),
+                    "set_parameters": (SetParameters, CONTROLLER),
+                    "emergency_stop": (SetBool, CONTROLLER), "reset": (Trigger, ROBOT)}
+        self._clients = {name: self.node.create_client(kind, f"{owner}/{name}")
+                         for name, (kind, owner) in services.items()}
 
     def __enter__(self) -> FaultWorld:
         return self
@@ -141,6 +121,11 @@ class FaultWorld:
         self._executor.shutdown()
         self.node.destroy_node()
         self._context.try_shutdown()
+        for name, value in self._environment_before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
     # Time
 
@@ -254,7 +239,7 @@ class FaultWorld:
         self.need(lambda: relay.stamp_s > 0.02, "the first step")
 
     def walks_on(self, simulated_s: float = 0.3) -> bool:
-        """Whether the robot keeps upright and moves its legs, commanded, over this simulated time."""
+        """Whether the robot keeps upright and moves its legs, commanded, for so long."""
         relay = self.relay
         begin_s, commands = relay.stamp_s, len(relay.times_s)
         fastest = 0.0
@@ -291,32 +276,6 @@ class FaultWorld:
             node = status.name.partition(":")[0]
             self._figures[node] = {"": status.message,
                                    **{pair.key: pair.value for pair in status.values}}
-
-
-def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[str, Any]]:
-    """Parameters of all nodes: those of the robot's file, with slower time."""
-    content = yaml.safe_load(robots()[robot].read_text(encoding="utf-8"))
-    names = (ROBOT, PLANNER, WATCHDOG, CONTROLLER)
-    parameters = {name: dict(content[name]["ros__parameters"]) for name in names}
-    for name, values in WALL_CLOCK.items():
-        for key, at_real_time in values.items():
-            own = parameters[name].get(key, at_real_time)
-            parameters[name][key] = own / real_time_factor
-    parameters[ROBOT].update(real_time_factor=real_time_factor, stop_when_fallen=False)
-    # The robot stands free from the beginning; steps take long on a busy machine.
-    parameters[CONTROLLER].update(autostart=True, use_sim_time=True, start_ramp_s=0.0,
-                                  overruns_in_a_row=100000)
-    parameters[PLANNER]["use_sim_time"] = True
-    parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
-    return parameters
-
-
-def _command(name: str, file: Path) -> list[str]:
-    command = node_command(name, file)
-    if name == CONTROLLER:
-        command[:3] = [sys.executable, "-m", "contact_id_controller.experiments.failing_controller"]
-    remapped = [["-r", f"{old}:={new}"] for old, new in REMAPPED.get(name, {}).items()]
-    return sum(remapped, command)
 
 
 def _parameter(name: str, value: Any) -> ParameterMessage:

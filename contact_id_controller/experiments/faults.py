@@ -1,4 +1,4 @@
-"""``contact_id faults``: a simulated robot walks over real topics, and one thing after the other fails.
+"""``contact_id faults``: a simulated robot walks over real topics, and things fail.
 
 Processes of the simulated robot, the planner, the controller and the command watchdog, and a relay
 between robot and controller (``fault_relay``). After each fault: was the reaction the stated one,
@@ -9,7 +9,9 @@ did a process die that was not killed?
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from datetime import date
@@ -19,7 +21,8 @@ from typing import NamedTuple
 from contact_id_controller.exceptions import ConfigurationError, RunError, choices
 from contact_id_controller.experiments import fault_inputs, fault_processes, fault_states
 from contact_id_controller.experiments.fault import ALLOWANCE_S, Fault, Observed
-from contact_id_controller.experiments.fault_world import REAL_TIME_FACTOR, FaultWorld
+from contact_id_controller.experiments.fault_nodes import REAL_TIME_FACTOR
+from contact_id_controller.experiments.fault_world import FaultWorld
 from contact_id_controller.experiments.machine import describe_machine
 
 FAULTS: tuple[Fault, ...] = fault_states.FAULTS + fault_inputs.FAULTS + fault_processes.FAULTS
@@ -27,16 +30,23 @@ FAULTS: tuple[Fault, ...] = fault_states.FAULTS + fault_inputs.FAULTS + fault_pr
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 """Lines between which a document holds the table."""
 
+WIDTH = 120
 ALL_WELL, SOME_WRONG = 0, 1
 
 
 class Row(NamedTuple):
-    """A fault and what came of it; ``wrong`` is empty when all was as stated."""
+    """A fault and what came of it; ``wrong`` is empty when all was as stated.
+
+    forbidden: of these, what no busy machine explains.
+    before: what was wrong at the attempt before this one.
+    """
 
     fault: Fault
     within_s: float | None
     observed: Observed
     wrong: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
 def campaign(world: FaultWorld, faults: Sequence[Fault]) -> list[Row]:
     """Let the robot walk, and do the faults one after the other.
 
+    What was late or ended otherwise is done once more, because a busy machine can stop any process
+    for longer than these times; the row tells.
+
     Raises:
         RunError: the robot does not even walk at the beginning.
     """
@@ -86,7 +99,11 @@ def campaign(world: FaultWorld, faults: Sequence[Fault]) -> list[Row]:
     rows = []
     for fault in faults:
         print(f"  {fault.name} ...", file=sys.stderr, flush=True)
-        rows.append(_row(world, fault))
+        row = _row(world, fault)
+        if row.wrong and not row.forbidden:
+            world.begin()
+            row = _row(world, fault)._replace(before=row.wrong)
+        rows.append(row)
         if not world.walks_on(0.05):
             world.begin()
     return rows
@@ -107,25 +124,27 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
             wrong.append(f"reaction after {observed.reaction_s:.3f} s, stated {within_s:g} s")
     if observed.ended != fault.ends:
         wrong.append(f"robot {observed.ended}, stated: {fault.ends}")
-    wrong += [f"reached the robot: {command}" for command in world.relay.violations[violations:]]
-    wrong += [f"process {name} died" for name in world.dead()]
-    return Row(fault, within_s, observed, tuple(wrong))
+    forbidden = [f"reached the robot: {command}"
+                 for command in world.relay.violations[violations:]]
+    forbidden += [f"process {name} died" for name in world.dead()]
+    return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
 
 
 def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
     """The table with what one must know to read it, Markdown."""
     commands, machine = len(world.relay.times_s), describe_machine()
-    lines = [
+    text = (
         f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores.",
-        f"Simulated time runs at {world.real_time_factor:g} of real time, so that two cores keep "
-        "up; the time-outs by the wall clock are as many times longer: `state_timeout_s` "
+        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
+        f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
+        "time-outs by the wall clock were as many times longer: `state_timeout_s` "
         f"{world.state_timeout_s:g} s, the watchdog's `timeout_s` {world.command_timeout_s:g} s. "
-        f"All times here are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond "
-        "those stated.",
-        f"{commands} commands reached the robot, {len(world.relay.violations)} of them not finite "
-        f"or beyond the limits; processes that died without being killed: "
-        f"{len(world.dead())}.",
+        f"All times are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond those "
+        f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
+        f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed.")
+    lines = [
+        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
         "",
         "| fault | reaction | stated within | measured | afterwards |",
         "|---|---|---|---|---|",
@@ -140,6 +159,7 @@ def _line(row: Row) -> str:
     measured = "" if observed.reaction_s is None else f"{observed.reaction_s * 1e3:.0f} ms"
     if fault.within is None:
         measured = ""
-    measured = ", ".join(filter(None, (measured, observed.remark)))
+    again = f"at the second attempt (at the first: {'; '.join(row.before)})" if row.before else ""
+    measured = ", ".join(filter(None, (measured, observed.remark, again)))
     wrong = f" **not as stated: {'; '.join(row.wrong)}**" if row.wrong else ""
     return f"| {fault.name} | {fault.reaction} | {stated} | {measured} | {observed.ended}{wrong} |"

@@ -41,6 +41,11 @@ class NodeProcess:
         return self._process.poll() is None
 
     @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """Code the process ended with (negative: the signal); None while it runs."""
         return self._process.poll()

@@ -228,7 +228,8 @@ class ControlLoop:
             return
         step_s = time.perf_counter() - arrival_s
         self.safety.timed(not self.lockstep and step_s > self._period_s)
-        self.monitor.step(state.time_s, arrival_s, step_s, result.solve_time_s, result.status)
+        self.monitor.step(state.time_s, arrival_s, step_s, result.step_time_s, result.solve_time_s,
+                          result.status)
         if self.recorder is not None:
             joints = self.input.joints
             self.recorder.add(state.time_s, joints.position, joints.velocity, result, step_s)

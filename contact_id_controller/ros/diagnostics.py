@@ -14,6 +14,8 @@ from contact_id_controller.control.limits import NAMES
 _WINDOW = 4096
 """Steps over which percentiles are taken."""
 
+_TIMES = ("period", "step time", "controller step", "solve time")
+
 
 class StepMonitor:
     """Counts and times the steps of the controller.
@@ -29,9 +31,11 @@ class StepMonitor:
         self._real_time = real_time
         self.steps = 0
         self.deadline_misses = 0
+        self.long_steps = self.long_controller_steps = 0
+        """Steps longer than half a period: with the messages, and the controller's part alone."""
         self.statuses: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
-        self._times_s = np.zeros((3, _WINDOW))
+        self._times_s = np.zeros((len(_TIMES), _WINDOW))
         self._last: tuple[float, float] | None = None
 
     def pause(self) -> None:
@@ -39,18 +43,23 @@ class StepMonitor:
         self._last = None
 
     def step(
-        self, stamp_s: float, arrival_s: float, step_s: float, solve_s: float, status: str
+        self, stamp_s: float, arrival_s: float, step_s: float, controller_s: float, solve_s: float,
+        status: str,
     ) -> None:
-        """Count a step: stamp and arrival of its state, how long it and its contact solve took."""
+        """Count a step: stamp and arrival of its state, and how long it took.
+
+        step_s: from the arrival to the publication; of it controller_s: `Controller.step`; of that
+        solve_s: the contact problem and its solution.
+        """
         last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
         self._last = stamp_s, arrival_s
         interval_s = arrival_s - last_arrival_s
         lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
         if lost or step_s > self._period_s:
             self.deadline_misses += 1
-        column = self.steps % _WINDOW
-        times = self._times_s
-        times[0, column], times[1, column], times[2, column] = interval_s, step_s, solve_s
+        self.long_steps += step_s > 0.5 * self._period_s
+        self.long_controller_steps += controller_s > 0.5 * self._period_s
+        self._times_s[:, self.steps % _WINDOW] = interval_s, step_s, controller_s, solve_s
         self.statuses[status] += 1
         self.steps += 1
 
@@ -60,10 +69,14 @@ class StepMonitor:
 
     def figures(self) -> dict[str, str]:
         """Names and values of all counts and times; times over the last 4096 steps."""
-        figures = {"steps": str(self.steps), "deadline misses": str(self.deadline_misses)}
+        figures = {
+            "steps": str(self.steps), "deadline misses": str(self.deadline_misses),
+            "steps over half a period": str(self.long_steps),
+            "controller steps over half a period": str(self.long_controller_steps),
+        }
         if self.steps:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
-            for name, row in zip(("period", "step time", "solve time"), recent):
+            for name, row in zip(_TIMES, recent):
                 figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
                 for part in (99, 99.9):
                     figures[f"{name} p{part:g} (us)"] = f"{np.percentile(row, part) * 1e6:.1f}"
