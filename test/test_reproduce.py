@@ -28,6 +28,7 @@ from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_MEASURED, VERDICTS, WRONG, Claim, Picture, Section, Table, Text, shown,
 )
 from contact_id_controller.experiments.reproduce.figures import draw
+from contact_id_controller.experiments.reproduce.manipulator_report import WEIGHT_N
 from contact_id_controller.experiments.reproduce.page import html_page, markdown
 from contact_id_controller.experiments.reproduce.registry import EXPERIMENTS, Experiment
 from contact_id_controller.experiments.reproduce.runs import (
@@ -422,7 +423,7 @@ def test_a_firm_hand_holds_the_box_and_predicts_the_forces(engine):
     held = result_of(EXPERIMENTS["manipulator"], case)
     assert held["dropped_s"] is None and held["slip_m"] < 2e-3
     assert held["position_error_rad"] < 1e-3
-    assert held["force_error_n"] < 0.1 * held["force_n"]
+    assert held["force_error_n"] < 0.25 * WEIGHT_N
     assert held["force_n"] > 4 * 0.9 * manipulator.SQUEEZE_N
     pid = result_of(EXPERIMENTS["manipulator"], manipulator.describe(
         controller="none/pid", mu=1.0, engine=engine, duration_s=0.25))

@@ -122,9 +122,10 @@ def run(description: RunDescription) -> dict[str, Any]:
         except (SimulationError, StateError):
             break  # the torques have torn everything apart, which is a result
         control.measure(world.contact_forces())
-        real = np.linalg.norm(world.contact_forces(), axis=1).sum()
-        rows.append((np.abs(position - q).mean(), np.abs(velocity - v).mean(), slip, real,
-                     np.linalg.norm(predicted, axis=1).sum(), torques))
+        real = world.contact_forces()
+        rows.append((np.abs(position - q).mean(), np.abs(velocity - v).mean(), slip,
+                     np.linalg.norm(real, axis=1).sum(),
+                     np.linalg.norm(predicted.sum(axis=0) - real.sum(axis=0)), torques))
     return _figures(rows, control, case)
 
 
@@ -137,7 +138,7 @@ def reference(time_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _figures(rows, control, case: Case) -> dict[str, Any]:
-    error, speed_error, slip, real, predicted, torques = (np.array(c) for c in zip(*rows))
+    error, speed_error, slip, real, net_error, torques = (np.array(c) for c in zip(*rows))
     done_s = PERIOD_S * len(error)
     dropped = np.flatnonzero(slip > DROPPED_M)
     held = slice(0, dropped[0] if len(dropped) else len(slip))
@@ -154,7 +155,7 @@ def _figures(rows, control, case: Case) -> dict[str, Any]:
         "torque_rate_nm_s": rate.mean(),
         "largest_torque_rate_nm_s": rate.max(),
         "torque_rate_while_held_nm_s": rate[held].mean() if held.stop > 1 else None,
-        "force_error_n": np.abs(predicted - real)[held].mean(),
+        "force_error_n": net_error[held].mean(),
         "force_n": real[held].mean(),
         "statuses": control.statuses,
         "trace_s": TRACE_S,

@@ -82,7 +82,7 @@ def _table(mu: float, found) -> Table:
     rows = [(label(case), case.engine, r["position_error_rad"], _drop(r), r["torque_nm"],
              r["torque_rate_while_held_nm_s"], r["force_error_n"], _statuses(r))
             for case, r in found.items()]
-    return Table(f"mu {mu:g}. Force error: summed forces on the tips, predicted against real.",
+    return Table(f"mu {mu:g}. Force error: net force of the tips on the box, predicted against real.",
                  head, rows, [r.description.command() for r in found.values()])
 
 
