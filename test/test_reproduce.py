@@ -92,12 +92,13 @@ def test_damaged_result_does_not_count(place, damage):
 def test_runs_are_done_side_by_side_and_only_once(place):
     folder, store = place
     seen: list[RunResult] = []
-    found = runner.run_all(tasks(folder, 4, sleep_s=0.3), store, jobs=2, done=seen.append)
+    found = runner.run_all(
+        tasks(folder, 4, waits_for_another=True), store, jobs=2, done=seen.append)
     assert [result["square"] for result in found] == [0, 1, 4, 9]
     assert len({result["pid"] for result in found}) == 2 and os.getpid() not in {
         result["pid"] for result in found}
     assert all(result["threads"] == ["1"] * 3 for result in found) and len(seen) == 4
-    again = runner.run_all(tasks(folder, 5, sleep_s=0.3), store, jobs=2)
+    again = runner.run_all(tasks(folder, 5, waits_for_another=True), store, jobs=2)
     assert [result["square"] for result in again] == [0, 1, 4, 9, 16]
     assert times_done(folder) == {x: 1 for x in range(5)}
 
@@ -250,7 +251,7 @@ if __name__ == "__main__":  # workers import this file as well
 
     from test_reproduce import cli, registry, squares
 
-    registry.EXPERIMENTS = {{"square": squares(Path({str(marks)!r}), 4, sleep_s=1.0)}}
+    registry.EXPERIMENTS = {{"square": squares(Path({str(marks)!r}), 4, sleep_s=2.0)}}
     sys.exit(cli.run(["reproduce", "--jobs", "2", "--output", {str(tmp_path)!r}]))
 """
     script = tmp_path / "script.py"
