@@ -167,6 +167,8 @@ class Controller:
                      "_decided", "_early", "_lifted", "sources"):
             setattr(self, name, getattr(other, name))
         self.sources.apply(self.settings)
+        self._integral[self._gains[2] == 0.0] = 0.0
+        self.feet.update(self.robot.data)  # asked for before the next step, by the markers
         model = (self.settings.friction, self.settings.solver)
         same = model == (other.settings.friction, other.settings.solver)
         self._previous = other._previous if same else None
@@ -271,8 +273,10 @@ class Controller:
                 external_forces=self._pushing(touching))
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
+            # Not kept through an error: what caused it would be there again the next time.
+            previous, self._previous = self._previous, None
             solution = solve(problem, settings.friction, settings.solver,
-                             warm_start=self._previous, **self._options)
+                             warm_start=previous, **self._options)
             solve_time = time.perf_counter() - started
             self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status
@@ -281,7 +285,9 @@ class Controller:
         limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
         acting = self.limits.acting.copy()
         saturated = acting != 0
-        self._integral += np.where(saturated | elsewhere, 0.0, position_error) * settings.period_s
+        # Nor one whose integral has no gain now: it may be given one later.
+        still = saturated | elsewhere | (ki == 0.0)
+        self._integral += np.where(still, 0.0, position_error) * settings.period_s
         self._decided[:] = limited
         self.commanded[:] = limited
         forces = np.zeros((len(self.feet), 3))

@@ -67,6 +67,7 @@ class ControlLoop:
         self._trouble = "no joint state"
         self._velocity = np.zeros(robot.na)
         self._velocity_s = -np.inf
+        self._sensed = controller.sensed
         self._live_models = {(settings.friction, settings.solver)}
         self._candidate: Controller | None = None
         self._take_over(settings)
@@ -99,6 +100,9 @@ class ControlLoop:
             raise ConfigurationError(
                 f"{settings.friction}/{settings.solver} was not compiled in configure; prepared "
                 f"are {choices(pairs)}: name it in live_models")
+        if self._candidate.sensed and not self._sensed:
+            raise ConfigurationError(
+                "solver 'sensed' can only be chosen before configure, which subscribes to forces")
         if self.measured_contact is None and "measured" in settings.contact_sources:
             raise ConfigurationError(
                 "contact source 'measured' can only be chosen before configure, which subscribes")
@@ -160,7 +164,7 @@ class ControlLoop:
             self.result = self._state = None
             self._velocity_s = -np.inf
             self._warned.clear()
-            self.output.jump(np.zeros_like(self.output.sent))
+            self._jump(np.zeros_like(self.output.sent))
             self._begin()
         return refusal
 
@@ -170,7 +174,7 @@ class ControlLoop:
         self.input.reset()
         self._good_s, self._trouble = -np.inf, "no joint state"
         self.result = None
-        return self.output.jump(self.safe_torques())
+        return self._jump(self.safe_torques())
 
     def resume(self) -> str:
         """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
@@ -190,7 +194,13 @@ class ControlLoop:
         """Engage the emergency stop; the torques (na,) to send at once."""
         self.safety.engage_emergency_stop()
         self.result = None
-        return self.output.jump(self.safe_torques())
+        return self._jump(self.safe_torques())
+
+    def _jump(self, torques: np.ndarray) -> np.ndarray:
+        """Send torques (na,) at once; the controller's rate limit counts from them."""
+        sent = self.output.jump(torques)
+        self.controller.commanded[:] = sent
+        return sent
 
     # Each period
 
@@ -247,9 +257,7 @@ class ControlLoop:
         refusal = Refusal("states_stopped", f"no joint state for {self._timeout_s:g} s")
         self.refuse(refusal)
         self.safety.interrupt(refusal.detail)
-        sent = self.output.jump(self.safe_torques())
-        self.controller.commanded[:] = sent
-        return sent
+        return self._jump(self.safe_torques())
 
     def take_odometry(self, message) -> None:
         """Keep the newest Odometry for the next state."""
@@ -299,6 +307,7 @@ class ControlLoop:
             return self.safe_torques()
         if self._state is None:
             controller.reset(state)
+            self.output.ramp()  # however long the first good state was waited for
         elif self.input.moved_elsewhere:
             controller.hold_here(state)
             self.output.blend()
