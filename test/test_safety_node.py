@@ -1,6 +1,9 @@
 """Emergency stop, resume, live changes and measured contact, over real topics and services."""
 
+import itertools
 import os
+import time
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -11,6 +14,11 @@ from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+
+from contact_id_controller.control.safety import SafetyState  # noqa: E402
+from contact_id_controller.ros import controller  # noqa: E402
+from contact_id_controller.ros.controller import _Autostart  # noqa: E402
+from contact_id_controller.ros.process import Interrupt  # noqa: E402
 
 DAMPING = -0.5 * VELOCITY
 DOMAIN = 20 + os.getpid() % 80
@@ -162,3 +170,94 @@ def test_measured_forces_decide_which_feet_stand(bench_of):
     assert contacts(0.51, [20.0, 20.0, 0.0, 3.0]) == [True, True, False, False]
     contacts(0.52, [3.0, 1.0, 9.0, 9.0])
     assert contacts(0.53, [3.0, float("nan"), 9.0, 9.0]) == [True, False, True, True]
+
+
+def test_emergency_stop_outlives_cleanup(bench_of):
+    bench = bench_of()
+    bench.start()
+    call(bench, SetBool, "emergency_stop", data=True)
+    for transition in ("deactivate", "cleanup", "configure"):
+        getattr(bench.node, f"trigger_{transition}")()
+    bench.make_ready(2.0)
+    bench.node.trigger_activate()
+    assert not bench.node.active
+    assert bench.node.loop.safety.state is SafetyState.EMERGENCY_STOP
+    call(bench, SetBool, "emergency_stop", data=False)
+    for transition in ("cleanup", "configure"):
+        getattr(bench.node, f"trigger_{transition}")()
+    bench.make_ready(3.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+
+
+def test_states_that_a_stop_answers_are_no_silence(bench_of):
+    bench = bench_of(state_timeout_s=0.4)
+    bench.start()
+    call(bench, SetBool, "emergency_stop", data=True)
+    before = bench.refusals("states_stopped")
+    end = time.monotonic() + 1.2
+    for k in itertools.count():
+        bench.answer(1.0 + 1e-3 * k)
+        if time.monotonic() > end:
+            break
+    assert bench.refusals("states_stopped") == before
+
+
+def test_limits_set_before_activation_hold_from_the_first_torque(bench_of):
+    bench = bench_of()
+    bench.configure()
+    bench.node.set_parameters_atomically([Parameter("effort_limits_nm", value=[0.01])])
+    bench.node.trigger_activate()
+    assert bench.node.active
+    assert (bench.node.loop.controller.effort_limits == 0.01).all()
+
+
+def test_new_activation_does_not_begin_at_the_torque_of_the_last(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.trigger_deactivate()
+    assert not (bench.node.loop.controller.commanded == 9.0).any()
+    bench.make_ready(2.0)
+    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.trigger_activate()
+    assert bench.node.active and not bench.node.loop.controller.commanded.any()
+
+
+def test_emergency_stop_ends_autostart(bench_of):
+    bench = bench_of(autostart=True)
+    bench.configure()
+    autostart = _Autostart(bench.node)
+    call(bench, SetBool, "emergency_stop", data=True)
+    autostart()
+    call(bench, SetBool, "emergency_stop", data=False)
+    bench.make_ready(1.0)
+    autostart()
+    assert not bench.node.active
+    by_itself = _Autostart(bench.node)
+    bench.node.trigger_activate()
+    by_itself()  # finds it active
+    assert bench.node.active
+    bench.node.trigger_deactivate()
+    bench.make_ready(2.0)
+    by_itself()
+    assert not bench.node.active
+
+
+def test_error_that_ends_the_process_ends_in_the_safe_output(bench_of, monkeypatch):
+    class Failing:
+        def __init__(self, *arguments, **options):
+            pass
+
+        def spin_once(self, timeout_s):
+            raise RuntimeError("in a callback")
+
+    bench = bench_of()
+    bench.start()
+    monkeypatch.setattr(controller, "DirectLoop", Failing)
+    monkeypatch.setattr(controller, "SingleThreadedExecutor", MagicMock)
+    count = len(bench.commands)
+    with pytest.raises(RuntimeError, match="in a callback"):
+        controller._serve(bench.node, Interrupt())
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert np.allclose(bench.commands[-1], DAMPING) and bench.node.finalized

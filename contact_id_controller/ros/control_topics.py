@@ -168,7 +168,8 @@ class ControlTopics:
         now_ns = self._now_ns()
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
-        if loop.result is not None:
+        # In a stop each state is answered by the safe output: that is no silence.
+        if loop.result is not None or loop.safety.latched:
             self._watchdog.reset()
 
     def _observe(self, message: JointState) -> None:
