@@ -166,3 +166,17 @@ def test_every_reaction_is_told_in_the_documentation():
         assert f"| {fault} | {reaction} | {recovery} |" in text, fault
     for fault, (reaction, recovery) in REACTIONS.items():
         assert len(reaction) > 10 and len(recovery) > 7, fault
+
+
+def test_a_gap_right_after_activation_or_resume_stops_as_any_other():
+    machine = SafetyMachine(LIMITS)
+    assert machine.activate(last_good_s=1.0) == ""
+    machine.interrupt("no joint state for 0.02 s")
+    assert not step(machine, 60.0) and machine.state is SafetyState.STOPPED
+    assert machine.resume(last_good_s=60.0) == ""
+    assert not step(machine, 90.0) and machine.state is SafetyState.STOPPED
+    assert machine.resume(last_good_s=90.0) == ""
+    assert step(machine, 90.001)
+    machine.deactivate()
+    assert machine.activate(last_good_s=91.0) == ""
+    assert step(machine, 0.5)  # time has begun anew

@@ -261,3 +261,23 @@ def test_error_that_ends_the_process_ends_in_the_safe_output(bench_of, monkeypat
         controller._serve(bench.node, Interrupt())
     assert bench.until(lambda: len(bench.commands) > count)
     assert np.allclose(bench.commands[-1], DAMPING) and bench.node.finalized
+
+
+def test_a_cable_out_right_after_activation_needs_resume_when_it_is_in_again(bench_of):
+    bench = bench_of(recovery_window_s=0.2)
+    bench.configure(start_s=1.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+    assert np.allclose(bench.answer(60.0), DAMPING)
+    assert bench.node.loop.safety.state is SafetyState.STOPPED
+
+
+def test_lockstep_state_without_odometry_interrupts(bench_of):
+    bench = bench_of(mode="lockstep", state_timeout_s=0.2, blend_rate_nm_s=20.0)
+    bench.start()
+    first = np.abs(bench.answer(0.5)).max()
+    assert np.allclose(bench.answer(0.501, base=False), 0.0, atol=np.abs(DAMPING).max())
+    loop = bench.node.loop
+    assert loop.safety.state is SafetyState.INTERRUPTED and loop.result is None
+    assert bench.refusals("odometry_missing") == 1
+    assert first > 0.2 > np.abs(bench.answer(0.502)).max()  # it blends back

@@ -153,7 +153,7 @@ class InProcessController:
         if time.perf_counter() - self._good_s > self._timeout_s:
             refusal = f"no good state for {self._timeout_s:g} s"
         else:
-            refusal = self.safety.resume()
+            refusal = self.safety.resume(None if self._state is None else self._state.time_s)
         if refusal:
             self._refuse("resume", refusal)
             return

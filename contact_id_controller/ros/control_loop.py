@@ -64,6 +64,7 @@ class ControlLoop:
         self._state: RobotState | None = None
         self._commanding = False
         self._good_s = -np.inf
+        self._good_stamp_s: float | None = None
         self._trouble = "no joint state"
         self._velocity = np.zeros(robot.na)
         self._velocity_s = -np.inf
@@ -157,7 +158,7 @@ class ControlLoop:
 
         Returns why not, or nothing.
         """
-        refusal = self.not_ready() or self.safety.activate()
+        refusal = self.not_ready() or self.safety.activate(self._good_stamp_s)
         if not refusal:
             self.input.reset()
             self.monitor.pause()
@@ -178,7 +179,7 @@ class ControlLoop:
 
     def resume(self) -> str:
         """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
-        refusal = self.not_ready() or self.safety.resume()
+        refusal = self.not_ready() or self.safety.resume(self._good_stamp_s)
         if not refusal:
             self._state = None
             self.input.jump.reset()
@@ -251,10 +252,10 @@ class ControlLoop:
         safe = self._emergency if stopped else self._safe
         return safe.torques(self._velocity if fresh else None)
 
-    def silence(self) -> np.ndarray:
+    def silence(self, refusal: Refusal | None = None) -> np.ndarray:
         """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
         self.result = None
-        refusal = Refusal("states_stopped", f"no joint state for {self._timeout_s:g} s")
+        refusal = refusal or Refusal("states_stopped", f"no good state for {self._timeout_s:g} s")
         self.refuse(refusal)
         self.safety.interrupt(refusal.detail)
         return self._jump(self.safe_torques())
@@ -295,7 +296,7 @@ class ControlLoop:
         if isinstance(state, Refusal):
             self._trouble = state.detail
         else:
-            self._good_s = time.perf_counter()
+            self._good_s, self._good_stamp_s = time.perf_counter(), state.time_s
         return state
 
     def _step(self, message, now_ns: int | None) -> np.ndarray:

@@ -226,8 +226,8 @@ class ControlTopics:
             self._publish(self._loop.silence())
         elif self._waiting is not None:
             self._waiting = None
-            self._loop.refuse(Refusal("odometry_missing", "no odometry of the time of the state"))
-            self._publish(self._loop.safe_torques())
+            refusal = Refusal("odometry_missing", "no odometry of the time of the state")
+            self._publish(self._loop.silence(refusal))
         # Else the simulation takes its time: nobody waits for a command.
 
     def _on_emergency_stop(
