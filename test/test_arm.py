@@ -142,7 +142,8 @@ def test_motion_passes_its_points_and_stays_between_them(points, steps):
                           ["a", "b"])
     motion.start_s = 1.0
     for k, time_s in enumerate(times[:-1]):
-        np.testing.assert_allclose(motion.sample(1.0 + time_s + 1e-9).position, points[k], atol=1e-6)
+        place = motion.sample(1.0 + time_s + 1e-9).position
+        np.testing.assert_allclose(place, points[k], atol=1e-6)
         low, high = np.sort(points[k:k + 2], axis=0)
         for part in np.linspace(0.0, 1.0, 9):
             place = motion.sample(1.0 + time_s + part * steps[k + 1]).position

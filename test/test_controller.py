@@ -245,3 +245,18 @@ def test_without_geometry_the_height_of_the_base_does_not_matter(simulated, sour
         assert result.contact.all() and result.status == "solved"
         torques.append(result.torques)
     np.testing.assert_allclose(torques[1:], [torques[0]] * 2, atol=1e-9)
+
+
+def test_regularisation_reaches_the_one_stage_solver(simulated):
+    """Contacts that yield more carry less of a falling robot."""
+    controller, state = make(solver="qp_one_stage"), stand(simulated)
+    falling = state.v.copy()
+    falling[2] = -0.2
+    carried = []
+    for regularisation in (0.0, 1e-6, 0.5):
+        controller = make(solver="qp_one_stage", regularisation=regularisation)
+        controller.reset(state)
+        result = controller.step(RobotState(state.time_s, state.q, falling))
+        carried.append(result.forces[:, 2].sum())
+    assert carried[0] == pytest.approx(carried[1])  # 0 is the solver's own default
+    assert carried[2] < 0.9 * carried[1]

@@ -1,4 +1,4 @@
-"""``contact_id reproduce``: runs are done once, side by side, and reported whatever becomes of them."""
+"""``contact_id reproduce``: runs are done once, side by side, and all of them are reported."""
 
 import argparse
 import importlib.util
@@ -361,7 +361,8 @@ def test_flops_of_the_paper_come_from_its_formulas_and_ours_are_linear():
     results = [result_of(experiment, run) for run in experiment.runs(True)]
     values = {(r.parameters["joints"], r.parameters["contacts"]): r.values for r in results}
     for joints, (before, after) in flops.PAPER.items():
-        assert (values[joints, 4]["before"], values[joints, 4]["after_as_summed"]) == (before, after)
+        found = values[joints, 4]
+        assert (found["before"], found["after_as_summed"]) == (before, after)
     ours = [values[12, n]["ours"] for n in (4, 8, 20, 40)]
     slopes = np.diff(ours) / np.diff([4, 8, 20, 40])
     np.testing.assert_allclose(slopes, slopes[0])

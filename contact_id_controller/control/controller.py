@@ -209,6 +209,11 @@ class Controller:
         """Follow a plan of which feet stand, from its start on."""
         self._schedule.replace(schedule.in_order([foot.frame for foot in self.feet.feet]))
 
+    def planned_stance(self, t: float) -> np.ndarray:
+        """The feet (n_feet,) bool that are planned to stand at time t, s; all without a plan."""
+        schedule = self._schedule.at(t)
+        return self._standing if schedule is None else schedule.sample(t)
+
     def measure(self, forces: np.ndarray) -> None:
         """Take the ground's forces on the feet over the last period, (n_feet, 3) N, world frame.
 

@@ -10,8 +10,9 @@ from contact_id_controller.experiments.fault_world import FaultWorld
 ALLOWANCE_S = 0.05
 """Beyond every stated time, for a machine that does other things too."""
 
-SERVICE_TURN_S = 0.05
-"""Between two turns of the controller's executor, which serves services."""
+SERVICE_TURN_S, OTHERS_FIRST = 0.02, 5
+"""Between two turns of the controller's executor, which serves services; and how many turns may
+serve something else before, on a machine that gets no more than one callback into a turn."""
 
 WALKS_ON = "walks on"
 WALKS_AGAIN = "walks again after a new activation"
@@ -56,6 +57,11 @@ def when_failing(world: FaultWorld) -> float:
 def when_asked(world: FaultWorld) -> float:
     """A service is looked at in the next turn of the executor."""
     return SERVICE_TURN_S
+
+
+def when_queued(world: FaultWorld) -> float:
+    """Other callbacks wait, too."""
+    return OTHERS_FIRST * SERVICE_TURN_S
 
 
 def when_dead(world: FaultWorld) -> float:

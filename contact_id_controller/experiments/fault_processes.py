@@ -15,6 +15,7 @@ from contact_id_controller.experiments.fault_world import FaultWorld
 
 STILL_RAD_S = 0.3
 STILL_STATES = 50
+SETTLE_S = 0.2
 LONG_STALL_S, SHORT_STALL_S = 0.05, 0.02
 """In simulated time."""
 
@@ -84,7 +85,7 @@ def start_of_a_process(world: FaultWorld) -> float:
 
 def end_of_plan(world: FaultWorld) -> float:
     """The plan is followed to its end, and the posture settles."""
-    return (world.plan_s + 0.1) / world.real_time_factor
+    return (world.plan_s + SETTLE_S) / world.real_time_factor
 
 
 FAULTS = (

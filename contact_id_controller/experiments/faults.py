@@ -9,7 +9,9 @@ did a process die that was not killed?
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from datetime import date
@@ -28,6 +30,7 @@ FAULTS: tuple[Fault, ...] = fault_states.FAULTS + fault_inputs.FAULTS + fault_pr
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 """Lines between which a document holds the table."""
 
+WIDTH = 120
 ALL_WELL, SOME_WRONG = 0, 1
 
 
@@ -130,17 +133,18 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
 def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
     """The table with what one must know to read it, Markdown."""
     commands, machine = len(world.relay.times_s), describe_machine()
-    lines = [
+    text = (
         f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores.",
-        f"Simulated time runs at {world.real_time_factor:g} of real time, so that two cores keep "
-        "up; the time-outs by the wall clock are as many times longer: `state_timeout_s` "
+        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
+        f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
+        "time-outs by the wall clock were as many times longer: `state_timeout_s` "
         f"{world.state_timeout_s:g} s, the watchdog's `timeout_s` {world.command_timeout_s:g} s. "
-        f"All times here are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond "
-        "those stated.",
-        f"{commands} commands reached the robot, {len(world.relay.violations)} of them not finite "
-        f"or beyond the limits; processes that died without being killed: "
-        f"{len(world.dead())}.",
+        f"All times are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond those "
+        f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
+        f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed.")
+    lines = [
+        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
         "",
         "| fault | reaction | stated within | measured | afterwards |",
         "|---|---|---|---|---|",

@@ -12,6 +12,7 @@ import yaml
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.control.state import RobotState
+from contact_id_controller.experiments.stabiliser import Stabiliser
 from contact_id_controller.geometry import FootContacts, SphereFoot
 from contact_id_controller.planning.gait import GaitPlanner, Plan
 from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
@@ -72,11 +73,13 @@ class InProcessRun:
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
+        stabilised: add the torques of ``Stabiliser`` to the controller's.
     """
 
     def __init__(self, name: str, settings: ControllerSettings, world, *,
                  planner: dict[str, Any] | None = None, feet: FootContacts | None = None,
-                 plan: Callable[[Controller, RobotState], None] | None = None):
+                 plan: Callable[[Controller, RobotState], None] | None = None,
+                 stabilised: bool = False):
         self.settings, self.world = settings, world
         self.robot = RobotModel.from_urdf(
             settings.urdf, settings.floating_base, list(settings.joints) or None)
@@ -88,6 +91,9 @@ class InProcessRun:
         start = self.robot.configuration(AT_ORIGIN, np.array(posture))
         self.state = world.reset(world.place_on_ground(start))
         self.controller.reset(self.state)
+        self._stabiliser = Stabiliser(
+            self.robot, self.planner, self.state.q[2], list(settings.contact_frames),
+        ) if stabilised else None
 
     def advance(self) -> Period:
         """One period.
@@ -104,6 +110,11 @@ class InProcessRun:
             self.controller.set_base_trajectory(plan.base)
             self.controller.set_contact_schedule(plan.contacts)
         result = self.controller.step(before)
+        if self._stabiliser is not None:
+            limit = self.controller.effort_limits
+            added = result.torques + self._stabiliser.torques(self.controller, before)
+            result = result._replace(torques=np.clip(added, -limit, limit))
+            self.controller.commanded[:] = result.torques
         self.state = self.world.step(result.torques)
         forces = self.world.contact_forces()
         self.controller.measure(forces)

@@ -21,8 +21,8 @@ def joint_motion(values: Mapping[str, Any], joint_names: Sequence[str]) -> Joint
     Accelerations are continuous, and zero at the points.
 
     Args:
-        values: ``times_s`` (p,), s, increasing, the first may be 0; ``positions`` (p * j), rad or m,
-            one row of joints after the other.
+        values: ``times_s`` (p,), s, increasing, the first may be 0; ``positions`` (p * j), rad or
+            m, one row of joints after the other.
         joint_names: the j joints, in the order of the rows.
 
     Raises:

@@ -25,13 +25,13 @@ from contact_id_controller.simulation.recording import FallDetector
 class ControllerKind(NamedTuple):
     """A controller of the comparison: its name in the paper, its settings, and its friction.
 
-    unbounded: it takes friction to be infinite.
+    unbounded: it takes friction to be infinite.  stabilised: with the balance stabiliser.
     """
 
     title: str
     settings: dict[str, Any]
     unbounded: bool = False
-    planner: dict[str, Any] = {}
+    stabilised: bool = False
 
 
 def _model(friction, solver, **more):
@@ -48,7 +48,7 @@ CONTROLLERS = {
     "lcp_inf": ControllerKind("ID(t) Coulomb LCP, inf", _model("coulomb", "lcp"), True),
     "no_slip_lcp": ControllerKind("ID(t) LCP, inf", _model("no_slip", "lcp"), True),
     "qcqp_mu": ControllerKind("ID(t) QCQP, mu", _model("coulomb", "qcqp")),
-    "pid": ControllerKind("PID", _model("none", "pid")),
+    "pid": ControllerKind("PID", _model("none", "pid"), stabilised=True),
     "sensed_1": ControllerKind("ID(t-1)", _model("none", "sensed", sensed_delay=1)),
     "sensed_2": ControllerKind("ID(t-2)", _model("none", "sensed", sensed_delay=2)),
 }
@@ -140,16 +140,18 @@ def prepare(run: LocomotionRun) -> tuple[InProcessRun, Ground]:
     world = ground.world(settings, run.engine, tuple(run.engine_model.split("/")))
     feet = ground.controller_feet(robot, settings, kind.unbounded)
     walk = InProcessRun(run.robot, settings, world, feet=feet,
-                        planner={**kind.planner, **ground.planner_changes()})
+                        planner=ground.planner_changes(), stabilised=kind.stabilised)
     return walk, ground
 
 
 def _settings(run: LocomotionRun, kind: ControllerKind, ground: Ground) -> ControllerSettings:
-    changes = dict(kind.settings)
+    period_s = section(run.robot, "controller")["period_s"]
+    # Speed limits bound the next period's speed, not, by a slower approach, ordinary swings.
+    changes = {**kind.settings, "limit_time_constant_s": period_s}
     changes["friction_coefficient"] = [ground.assumed_friction(kind.unbounded)]
     if run.settings == "papers":
         changes |= {
-            "contact_time_constant_s": section(run.robot, "controller")["period_s"],
+            "contact_time_constant_s": period_s,
             "velocity_product_term": False,
         }
     elif run.settings != "ours":

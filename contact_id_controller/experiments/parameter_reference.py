@@ -1,6 +1,6 @@
 """``contact_id parameters``: every parameter of every node, as text, as a page and as a template.
 
-All three are made from the tables that the nodes themselves declare and check their parameters with.
+All three are made from the tables with which the nodes declare and check their parameters.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ configured or active; all others only before it is configured. Ranges include th
 
 def _section(node: str, table: Sequence[ParameterSpec]) -> str:
     head = "| name | type | default | range or choices | unit | live | what it is |"
-    rows = [f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` | {_allowed(spec)} "
-            f"| {spec.unit} | {'yes' if spec.live else ''} | {_cell(spec.description)} |"
+    rows = [f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
+            f"| {_allowed(spec)} | {spec.unit} | {'yes' if spec.live else ''} "
+            f"| {_cell(spec.description)} |"
             for spec in table]
     return "\n".join([f"\n## {node}\n", f"{ROLES[node]}\n", head, "|---" * 7 + "|", *rows]) + "\n"
 

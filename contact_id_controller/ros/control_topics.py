@@ -69,7 +69,7 @@ class ControlTopics:
             kind = "force" if loop.controller.sensed else settings.measured_contact
             self._contact_input = ContactInput(node, stream, kind, settings.contact_frames)
             loop.measured_contact = self._contact_input.pass_on
-        self._services = [
+        self.direct_services = [
             node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
             node.create_service(Trigger, "~/resume", self._on_resume),
         ]
@@ -147,7 +147,7 @@ class ControlTopics:
             self._node.destroy_publisher(publisher)
         for timer in self._timers:
             self._node.destroy_timer(timer)
-        for service in self._services:
+        for service in self.direct_services:
             self._node.destroy_service(service)
         if self._contact_input is not None:
             self._contact_input.destroy()

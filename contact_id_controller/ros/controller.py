@@ -14,6 +14,7 @@ import traceback
 
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
@@ -115,6 +116,11 @@ class ControllerNode(LifecycleNode):
     def direct_subscriptions(self) -> list[Subscription]:
         """The subscriptions to serve without delay, none unless configured."""
         return self._topics.direct_subscriptions if self._topics is not None else []
+
+    @property
+    def direct_services(self) -> list[Service]:
+        """The services to serve without delay: emergency stop and resume."""
+        return self._topics.direct_services if self._topics is not None else []
 
     @property
     def not_ready(self) -> str:
@@ -261,7 +267,9 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         return 1
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    direct = DirectLoop(executor, lambda: node.direct_subscriptions, between=_GarbageBreak(node))
+    direct = DirectLoop(
+        executor, lambda: node.direct_subscriptions, lambda: node.direct_services,
+        between=_GarbageBreak(node))
     autostart = _Autostart(node)
     try:
         while not (interrupt.requested or node.finalized):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 
@@ -23,6 +24,14 @@ def take_newest(subscription: Subscription):
     with subscription.handle:
         taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
     return None if taken is None else taken[0]
+
+
+def _serve(service: Service) -> None:
+    """Answer a request that waits, if there is one."""
+    with service.handle:
+        request, header = service.handle.service_take_request(service.srv_type.Request)
+    if header is not None:
+        service.send_response(service.callback(request, service.srv_type.Response()), header)
 
 
 class DirectLoop:
@@ -37,6 +46,9 @@ class DirectLoop:
         Holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
     subscriptions
         Returns the subscriptions to serve now (it may return none), in order of importance.
+    services
+        Returns the services to serve after every wait, such as an emergency stop; all others wait
+        for a turn.
     turn_interval_s, turn_s
         Time between turns, and how long a turn goes on while callbacks are ready; one without
         any costs a fifth of a millisecond.
@@ -48,12 +60,13 @@ class DirectLoop:
         self,
         executor: SingleThreadedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
+        services: Callable[[], Sequence[Service]] = lambda: (),
         turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
         between: Callable[[], None] = lambda: None,
     ) -> None:
         self._executor = executor
-        self._subscriptions = subscriptions
+        self._subscriptions, self._services = subscriptions, services
         self._turn_interval_s = turn_interval_s
         self._turn_s, self._between = turn_s, between
         self._next_turn_s = 0.0
@@ -73,6 +86,8 @@ class DirectLoop:
                 message = take_newest(subscription)
                 if message is not None:
                     subscription.callback(message)
+        for service in self._services():
+            _serve(service)
         if not ready or time.monotonic() >= self._next_turn_s:
             self._turn()
 

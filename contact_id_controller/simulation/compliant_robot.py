@@ -16,7 +16,7 @@ import pinocchio as pin
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import TerrainFeet
 from contact_id_controller.simulation.rigid_contacts import standing_feet
-from contact_id_controller.simulation.rigid_robot import RigidRobot
+from contact_id_controller.simulation.rigid_robot import RigidRobot, cross
 
 DAMPING_RATIO = 0.3
 """Of a foot's share of the mass on its spring."""
@@ -65,7 +65,7 @@ class CompliantRobot(RigidRobot):
     def _advance(self, torques: np.ndarray) -> None:
         robot, data, v = self.robot, self._data, self._v
         pin.computeJointJacobians(robot.model, data, self._q)
-        feet = self._ground_feet
+        feet, jacobian = self._ground_feet, data.J
         feet.update(data)
         effort = np.zeros(robot.nv)
         effort[robot.actuated] = torques
@@ -74,14 +74,14 @@ class CompliantRobot(RigidRobot):
             if feet.gaps[i] >= 0.0:
                 self._anchors[i] = None
                 continue
-            rows = data.J * robot.supports[link]
+            rows = jacobian * robot.supports[link]
             twist = rows @ v
-            point = feet.points[i].copy()
+            point = feet.points[i].copy()  # the next update writes over it
             normal = feet.normals[i] if isinstance(feet, TerrainFeet) else feet.ground.normal
-            force = self._push(i, point, twist[:3] + np.cross(twist[3:], point), normal,
+            force = self._push(i, point, twist[:3] + cross(twist[3:], point), normal,
                                -feet.gaps[i], float(mu[i]))
             self._forces[i] += force
-            effort += rows.T @ np.concatenate([force, np.cross(point, force)])
+            effort += force @ rows[:3] + cross(point, force) @ rows[3:]
         acceleration = pin.aba(robot.model, data, self._q, v, effort)
         velocity = v + self._step_s * acceleration
         if not np.isfinite(velocity.sum()):

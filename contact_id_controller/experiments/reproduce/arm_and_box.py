@@ -31,7 +31,8 @@ CENTRE_M = np.array([0.0, 0.0, 0.2])
 
 POSTURE_RAD = np.array([-0.25, 0.0, 0.0, 0.5, 0.0, 0.0, -0.25]) * np.pi
 """Of the arm at the start: elbow out, hand upright. The paper does not tell it. Stretched, joints 3
-and 6 would turn against each other with 3e-5 kg m2, which the paper's damping makes unstable at 1 ms.
+and 6 would turn against each other with 3e-5 kg m2, for which the paper's damping is too much at
+1 ms.
 """
 
 ANTICIPATION_M = 0.002
@@ -129,7 +130,8 @@ class MujocoArm:
         mujoco.mj_resetData(self._model, self._data)
         x, y, z, w = q[self._joints + 3:]
         self._data.qpos[self._qpos] = q[:self._joints]
-        self._data.qpos[self._box_q:self._box_q + 7] = [*q[self._joints:self._joints + 3], w, x, y, z]
+        place = q[self._joints:self._joints + 3]
+        self._data.qpos[self._box_q:self._box_q + 7] = [*place, w, x, y, z]
         mujoco.mj_forward(self._model, self._data)
         self._periods = 0
         return self.state()
@@ -155,7 +157,8 @@ class MujocoArm:
         mujoco.mj_step(self._model, data)
         self._read_forces()
         self._periods += 1
-        if data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number or not np.isfinite(data.qvel).all():
+        diverged = data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
+        if diverged or not np.isfinite(data.qvel).all():
             raise SimulationError(f"simulation diverged at {self._periods * self.period_s:.3f} s")
         return self.state()
 

@@ -53,8 +53,8 @@ class Case(NamedTuple):
 def runs(quick: bool) -> list[RunDescription]:
     """Every model with and without stage II, on much and on little friction."""
     duration = 4.0 if quick else 10.0
-    cases = [Case(model, distribution, mu, WALK, duration)
-             for mu in (HIGH_MU, LOW_MU) for model in MODELS for distribution in (STAGE_I, STAGE_II)]
+    cases = [Case(model, stage, mu, WALK, duration) for mu in (HIGH_MU, LOW_MU) for model in MODELS
+             for stage in (STAGE_I, STAGE_II)]
     cases += [Case(model, STAGE_II, mu, TWO_FEET, duration)
               for mu in (HIGH_MU, LOW_MU) for model in MODELS]
     return [RunDescription(NAME, case._asdict()) for case in cases]

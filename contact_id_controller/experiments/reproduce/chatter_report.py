@@ -43,7 +43,8 @@ def report(results: Sequence[RunResult]) -> Section:
     walks = {case: r for case, r in found.items() if case.duty_factor == WALK}
     rows = [(case.model, case.mu, "I" if case.distribution == STAGE_I else "I and II",
              r["torque_rate_nm_s"], r["calm_rate_nm_s"], r["largest_rate_nm_s"], r["torque_nm"],
-             100.0 * r["force_error"], "walked" if r["fell_s"] is None else f"fell at {r['fell_s']:.2f} s")
+             100.0 * r["force_error"],
+             "walked" if r["fell_s"] is None else f"fell at {r['fell_s']:.2f} s")
             for case, r in walks.items()]
     table = Table(
         "Rate: mean |change of torque| / period, over all joints and the whole walk; between the "
@@ -55,15 +56,16 @@ def report(results: Sequence[RunResult]) -> Section:
                   [(name, *values) for name, values in PAPER_RATE.items()])
     text = Text("The paper's quadruped trots among its way-points in MuJoCo, T_c = 50 ms, all "
                 "controllers with the same planner and feedback. Stage I takes the forces that its "
-                "solver ends with, stage II those of least torque among all that do the same to the "
-                "base; the paper has stage II for the QP only, here every model has it.")
+                "solver ends with, stage II those of least torque among all that do the same to "
+                "the base; the paper has stage II for the QP only, here every model has it.")
     return Section("Torque chatter and scores (first paper, figures 6 and 15, appendix A)",
                    [text, _traces(found), _rates(found), table, paper, _scores(found)],
                    _claims(found))
 
 
 def _get(found, model: str, distribution: str, mu: float, duty: float = WALK) -> RunResult | None:
-    return next((r for case, r in found.items() if case[:4] == (model, distribution, mu, duty)), None)
+    wanted = (model, distribution, mu, duty)
+    return next((r for case, r in found.items() if case[:4] == wanted), None)
 
 
 def _traces(found) -> Picture:
@@ -82,15 +84,16 @@ def _traces(found) -> Picture:
         legend_beside(axes[0, 0])
 
     return Picture("chatter", draw(11.0, 6.6, 3, 1, fill),
-                   "Figure 6, measured on a trot: without stage II the torque jumps between answers "
-                   "that are equally good.")
+                   "Figure 6, measured on a trot: without stage II the torque jumps between "
+                   "answers that are equally good.")
 
 
 def _rates(found) -> Picture:
     def fill(axes):
         for axis, mu in zip(axes[0], (HIGH_MU, LOW_MU)):
             for k, model in enumerate(MODELS):
-                for shift, distribution, colour in ((-0.2, STAGE_I, GREY), (0.2, STAGE_II, COLOURS[1])):
+                for shift, distribution, colour in ((-0.2, STAGE_I, GREY),
+                                                    (0.2, STAGE_II, COLOURS[1])):
                     r = _get(found, model, distribution, mu)
                     if r is None or r["torque_rate_nm_s"] is None:
                         continue
@@ -135,9 +138,9 @@ def _scores(found) -> Table:
         rows.append((name, "paper", *paper))
         rows.append((name, "ours", *(score(r) if r else None for r in ours)))
         commands += ["", f"contact_id reproduce {NAME}"]
-    return Table(f"Table 6 (appendix A). Chatter: more than {CHATTER_NM_S:g} N·m/s; distributed: at "
-                 f"least {100 * SPREAD:g} % of the feet on the ground carry load, where three or more "
-                 "stand.", ("task", "", *MODELS), rows, commands)
+    return Table(f"Table 6 (appendix A). Chatter: more than {CHATTER_NM_S:g} N·m/s; distributed: "
+                 f"at least {100 * SPREAD:g} % of the feet on the ground carry load, where three "
+                 "or more stand.", ("task", "", *MODELS), rows, commands)
 
 
 def _claims(found) -> list[Claim]:
@@ -152,10 +155,11 @@ def _claims(found) -> list[Claim]:
         paper = PAPER_RATE[model][0]
         if model == "coulomb/qp":
             claims.append(Claim(
-                "first paper, 8.1, figure 15", "stage II lowers the largest derivative of the torque "
-                "by five orders of magnitude", REPRODUCED if peak >= 1e4 else NOT_REPRODUCED,
-                f"{peak:.1f} times between changes of contact, the mean {ratio:.1f} times; with a time "
-                "constant of 50 ms stage I alone is not that wild", command))
+                "first paper, 8.1, figure 15", "stage II lowers the largest derivative of the "
+                "torque by five orders of magnitude",
+                REPRODUCED if peak >= 1e4 else NOT_REPRODUCED,
+                f"{peak:.1f} times between changes of contact, the mean {ratio:.1f} times; with a "
+                "time constant of 50 ms stage I alone is not that wild", command))
             claims.append(Claim(
                 "first paper, table 4", f"two-stage QP: {paper:g} N·m/s",
                 BETTERED if two["torque_rate_nm_s"] < paper else NOT_REPRODUCED,

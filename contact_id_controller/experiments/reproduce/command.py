@@ -124,5 +124,6 @@ def plan(experiments: list[Experiment], quick: bool,
             for description in experiment.runs(size)
             if key is None or description.key.startswith(key)}
     if not runs:
-        raise ConfigurationError(f"no run of {', '.join(e.name for e in experiments)} has key {key}")
+        names = ", ".join(experiment.name for experiment in experiments)
+        raise ConfigurationError(f"no run of {names} has key {key}")
     return list(runs.values())

@@ -132,7 +132,9 @@ class _CountingNumpy:
 
     @staticmethod
     def empty(shape, dtype=float):
-        return np.full(shape, Counted(0.0), dtype=object) if dtype is float else np.zeros(shape, dtype)
+        if dtype is not float:
+            return np.zeros(shape, dtype)
+        return np.full(shape, Counted(0.0), dtype=object)
 
     zeros = empty
 
@@ -223,8 +225,8 @@ def report(results: Sequence[RunResult]) -> Section:
     for result in results:
         joints, n = result.parameters["joints"], result.parameters["contacts"]
         printed = PAPER.get(joints, (None, None)) if n == 4 else (None, None)
-        rows.append((joints, n, printed[0], result["before"], printed[1], result["after_as_printed"],
-                     result["after"], result["ours"]))
+        rows.append((joints, n, printed[0], result["before"], printed[1],
+                     result["after_as_printed"], result["after"], result["ours"]))
         if printed[0] is not None:
             claims += _claims(result, *printed)
     table = Table("Floating point operations to set up stage I, k = 4 friction directions, 18 "
@@ -234,8 +236,8 @@ def report(results: Sequence[RunResult]) -> Section:
                    "ours, counted"), rows, [result.description.command() for result in results])
     text = Text("Ours are counted by running the kernel that reduces the problem (not compiled) on "
                 "numbers that count; Jacobians, their drift and the map from forces to torques are "
-                "in it, which the paper takes as given. It needs no n x n matrix, so the count grows "
-                "linearly with the contacts.")
+                "in it, which the paper takes as given. It needs no n x n matrix, so the count "
+                "grows linearly with the contacts.")
     return Section("Floating point operations (first paper, tables 1 and 2)", [text, table], claims)
 
 
@@ -245,15 +247,17 @@ def _claims(result: RunResult, before: int, after: int) -> list[Claim]:
     return [
         Claim("first paper, 6.2.3", f"{joints} joints: {before:,} flops before and {after:,} after "
               "the simplifications", REPRODUCED if same else NOT_REPRODUCED,
-              f"table 1 with n^2 in row F X^-1 F^T, where it prints n ({result['before_as_printed']:,}"
-              f" as printed): {result['before']:,}; table 2 with row Z^T A p as n(nk+1) + nb(2nb-1) "
-              f"({result['after_as_printed']:,} as printed): {result['after_as_summed']:,}", command),
+              "table 1 with n^2 in row F X^-1 F^T, where it prints n "
+              f"({result['before_as_printed']:,} as printed): {result['before']:,}; table 2 with "
+              f"row Z^T A p as n(nk+1) + nb(2nb-1) ({result['after_as_printed']:,} as printed): "
+              f"{result['after_as_summed']:,}", command),
         Claim("first paper, table 2", "the contact forces z have n(nk + 1) entries", WRONG,
               f"R = [N^T F^T] has n(k + 1) columns; with them the simplified form takes "
               f"{result['after']:,} flops with {joints} joints, not {after:,}: it always saves",
               command),
-        Claim("first paper, tables 1 and 2", f"{joints} joints, 4 contacts: cost of setting up stage "
-              "I", BETTERED if result["ours"] < min(before, after, result["after"]) else
-              NOT_REPRODUCED, f"reduced problem: {result['ours']:,} flops, against {min(before, after):,}"
-              f" stated and {result['after']:,} with table 2 put right", command),
+        Claim("first paper, tables 1 and 2", f"{joints} joints, 4 contacts: cost of setting up "
+              "stage I", BETTERED if result["ours"] < min(before, after, result["after"]) else
+              NOT_REPRODUCED, f"reduced problem: {result['ours']:,} flops, against "
+              f"{min(before, after):,} stated and {result['after']:,} with table 2 put right",
+              command),
     ]

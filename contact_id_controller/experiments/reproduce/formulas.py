@@ -32,7 +32,8 @@ VARIANTS = {
 
 def runs(quick: bool) -> list[RunDescription]:
     """The variants of stage I, and the sign of the torque."""
-    variants = [RunDescription(NAME, {"variant": name, "speed_m_s": SPEED_M_S}) for name in VARIANTS]
+    variants = [RunDescription(NAME, {"variant": name, "speed_m_s": SPEED_M_S})
+                for name in VARIANTS]
     return [*variants, RunDescription(NAME, {"variant": "sign"})]
 
 
@@ -113,7 +114,8 @@ def report(results: Sequence[RunResult]) -> Section:
         ("what is minimised", "sum of normal forces, N", "weight, N", "braking force, N",
          "change of base velocity, m/s"),
         [(VARIANTS[r.parameters["variant"]][0], r["normal_n"], r["weight_n"],
-          abs(round(r["braking_n"], 6)), abs(round(r["base_change_m_s"], 6))) for r in variants], [r.description.command() for r in variants])
+          abs(round(r["braking_n"], 6)), abs(round(r["base_change_m_s"], 6))) for r in variants],
+        [r.description.command() for r in variants])
     return Section("Formulas put to the test (first paper)",
                    [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table], _claims(found))
 
@@ -125,8 +127,9 @@ def _claims(found) -> list[Claim]:
         claims.append(Claim(
             "first paper, eq. 69 and 75", "minimising the kinetic energy is the same as eq. 75",
             WRONG, f"kinetic energy predicts {energy['normal_n']:.3g} N of normal force for "
-            f"{energy['weight_n']:.3g} N of weight and brakes with {energy['braking_n']:.3g} N; the "
-            f"contact velocity {ours['normal_n']:.4g} N and {abs(round(ours['braking_n'], 6)):g} N",
+            f"{energy['weight_n']:.3g} N of weight and brakes with {energy['braking_n']:.3g} N; "
+            f"the contact velocity {ours['normal_n']:.4g} N and "
+            f"{abs(round(ours['braking_n'], 6)):g} N",
             energy.description.command()))
     if frozen and ours:
         bias = frozen["normal_n"] / frozen["weight_n"] - 1.0
@@ -135,7 +138,8 @@ def _claims(found) -> list[Claim]:
             "first paper, eq. 35", "contacts are constrained by J v+ with the Jacobian of now",
             NOT_REPRODUCED if abs(bias) > 1e-3 and exact else REPRODUCED,
             f"leaves out dt dJ/dt v: the weight is missed by {100 * bias:.2g} %, with the term by "
-            f"{100 * (ours['normal_n'] / ours['weight_n'] - 1.0):.2g} %", frozen.description.command()))
+            f"{100 * (ours['normal_n'] / ours['weight_n'] - 1.0):.2g} %",
+            frozen.description.command()))
     if sign:
         claims.append(Claim(
             "first paper, eq. 37, 58, 73", "the torque enters the dynamics as - P^T tau",

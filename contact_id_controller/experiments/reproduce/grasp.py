@@ -1,9 +1,9 @@
-"""Viscous and no-slip paper, section VII-A and table I: two grippers hold a row of boxes by friction.
+"""Viscous and no-slip paper, VII-A and table I: two grippers hold a row of boxes by friction.
 
 Grippers slide along x and push the row together; gravity pulls the boxes down. Simulated by time
-stepping on forward problems, 0.01 s a step. Between two neighbours the collision detection finds the
-four corners of their faces; each counts three times, as in the paper's simulator, where such corners
-have three contacts (there with three normals, here with the face's).
+stepping on forward problems, 0.01 s a step. Between two neighbours the collision detection finds
+the four corners of their faces; each counts three times, as in the paper's simulator, where such
+corners have three contacts (there with three normals, here with the face's).
 """
 
 from __future__ import annotations
@@ -61,10 +61,12 @@ def run(description: RunDescription) -> dict:
               for _ in range(wanted["trials"] + 1)]
     times = np.array([trial["steps_s"] for trial in trials[1:]])  # the first one compiles
     solves = np.array([trial["solves_s"] for trial in trials[1:]])
-    return {**{name: trials[-1][name] for name in ("contacts", "sunk_m", "dropped_step", "iterations",
-                                                   "statuses")},
-            "step_median_s": np.median(times), "solve_median_s": np.median(solves), "ten_steps_s": times[:, :PAPER_STEPS].sum(axis=1).mean(),
-            "ten_steps_deviation_s": times[:, :PAPER_STEPS].sum(axis=1).std(),
+    ten = times[:, :PAPER_STEPS].sum(axis=1)
+    kept = ("contacts", "sunk_m", "dropped_step", "iterations", "statuses")
+    return {**{name: trials[-1][name] for name in kept},
+            "step_median_s": np.median(times), "solve_median_s": np.median(solves),
+            "ten_steps_s": ten.mean(),
+            "ten_steps_deviation_s": ten.std(),
             "all_steps_s": times.sum(axis=1).mean()}
 
 
@@ -106,7 +108,7 @@ def _hold(boxes: int, steps: int, model: str) -> dict:
     robot, scene, q = row(boxes)
     v, start = np.zeros(robot.nv), q.copy()
     squeeze = np.array([1.0, -1.0]) * SQUEEZE_N * boxes
-    heights = [index + 2 for index in (joint.idx_q for joint in robot.model.joints if joint.nq == 7)]
+    heights = [joint.idx_q + 2 for joint in robot.model.joints if joint.nq == 7]
     previous, durations, solves, sunk, iterations, statuses, count = None, [], [], [], [], {}, 0
     for _ in range(steps):
         begun = time.perf_counter()
@@ -131,7 +133,7 @@ def _hold(boxes: int, steps: int, model: str) -> dict:
 
 
 def _plain_lemke(problem) -> Solution:
-    """Stewart and Trinkle's problem with n (k + 2) unknowns, formed and solved as the paper does."""
+    """Stewart and Trinkle's problem with n (k + 2) unknowns, formed and solved as in the paper."""
     edges, n = polygon(EDGES), len(problem)
     free = problem.c.copy()
     free[::3] += problem.gap_speed
@@ -158,8 +160,9 @@ def report(results: Sequence[RunResult]) -> Section:
                      _fate(r),
                      ", ".join(f"{name} {count}" for name, count in r["statuses"].items())))
     table = Table("Ten steps take, everything included; a median step; held for 100 steps or not.",
-                  ("model", "boxes", "contacts", "ten steps, ms", "paper, ms", "step, µs", "its solver, µs", "pivots",
-                   "boxes", "status"), rows, [r.description.command() for r in results])
+                  ("model", "boxes", "contacts", "ten steps, ms", "paper, ms", "step, µs",
+                   "its solver, µs", "pivots", "boxes", "status"), rows,
+                  [r.description.command() for r in results])
     pair = {r.parameters["model"]: r for r in results if r.parameters["boxes"] == 2}
     return Section("Boxes between grippers (viscous and no-slip paper, table I)",
                    [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table, _picture(pair)],
@@ -196,14 +199,14 @@ def _claims(pair) -> list[Claim]:
     return [
         Claim(source, "no-slip contact is 4.5 to 5.6 times as fast as Stewart-Trinkle by Lemke",
               REPRODUCED if min(ratios) >= 4.5 else NOT_REPRODUCED,
-              f"the solver alone {ratios[0]:.3g} times (QP) and {ratios[1]:.3g} times (modified PPM); "
-              "of the whole step, collision detection takes the most here", command),
+              f"the solver alone {ratios[0]:.3g} times (QP) and {ratios[1]:.3g} times (modified "
+              "PPM); of the whole step, collision detection takes the most here", command),
         Claim(source, "Coulomb friction costs several times as much as no slip",
               BETTERED if lcp["solve_median_s"] < 0.25 * plain["solve_median_s"] else REPRODUCED,
               f"on the reduced problem coulomb/lcp takes {1e6 * lcp['solve_median_s']:.3g} µs, "
               f"no_slip/lcp {1e6 * ppm['solve_median_s']:.3g} µs, plain Lemke "
               f"{1e6 * plain['solve_median_s']:.3g} µs", command),
-        Claim(source, "Stewart-Trinkle drops the boxes after about ten steps, for numerical reasons",
+        Claim(source, "Stewart-Trinkle drops the boxes after ten steps, for numerical reasons",
               BETTERED if lcp["dropped_step"] is None else REPRODUCED,
               f"coulomb/lcp {_fate(lcp)}; plain Lemke {_fate(plain)} ("
               + ", ".join(f"{name} {count}" for name, count in plain["statuses"].items()) + ")",

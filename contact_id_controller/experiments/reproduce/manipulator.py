@@ -75,7 +75,7 @@ def describe(**values) -> RunDescription:
 
 def runs(quick: bool) -> list[RunDescription]:
     """All controllers on both boxes; the quick ones leave out what only completes the table."""
-    names = ("none/pid", "none/sensed", "coulomb/qp", "coulomb/lcp", "no_slip/lcp")
+    names = ("none/pid", "none/sensed", "coulomb/qp", "coulomb/lcp", "no_slip/lcp", "no_slip/qp")
     chosen = names if quick else tuple(CONTROLLERS)
     duration = 2.0 if quick else 3.0
     cases = []
@@ -84,7 +84,7 @@ def runs(quick: bool) -> list[RunDescription]:
         cases += [describe(controller=name, **common) for name in chosen]
         # The paper's engine was rigid, and its controllers are at home there.
         cases += [describe(controller=name, engine="rigid", settings="papers", **common)
-                  for name in (names[:4] if quick else chosen)]
+                  for name in chosen]
         cases.append(describe(controller="coulomb/qp", settings="papers", **common))
         cases += [describe(controller="coulomb/qp", engine=engine, squeeze_n=SQUEEZE_N, trust=TRUST,
                            **common) for engine in ENGINES]
@@ -184,7 +184,8 @@ class _Control:
         """Torques (11,) and the predicted forces on the tips (4, 3)."""
         contacts = self._scene.contacts(state.q)
         touched = np.zeros(len(TIPS), dtype=bool)
-        touched[[tip for tip, gap in zip(tip_numbers(contacts), contacts.gaps) if gap <= 0.0]] = True
+        tips = np.array(tip_numbers(contacts), dtype=int)
+        touched[tips[contacts.gaps <= 0.0]] = True
         position, velocity, acceleration = (np.append(part, np.zeros(len(TIPS)))
                                             for part in reference(state.time_s))
         q, v = state.q[self._robot.q_index], state.v[self._robot.actuated]

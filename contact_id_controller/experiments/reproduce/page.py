@@ -22,8 +22,9 @@ PAGE, SUMMARY, FIGURES = "report.html", "report.md", "summary.json"
 TITLE = "The papers' experiments, done again"
 MORE_STYLE = """
 td.verdict { white-space: nowrap; font-weight: 600; } details { margin: .4rem 0; }
-td { font-variant-numeric: tabular-nums; } caption { text-align: left; padding: .6rem 0; color: #495057; }
-td.command code { white-space: nowrap; font-size: .85em; } pre { overflow-x: auto; font-size: .85em; }
+td { font-variant-numeric: tabular-nums; } td.command code { white-space: nowrap; font-size: .85em; }
+caption { text-align: left; padding: .6rem 0; color: #495057; }
+pre { overflow-x: auto; font-size: .85em; } body { max-width: 78rem; }
 """
 CLASSES = {WRONG: "bad", NOT_REPRODUCED: "bad", NOT_MEASURED: "small"}
 
@@ -90,14 +91,18 @@ def _html_block(block) -> str:
     head = "".join(f"<th>{_inline(name)}</th>" for name in block.head)
     rows = ""
     for k, row in enumerate(block.rows):
-        cells = "".join(f"<td{' class=number' if _is_number(cell) else ''}>{_inline(shown(cell))}</td>"
-                        for cell in row)
+        cells = "".join(map(_html_cell, row))
         if block.commands:
             cells += f"<td class=command><code>{escape(block.commands[k])}</code></td>"
         rows += f"<tr>{cells}</tr>"
     head += "<th>command</th>" if block.commands else ""
     return (f"<div class=wide><table><caption>{_inline(block.caption)}</caption><tr>{head}</tr>"
             f"{rows}</table></div>")
+
+
+def _html_cell(cell) -> str:
+    kind = " class=number" if _is_number(cell) else ""
+    return f"<td{kind}>{_inline(shown(cell))}</td>"
 
 
 def _html_claims(claims: Sequence[Claim]) -> str:

@@ -49,13 +49,13 @@ def report(results: Sequence[RunResult]) -> Section:
             for name in models]
     paper = [(f"{name}, paper", *(1e3 * PAPER_MS[name][n] if n in PAPER_MS[name] else None
                                   for n in found)) for name in PAPER_MS]
-    table = Table("Median of the whole step, µs: state in, torques out. Solo12, contacts spread over "
-                  "its soles. One number of contacts: " + "; ".join(
+    table = Table("Median of the whole step, µs: state in, torques out. Solo12, contacts spread "
+                  "over its soles. One number of contacts: " + "; ".join(
                       f"{n}: `{command}`" for n, command in commands.items()),
                   ("model", *(f"{n} contacts" for n in found)), [*rows, *paper])
     text = Text("One process, one core, in Python with compiled kernels; `contact_id benchmark` "
-                "measures the same, with 99th percentiles. The paper's laptop is of 2011: its times "
-                "are shown for the shape of the curves, not for a race.")
+                "measures the same, with 99th percentiles. The paper's laptop is of 2011: its "
+                "times are shown for the shape of the curves, not for a race.")
     return Section("Running time (first paper, figure 19)", [text, _picture(found, models), table],
                    _claims(found))
 
@@ -88,7 +88,8 @@ def _claims(found) -> list[Claim]:
             continue
         faster = [wanted[n] / (1e3 * found[n][name]["median_s"]) for n in both]
         claims.append(Claim(
-            "first paper, figure 19", f"{name}: {', '.join(f'{wanted[n]:g} ms' for n in both)} with "
+            "first paper, figure 19",
+            f"{name}: {', '.join(f'{wanted[n]:g} ms' for n in both)} with "
             f"{', '.join(map(str, both))} contacts",
             BETTERED if min(faster) > 1.0 else NOT_REPRODUCED,
             ", ".join(f"{1e3 * found[n][name]['median_s']:.3g} ms" for n in both)
@@ -97,13 +98,13 @@ def _claims(found) -> list[Claim]:
                        ("coulomb/qp", "keeps 1 kHz up to about 30 contacts")):
         if name not in found[largest] or largest == smallest:
             continue
-        slope = np.log(found[largest][name]["median_s"] / found[smallest][name]["median_s"]) / np.log(
-            largest / smallest)
+        growth = found[largest][name]["median_s"] / found[smallest][name]["median_s"]
+        slope = np.log(growth) / np.log(largest / smallest)
         most = max(n for n in found if name in found[n]
                    and 1e3 * found[n][name]["median_s"] < BUDGET_MS)
         claims.append(Claim(
             "first paper, 8.4.2", f"{name} {text}",
             BETTERED if slope <= 1.1 and most >= 40 else NOT_REPRODUCED,
-            f"time grows as contacts^{slope:.2f} from {smallest} to {largest}; below 1 ms with up to "
-            f"{most} contacts", command))
+            f"time grows as contacts^{slope:.2f} from {smallest} to {largest}; below 1 ms with up "
+            f"to {most} contacts", command))
     return claims

@@ -75,7 +75,7 @@ class RunResult:
 
 
 class RunStore:
-    """The results in a folder. A file appears whole or not at all, so a run counts once it is there.
+    """The results in a folder. A file appears whole or not at all: a run counts once it is there.
 
     Results of other sources than these, and failures, do not count as finished.
     """

@@ -11,7 +11,7 @@ from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Picture, Section, Table, Text,
 )
 from contact_id_controller.experiments.reproduce.figures import (
-    GREY, MORE_COLOURS, draw, legend_beside,
+    COLOURS, GREY, MORE_COLOURS, PAPER, draw, legend_beside,
 )
 from contact_id_controller.experiments.reproduce.runs import RunResult
 from contact_id_controller.experiments.reproduce.walks import MATCHING, NAME, RIGID, select
@@ -70,7 +70,8 @@ def report(results: Sequence[RunResult]) -> Section:
                 and r.parameters["engine"] == engine]
         if ours:
             blocks += [_picture(ours, engine), _walks(ours, engine)]
-    blocks += [_forces(results), _paths(results), _paper_torques()]
+    blocks += [_force_picture(results), _forces(results), _torque_picture(results),
+               _paper_torques(), _paths(results)]
     return Section("Walking (first paper, tables 3 to 5, figures 14 to 17)", blocks,
                    _claims(results))
 
@@ -115,6 +116,69 @@ def _forces(results: Sequence[RunResult]) -> Table:
         "Table 5: summed normal forces, predicted against applied; rigid engine, papers' settings.",
         ("terrain", "controller", "simulated contact law", "mean error, N", "relative, %",
          "paper, %", "median error, N", "torque rate, N·m/s", "outcome"), rows, commands)
+
+
+def _force_picture(results: Sequence[RunResult]) -> Picture:
+    names = ("qp_mu", "qp_inf", "lcp_mu", "no_slip_lcp")
+
+    def fill(axes):
+        for axis, terrain in zip(axes[0], RIGID):
+            for k, name in enumerate(names):
+                found = select(results, terrain=terrain, controller=name, engine="rigid",
+                               settings="papers", engine_model="coulomb/lcp")
+                own = select(results, terrain=terrain, controller=name, engine="rigid",
+                             settings="papers", engine_model=MATCHING.get(name, ""))
+                for shift, chosen, colour in ((-0.2, found, COLOURS[0]), (0.2, own, COLOURS[1])):
+                    if name in chosen:
+                        error = 100.0 * chosen[name]["figures"]["force_error_relative"]
+                        fell = not chosen[name]["figures"]["finished"]
+                        axis.bar(k + shift, max(error, 1e-11), width=0.38, color=colour,
+                                 hatch="//" if fell else None, edgecolor="white")
+                if name in PAPER_FORCE[terrain]:
+                    axis.plot(k, PAPER_FORCE[terrain][name], **PAPER)
+                if name in FORCE_TARGETS:
+                    axis.plot([k - 0.4, k + 0.4], [FORCE_TARGETS[name]] * 2, color="#c92a2a",
+                              linewidth=1.2)
+            axis.set_yscale("log")
+            axis.set_ylim(1e-11, 300.0)
+            axis.set_xticks(range(len(names)), [CONTROLLERS[name].title for name in names],
+                            fontsize=8)
+            axis.set(title=TERRAINS[terrain].title, ylabel="%")
+        last = axes[0, -1]
+        last.bar(0, 0, color=COLOURS[0], label="Coulomb LCP simulated")
+        last.bar(0, 0, color=COLOURS[1], label="controller's own law")
+        last.bar(0, 0, color="white", hatch="//", edgecolor=GREY, label="fell")
+        last.plot([], [], **PAPER, label="paper")
+        last.plot([], [], color="#c92a2a", linewidth=1.2, label="target")
+        legend_beside(last)
+
+    return Picture("forces", draw(12.0, 3.8, 1, 2, fill),
+                   "Table 5: relative error of the summed normal forces; rigid engine, papers' "
+                   "settings.")
+
+
+def _torque_picture(results: Sequence[RunResult]) -> Picture:
+    found = select(results, terrain="rigid_high", engine="mujoco", settings="ours")
+    names = [name for name in NAMES if name in found]
+
+    def fill(axes):
+        for axis, figure, column, unit in ((axes[0, 0], "torque_rate_nm_s", 0, "N·m/s"),
+                                           (axes[0, 1], "torque_mean_nm", 1, "N·m")):
+            for k, name in enumerate(names):
+                axis.bar(k, found[name]["figures"][figure], width=0.6, color=COLOURS[0])
+                axis.plot(k, PAPER_TORQUE[name][column], **PAPER)
+            axis.set_xticks(range(len(names)), [CONTROLLERS[name].title for name in names],
+                            fontsize=7.5, rotation=20, ha="right")
+            axis.set_ylabel(unit)
+        axes[0, 0].set_yscale("log")
+        axes[0, 0].set_ylim(bottom=10.0)
+        axes[0, 0].set_title("Mean |derivative of torque|")
+        axes[0, 1].set_title("Mean |torque|")
+        axes[0, 1].plot([], [], **PAPER, label="paper")
+        legend_beside(axes[0, 1])
+
+    return Picture("torques", draw(12.0, 3.8, 1, 2, fill),
+                   "Table 4: MuJoCo, rigid plane with high friction, our settings.")
 
 
 def _paper_torques() -> Table:
@@ -222,7 +286,8 @@ def _tracking(results) -> list[Claim]:
                 "track better than PID and than sensed forces", verdict,
                 ", ".join(f"{CONTROLLERS[n].title} {error[n]:.3g} rad"
                           + ("" if found[n]["figures"]["finished"] else " (fell)")
-                          for n in (*mine, *rivals)) + f"; paper's QP or LCP {paper:g} rad", COMMAND))
+                          for n in (*mine, *rivals)) + f"; paper's QP or LCP {paper:g} rad",
+                COMMAND))
     return claims
 
 
