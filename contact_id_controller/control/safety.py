@@ -114,7 +114,7 @@ class SafetyMachine:
     # Asked from outside
 
     def activate(self, last_good_s: float | None = None) -> str:
-        """Begin to command; returns why not, or nothing. last_good_s: time of the last good state."""
+        """Begin to command; returns why not, or nothing. last_good_s: of the last good state."""
         if self.state is SafetyState.EMERGENCY_STOP:
             return "the emergency stop is engaged"
         self._enter(SafetyState.HOLDING)
