@@ -199,7 +199,8 @@ def _solver(world: FaultWorld, number: signal.Signals) -> Observed:
     begun_s = time.monotonic()
     world.nodes[CONTROLLER].send(number)
     reaction_s = world.until_safe(begun_s)
-    stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
+    stopped = world.until(
+        lambda: world.figures(CONTROLLER)["safety state"] == "stopped", 5.0)
     world.nodes[CONTROLLER].send(number)
     world.begin()
     return Observed(reaction_s, WALKS_AGAIN if stopped else "not stopped")
