@@ -22,7 +22,9 @@ from contact_id_controller.experiments.stabiliser import Stabiliser
 from contact_id_controller.experiments.terrains import (
     COMPLIANT_GROUND, FRICTION_RANGE, TERRAINS, Ground, bumpy_field,
 )
-from contact_id_controller.geometry import FrictionMap, HeightField, SphereFoot, TerrainFeet
+from contact_id_controller.geometry import (
+    FootContacts, FrictionMap, HalfSpace, HeightField, SphereFoot, TerrainFeet, stand_on,
+)
 from contact_id_controller.simulation.compliant_robot import CompliantRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import RigidRobot
@@ -273,6 +275,26 @@ def test_feet_on_uneven_ground_are_what_the_controller_is_told():
         np.testing.assert_allclose(feet.normals[i], theirs.normals[k], atol=1e-9)
         chosen = feet.select(np.arange(4) == i)
         assert chosen.friction[0] == theirs.friction[k] == ground.friction(theirs.points)[k]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_on_uneven_ground_starts_with_every_foot_down(seed):
+    """Legs stretch vertically below a level base; on a plane nothing changes."""
+    walk, ground = prepare(LocomotionRun("qp_mu", "height_field", seed=seed))
+    robot, feet, q = walk.robot, walk.controller.feet, walk.state.q
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, q)
+    feet.update(data)
+    np.testing.assert_allclose(feet.gaps, 0.0, atol=1e-8)
+    np.testing.assert_array_equal(np.delete(q[:7], 2), [0, 0, 0, 0, 0, 1])
+    level, _ = prepare(LocomotionRun("qp_mu", "rigid_low"))
+    plane = level.state.q.copy()
+    flat = FootContacts(robot, feet_of(walk.settings), HalfSpace())
+    np.testing.assert_allclose(stand_on(flat, robot, plane), plane, atol=1e-8)
+    pin.forwardKinematics(robot.model, data, plane)
+    places = feet.points.copy()
+    flat.update(data)
+    assert np.abs(places[:, :2] - flat.points[:, :2]).max() < 0.005  # by the slope under the sphere
 
 
 def test_an_in_process_run_of_another_robot_needs_its_configuration_only():

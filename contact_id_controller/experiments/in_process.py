@@ -13,7 +13,7 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.control.state import RobotState
 from contact_id_controller.experiments.stabiliser import Stabiliser
-from contact_id_controller.geometry import FootContacts, SphereFoot
+from contact_id_controller.geometry import FootContacts, SphereFoot, TerrainFeet, stand_on
 from contact_id_controller.planning.gait import GaitPlanner, Plan
 from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -69,7 +69,7 @@ class InProcessRun:
         name: of the robot's configuration.
         settings: of the controller.
         world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in
-            the posture of the configuration.
+            the posture of the configuration; on uneven ground with all feet down.
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
@@ -89,7 +89,10 @@ class InProcessRun:
         self._plan, self._periods = plan, 0
         posture = section(name, "simulated_robot")["initial_joint_positions"]
         start = self.robot.configuration(AT_ORIGIN, np.array(posture))
-        self.state = world.reset(world.place_on_ground(start))
+        start = world.place_on_ground(start)
+        if isinstance(feet, TerrainFeet):
+            start = stand_on(feet, self.robot, start)
+        self.state = world.reset(start)
         self.controller.reset(self.state)
         self._stabiliser = Stabiliser(
             self.robot, self.planner, self.state.q[2], list(settings.contact_frames),

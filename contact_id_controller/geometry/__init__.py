@@ -8,7 +8,7 @@ from .manifold import ContactPoint, contact_points
 from .scene import Body, Scene, Surface
 from .shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
 from .terrain import field_points, plane_points
-from .terrain_feet import TerrainFeet, lower_onto
+from .terrain_feet import TerrainFeet, lower_onto, stand_on
 
 __all__ = [
     "Body",
@@ -31,5 +31,6 @@ __all__ = [
     "contact_points",
     "field_points",
     "lower_onto",
+    "stand_on",
     "plane_points",
 ]

@@ -17,6 +17,8 @@ MOST = 8  # contacts of one ball: the nearest ones where a pit has more sides
 AT_SURFACE_M = 1e-9
 PLACED_M = 1e-9  # gap that placing a robot on the ground may leave
 PLACING_STEPS = 200
+STANDING_STEPS = 50
+STIFF = 1e-6  # damps legs that are stretched
 
 
 class TerrainFeet(FootContacts):
@@ -287,4 +289,34 @@ def lower_onto(feet: FootContacts, model, data, q: np.ndarray) -> np.ndarray:
         q[2] -= gap
         if abs(gap) < PLACED_M:
             break
+    return q
+
+
+def stand_on(feet: FootContacts, robot: RobotModel, q: np.ndarray) -> np.ndarray:
+    """q (nq,) with the base at the mean height of its feet's ground and every foot on that ground.
+
+    Each leg is stretched or bent so that its foot moves vertically. A foot that cannot reach the
+    ground stays above it.
+    """
+    model, data = robot.model, robot.model.createData()
+    q = np.array(q, dtype=float)
+    for _ in range(2):
+        pin.forwardKinematics(model, data, q)
+        feet.update(data)
+        q[2] -= feet.gaps.mean()
+    frames = [robot.frame_id(foot.frame) for foot in feet.feet]
+    for _ in range(STANDING_STEPS):
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        feet.update(data)
+        if np.abs(feet.gaps).max() < PLACED_M:
+            break
+        change = np.zeros(robot.nv)
+        for frame, gap in zip(frames, feet.gaps):
+            rows = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3].copy()
+            rows[:, robot.unactuated] = 0.0
+            square = rows @ rows.T
+            square += STIFF * np.trace(square) * np.eye(3)
+            change += rows.T @ np.linalg.solve(square, [0.0, 0.0, -gap])
+        q = pin.integrate(model, q, change)
     return q
