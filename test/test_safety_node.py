@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state  # noqa: E402
+from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state, odometry  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 
 from contact_id_controller.control.safety import SafetyState  # noqa: E402
@@ -281,3 +281,19 @@ def test_lockstep_state_without_odometry_interrupts(bench_of):
     assert loop.safety.state is SafetyState.INTERRUPTED and loop.result is None
     assert bench.refusals("odometry_missing") == 1
     assert first > 0.2 > np.abs(bench.answer(0.502)).max()  # it blends back
+
+
+def test_resume_does_not_make_a_fallen_attitude_the_upright_one(bench_of):
+    bench = bench_of(tilt_limit_rad=0.5, odometry_jump_rad=np.inf, odometry_jump_m=np.inf)
+    bench.start()
+    bench.answer(0.5)
+    fallen = (np.sin(0.4), 0.0, 0.0, np.cos(0.4))
+    for k in range(2):
+        bench.answer(0.501 + 0.001 * k, base=odometry(0.501 + 0.001 * k, quaternion=fallen))
+        assert bench.node.loop.safety.latched
+    assert call(bench, Trigger, "resume").success
+    bench.answer(0.504, base=odometry(0.504, quaternion=fallen))
+    assert "tilted by 0.80 rad" in bench.node.loop.safety.reason
+    assert call(bench, Trigger, "resume").success
+    bench.answer(0.506)
+    assert not bench.node.loop.safety.latched

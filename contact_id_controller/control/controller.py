@@ -139,8 +139,11 @@ class Controller:
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
 
-    def reset(self, state: RobotState) -> None:
-        """Forget plans and history; hold the posture of ``state``."""
+    def reset(self, state: RobotState, keep_upright: bool = False) -> None:
+        """Forget plans and history; hold the posture of ``state``.
+
+        keep_upright: ``tilt`` goes on counting from the attitude of the reset before.
+        """
         self._drop_plans()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
@@ -148,7 +151,8 @@ class Controller:
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
-        self._up_in_base = self._up(state.q)
+        if self._up_in_base is None or not keep_upright:
+            self._up_in_base = self._up(state.q)
         self._decided[:] = self.commanded
         self._has_posture, self._lower_feet = True, False
         self.sources.begin()
@@ -156,9 +160,8 @@ class Controller:
     def hold_here(self, state: RobotState) -> None:
         """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""
         moving = self._joint_plan.at(state.time_s) is not None
-        upright = self._up_in_base
-        self.reset(state)
-        self._lower_feet, self._up_in_base = moving, upright
+        self.reset(state, keep_upright=True)
+        self._lower_feet = moving
 
     def take_over(self, other: Controller) -> None:
         """Go on where another controller of the same robot stands."""

@@ -87,6 +87,7 @@ class InProcessController:
         self._base, self._base_s, self._moved = np.zeros(_BASE), -math.inf, False
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
         self._state: RobotState | None = None
+        self._keep_upright = False
         self._good_s = -math.inf
         self._commanding = True
         warm_up(self.controller)
@@ -157,7 +158,7 @@ class InProcessController:
         if refusal:
             self._refuse("resume", refusal)
             return
-        self._state = None
+        self._state, self._keep_upright = None, True
         self._jump.reset()
         self._output.ramp()
         self._commanding = True
@@ -195,7 +196,7 @@ class InProcessController:
             return self._safe_torques()
         controller = self.controller
         if self._state is None:
-            controller.reset(measured)
+            controller.reset(measured, self._keep_upright)
             self._output.ramp()  # however long the first good state was waited for
         elif self._moved:
             controller.hold_here(measured)

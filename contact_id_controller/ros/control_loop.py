@@ -62,7 +62,7 @@ class ControlLoop:
         self._warn = warn
         self._warned: set[str] = set()
         self._state: RobotState | None = None
-        self._commanding = False
+        self._commanding = self._keep_upright = False
         self._good_s = -np.inf
         self._good_stamp_s: float | None = None
         self._trouble = "no joint state"
@@ -163,6 +163,7 @@ class ControlLoop:
             self.input.reset()
             self.monitor.pause()
             self.result = self._state = None
+            self._keep_upright = False
             self._velocity_s = -np.inf
             self._warned.clear()
             self._jump(np.zeros_like(self.output.sent))
@@ -181,7 +182,7 @@ class ControlLoop:
         """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
         refusal = self.not_ready() or self.safety.resume(self._good_stamp_s)
         if not refusal:
-            self._state = None
+            self._state, self._keep_upright = None, True
             self.input.jump.reset()
             self._begin()
         return refusal
@@ -307,7 +308,7 @@ class ControlLoop:
             self.safety.interrupt(f"{state.reason}: {state.detail}")
             return self.safe_torques()
         if self._state is None:
-            controller.reset(state)
+            controller.reset(state, self._keep_upright)
             self.output.ramp()  # however long the first good state was waited for
         elif self.input.moved_elsewhere:
             controller.hold_here(state)
