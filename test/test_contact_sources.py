@@ -167,3 +167,21 @@ def test_the_same_odometry_twice_is_no_jump_and_reset_forgets():
     jump.reset()
     pose[0] = 9.0
     assert jump.take(pose, np.zeros(6), 6) == ("", False)
+
+
+def test_measurement_from_before_time_began_anew_is_none():
+    measured = detector(debounce_s=0.005, timeout_s=0.05)
+    for time_s in (100.0, 100.01):
+        measured.take_states(np.array([1.0, 0.0]), time_s)
+    assert measured.at(100.01).tolist() == [True, False]
+    assert not measured.at(1.0).any()
+    measured.take_states(np.array([1.0, 0.0]), 1.001)
+    assert measured.at(1.001).tolist() == [True, False]
+
+
+def test_pose_elsewhere_with_the_stamp_of_the_last_one_is_a_jump():
+    jump = OdometryJump(0.05, 0.1)
+    pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    assert jump.take(pose, np.zeros(6), 7) == ("", False)
+    away, moved = jump.take(pose + np.eye(7)[0], np.zeros(6), 7)
+    assert away and not moved

@@ -238,6 +238,29 @@ def test_torque_grows_at_the_start_and_moves_to_the_safe_output_at_the_stated_ra
     np.testing.assert_allclose(bad[-1], DAMPING)
 
 
+def test_one_bad_state_makes_no_step_of_torque_on_the_way_back(plugin):
+    plugin = plugin(blend_rate_nm_s=20.0)
+    sent = [plugin.update(measured()) for _ in range(3)]
+    assert np.abs(sent[-1]).max() > 0.2
+    sent += [plugin.update(changed(_3=np.nan))] + [plugin.update(measured()) for _ in range(3)]
+    # Its own torque hardly moves: what is left is the blend, there and back.
+    assert np.abs(np.diff(sent[2:], axis=0)).max() <= 20.0 * PERIOD_S + 0.02
+
+
+def test_torques_of_the_warm_up_are_no_past_for_the_rate_limit(plugin):
+    plugin = plugin(effort_rate_limits_nm_s=50.0)
+    assert np.abs(plugin.update(measured())).max() <= 50.0 * PERIOD_S + 1e-12
+
+
+def test_the_start_ramp_begins_with_the_first_good_state(plugin):
+    plugin = plugin(start_ramp_s=0.1, blend_rate_nm_s=float("inf"))
+    for _ in range(150):
+        plugin.update(np.full(37, np.nan))
+    first = plugin.update(measured())
+    wanted = plugin.inner.result.torques
+    assert 0.0 < np.abs(first).max() < 0.05 * np.abs(wanted).max()  # it was zero before
+
+
 def test_errors_in_a_row_and_long_gaps_stop_it_until_it_is_resumed(plugin, capfd):
     plugin = plugin(failures_in_a_row=3)
     inner, implementation = plugin.inner, plugin.implementation
@@ -277,6 +300,7 @@ def test_emergency_stop_and_a_base_that_jumps(plugin):
     implementation.emergency_stop_cb(SimpleNamespace(data=False))
     np.testing.assert_allclose(plugin.update(measured()), DAMPING)
     implementation.resume_cb(None)
+    implementation.resume_cb(None)  # twice before the next state
     np.testing.assert_allclose(plugin.update(measured()), good, atol=0.05)
     implementation.emergency_stop_cb(None)
     for _ in range(2):

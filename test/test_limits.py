@@ -212,3 +212,37 @@ def test_limits_count_their_values(robot):
     for name in ("effort_limits_nm", "velocity_limits_rad_s", "effort_rate_limits_nm_s"):
         with pytest.raises(ConfigurationError, match=f"{name}.*2 values, must have 1 or 12"):
             Limits(robot, dataclasses.replace(settings(), **{name: (1.0, 2.0)}))
+
+
+def test_effort_limit_that_was_lowered_holds_at_once_whatever_the_rate(robot):
+    changes = {"effort_limits_nm": [5.0], "effort_rate_limits_nm_s": [100.0]}
+    for sign in (1.0, -1.0):
+        torque, acting = first(robot, sign * 19.0, last=sign * 19.0, **changes)
+        assert torque == sign * 5.0 and acting & EFFORT
+
+
+def test_change_in_the_middle_of_the_start_ramp_is_blended():
+    out = output(start_ramp_s=0.1, blend_rate_nm_s=[100.0])
+    out.jump(ZERO)
+    out.ramp()
+    for _ in range(90):
+        last = out.follow(np.full(NA, 10.0)).copy()
+    assert np.allclose(last, 9.0)
+    steps = []
+    for wanted in (-10.0, 10.0):  # the safe output for one state, and back
+        out.blend()
+        sent = out.follow(np.full(NA, wanted)).copy()
+        steps.append(np.abs(sent - last).max())
+        last = sent
+    assert max(steps) <= 0.1 + 1e-12
+    for _ in range(300):
+        sent = out.follow(np.full(NA, 10.0))
+    assert np.array_equal(sent, np.full(NA, 10.0)) and out.settled
+
+
+def test_offset_that_the_effort_limit_cuts_off_is_forgotten():
+    out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
+    out.jump(np.full(NA, 19.0))
+    out.follow(ZERO)
+    assert np.allclose(out.follow(np.full(NA, 15.0)), 20.0)  # the offset of 18.8 has become 5
+    assert np.allclose(out.follow(ZERO), 4.9)

@@ -132,3 +132,43 @@ def test_lost_plan_becomes_a_posture_with_all_feet_on_the_ground(walk, loop):
     loop.take_odometry(base)
     loop.command(joints, None)
     assert loop.safety.state is SafetyState.FOLLOWING
+
+
+def test_sensed_forces_that_nobody_subscribed_to_cannot_be_chosen(walk, loop):
+    loop._live_models.add(("none", "sensed"))  # as named in live_models
+    with pytest.raises(ConfigurationError, match="'sensed' can only be chosen before configure"):
+        loop.check(dataclasses.replace(walk.settings, friction="none", solver="sensed"))
+
+
+def test_integral_without_gain_does_not_wait_for_one(walk, loop):
+    state, plain = walk.state, walk.controller
+    plain.reset(state)
+    plain._hold += 0.01
+    for _ in range(3):
+        plain.step(state)
+    assert not plain._integral.any()
+    with_gain = dataclasses.replace(walk.settings, joint_integral_gain=(1.0,))
+    loop.apply(with_gain)
+    loop.controller._integral[:] = 0.5
+    loop.apply(walk.settings)
+    assert not loop.controller._integral.any()
+
+
+def test_feet_are_known_between_a_live_change_and_the_next_step(walk, loop):
+    loop.controller.reset(walk.state)
+    loop.controller.step(walk.state)
+    points = loop.controller.feet.points.copy()
+    loop.apply(dataclasses.replace(walk.settings, friction_coefficient=(0.5,)))
+    assert points.any() and np.array_equal(loop.controller.feet.points, points)
+
+
+def test_error_of_the_solver_does_not_keep_its_warm_start(walk, monkeypatch):
+    from contact_id_controller.control import controller as module
+
+    walk.controller.reset(walk.state)
+    walk.controller.step(walk.state)
+    assert walk.controller._previous is not None
+    monkeypatch.setattr(module, "solve", lambda *a, **k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        walk.controller.step(walk.state)
+    assert walk.controller._previous is None

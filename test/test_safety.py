@@ -166,3 +166,23 @@ def test_every_reaction_is_told_in_the_documentation():
         assert f"| {fault} | {reaction} | {recovery} |" in text, fault
     for fault, (reaction, recovery) in REACTIONS.items():
         assert len(reaction) > 10 and len(recovery) > 7, fault
+
+
+def test_a_gap_right_after_activation_or_resume_stops_as_any_other():
+    machine = SafetyMachine(LIMITS)
+    assert machine.activate(last_good_s=1.0) == ""
+    machine.interrupt("no joint state for 0.02 s")
+    assert not step(machine, 60.0) and machine.state is SafetyState.STOPPED
+    assert machine.resume(last_good_s=60.0) == ""
+    assert not step(machine, 90.0) and machine.state is SafetyState.STOPPED
+    assert machine.resume(last_good_s=90.0) == ""
+    assert step(machine, 90.001)
+    machine.deactivate()
+    assert machine.activate(last_good_s=91.0) == ""
+    assert step(machine, 0.5)  # time has begun anew
+
+
+def test_the_safety_page_has_one_place_for_the_table_of_faults():
+    """`contact_id faults --write docs/safety.md` refuses a page with none or two."""
+    text = (Path(__file__).resolve().parent.parent / "docs" / "safety.md").read_text("utf-8")
+    assert text.count("<!-- faults: begin -->") == text.count("<!-- faults: end -->") == 1

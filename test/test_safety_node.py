@@ -1,6 +1,9 @@
 """Emergency stop, resume, live changes and measured contact, over real topics and services."""
 
+import itertools
 import os
+import time
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -9,8 +12,13 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state  # noqa: E402
+from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state, odometry  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+
+from contact_id_controller.control.safety import SafetyState  # noqa: E402
+from contact_id_controller.ros import controller  # noqa: E402
+from contact_id_controller.ros.controller import _Autostart  # noqa: E402
+from contact_id_controller.ros.process import Interrupt  # noqa: E402
 
 DAMPING = -0.5 * VELOCITY
 DOMAIN = 20 + os.getpid() % 80
@@ -162,3 +170,130 @@ def test_measured_forces_decide_which_feet_stand(bench_of):
     assert contacts(0.51, [20.0, 20.0, 0.0, 3.0]) == [True, True, False, False]
     contacts(0.52, [3.0, 1.0, 9.0, 9.0])
     assert contacts(0.53, [3.0, float("nan"), 9.0, 9.0]) == [True, False, True, True]
+
+
+def test_emergency_stop_outlives_cleanup(bench_of):
+    bench = bench_of()
+    bench.start()
+    call(bench, SetBool, "emergency_stop", data=True)
+    for transition in ("deactivate", "cleanup", "configure"):
+        getattr(bench.node, f"trigger_{transition}")()
+    bench.make_ready(2.0)
+    bench.node.trigger_activate()
+    assert not bench.node.active
+    assert bench.node.loop.safety.state is SafetyState.EMERGENCY_STOP
+    call(bench, SetBool, "emergency_stop", data=False)
+    for transition in ("cleanup", "configure"):
+        getattr(bench.node, f"trigger_{transition}")()
+    bench.make_ready(3.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+
+
+def test_states_that_a_stop_answers_are_no_silence(bench_of):
+    bench = bench_of(state_timeout_s=0.4)
+    bench.start()
+    call(bench, SetBool, "emergency_stop", data=True)
+    before = bench.refusals("states_stopped")
+    end = time.monotonic() + 1.2
+    for k in itertools.count():
+        bench.answer(1.0 + 1e-3 * k)
+        if time.monotonic() > end:
+            break
+    assert bench.refusals("states_stopped") == before
+
+
+def test_limits_set_before_activation_hold_from_the_first_torque(bench_of):
+    bench = bench_of()
+    bench.configure()
+    bench.node.set_parameters_atomically([Parameter("effort_limits_nm", value=[0.01])])
+    bench.node.trigger_activate()
+    assert bench.node.active
+    assert (bench.node.loop.controller.effort_limits == 0.01).all()
+
+
+def test_new_activation_does_not_begin_at_the_torque_of_the_last(bench_of):
+    bench = bench_of()
+    bench.start()
+    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.trigger_deactivate()
+    assert not (bench.node.loop.controller.commanded == 9.0).any()
+    bench.make_ready(2.0)
+    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.trigger_activate()
+    assert bench.node.active and not bench.node.loop.controller.commanded.any()
+
+
+def test_emergency_stop_ends_autostart(bench_of):
+    bench = bench_of(autostart=True)
+    bench.configure()
+    autostart = _Autostart(bench.node)
+    call(bench, SetBool, "emergency_stop", data=True)
+    autostart()
+    call(bench, SetBool, "emergency_stop", data=False)
+    bench.make_ready(1.0)
+    autostart()
+    assert not bench.node.active
+    by_itself = _Autostart(bench.node)
+    bench.node.trigger_activate()
+    by_itself()  # finds it active
+    assert bench.node.active
+    bench.node.trigger_deactivate()
+    bench.make_ready(2.0)
+    by_itself()
+    assert not bench.node.active
+
+
+def test_error_that_ends_the_process_ends_in_the_safe_output(bench_of, monkeypatch):
+    class Failing:
+        def __init__(self, *arguments, **options):
+            pass
+
+        def spin_once(self, timeout_s):
+            raise RuntimeError("in a callback")
+
+    bench = bench_of()
+    bench.start()
+    monkeypatch.setattr(controller, "DirectLoop", Failing)
+    monkeypatch.setattr(controller, "SingleThreadedExecutor", MagicMock)
+    count = len(bench.commands)
+    with pytest.raises(RuntimeError, match="in a callback"):
+        controller._serve(bench.node, Interrupt())
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert np.allclose(bench.commands[-1], DAMPING) and bench.node.finalized
+
+
+def test_a_cable_out_right_after_activation_needs_resume_when_it_is_in_again(bench_of):
+    bench = bench_of(recovery_window_s=0.2)
+    bench.configure(start_s=1.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+    assert np.allclose(bench.answer(60.0), DAMPING)
+    assert bench.node.loop.safety.state is SafetyState.STOPPED
+
+
+def test_lockstep_state_without_odometry_interrupts(bench_of):
+    bench = bench_of(mode="lockstep", state_timeout_s=0.2, blend_rate_nm_s=20.0)
+    bench.start()
+    first = np.abs(bench.answer(0.5)).max()
+    assert np.allclose(bench.answer(0.501, base=False), 0.0, atol=np.abs(DAMPING).max())
+    loop = bench.node.loop
+    assert loop.safety.state is SafetyState.INTERRUPTED and loop.result is None
+    assert bench.refusals("odometry_missing") == 1
+    assert first > 0.2 > np.abs(bench.answer(0.502)).max()  # it blends back
+
+
+def test_resume_does_not_make_a_fallen_attitude_the_upright_one(bench_of):
+    bench = bench_of(tilt_limit_rad=0.5, odometry_jump_rad=np.inf, odometry_jump_m=np.inf)
+    bench.start()
+    bench.answer(0.5)
+    fallen = (np.sin(0.4), 0.0, 0.0, np.cos(0.4))
+    for k in range(2):
+        bench.answer(0.501 + 0.001 * k, base=odometry(0.501 + 0.001 * k, quaternion=fallen))
+        assert bench.node.loop.safety.latched
+    assert call(bench, Trigger, "resume").success
+    bench.answer(0.504, base=odometry(0.504, quaternion=fallen))
+    assert "tilted by 0.80 rad" in bench.node.loop.safety.reason
+    assert call(bench, Trigger, "resume").success
+    bench.answer(0.506)
+    assert not bench.node.loop.safety.latched

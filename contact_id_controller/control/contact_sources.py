@@ -13,7 +13,8 @@ class ContactDetector:
     """Measured contact with hysteresis and debounce, for n frames.
 
     A frame comes into contact when its force exceeds `on_n` and leaves it below `off_n`; either
-    counts only when it has lasted `debounce_s`. A measurement older than `timeout_s` is none.
+    counts only when it has lasted `debounce_s`. A measurement older than `timeout_s` is none, and
+    so is one from the future: time has begun anew since.
     """
 
     def __init__(self, count: int):
@@ -41,9 +42,11 @@ class ContactDetector:
 
     def at(self, time_s: float) -> np.ndarray:
         """Contact (n,) bool at `time_s`; a view that the next call overwrites."""
-        settled = time_s - self._since_s >= self.debounce_s
+        lasted = time_s - self._since_s
+        settled = (lasted >= self.debounce_s) | (lasted < 0.0)
         np.copyto(self.contact, self._raw, where=settled)
-        self.contact[time_s - self._seen_s > self.timeout_s] = False
+        age = time_s - self._seen_s
+        self.contact[(age > self.timeout_s) | (age < 0.0)] = False
         return self.contact
 
 

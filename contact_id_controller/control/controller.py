@@ -139,8 +139,11 @@ class Controller:
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
 
-    def reset(self, state: RobotState) -> None:
-        """Forget plans and history; hold the posture of ``state``."""
+    def reset(self, state: RobotState, keep_upright: bool = False) -> None:
+        """Forget plans and history; hold the posture of ``state``.
+
+        keep_upright: ``tilt`` goes on counting from the attitude of the reset before.
+        """
         self._drop_plans()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
@@ -148,7 +151,8 @@ class Controller:
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
-        self._up_in_base = self._up(state.q)
+        if self._up_in_base is None or not keep_upright:
+            self._up_in_base = self._up(state.q)
         self._decided[:] = self.commanded
         self._has_posture, self._lower_feet = True, False
         self.sources.begin()
@@ -156,9 +160,8 @@ class Controller:
     def hold_here(self, state: RobotState) -> None:
         """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""
         moving = self._joint_plan.at(state.time_s) is not None
-        upright = self._up_in_base
-        self.reset(state)
-        self._lower_feet, self._up_in_base = moving, upright
+        self.reset(state, keep_upright=True)
+        self._lower_feet = moving
 
     def take_over(self, other: Controller) -> None:
         """Go on where another controller of the same robot stands."""
@@ -167,6 +170,8 @@ class Controller:
                      "_decided", "_early", "_lifted", "sources"):
             setattr(self, name, getattr(other, name))
         self.sources.apply(self.settings)
+        self._integral[self._gains[2] == 0.0] = 0.0
+        self.feet.update(self.robot.data)  # asked for before the next step, by the markers
         model = (self.settings.friction, self.settings.solver)
         same = model == (other.settings.friction, other.settings.solver)
         self._previous = other._previous if same else None
@@ -276,8 +281,10 @@ class Controller:
                 external_forces=self._pushing(touching))
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
+            # Not kept through an error: what caused it would be there again the next time.
+            previous, self._previous = self._previous, None
             solution = solve(problem, settings.friction, settings.solver,
-                             warm_start=self._previous, **self._options)
+                             warm_start=previous, **self._options)
             solve_time = time.perf_counter() - started
             self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status
@@ -286,7 +293,9 @@ class Controller:
         limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
         acting = self.limits.acting.copy()
         saturated = acting != 0
-        self._integral += np.where(saturated | elsewhere, 0.0, position_error) * settings.period_s
+        # Nor one whose integral has no gain now: it may be given one later.
+        still = saturated | elsewhere | (ki == 0.0)
+        self._integral += np.where(still, 0.0, position_error) * settings.period_s
         self._decided[:] = limited
         self.commanded[:] = limited
         forces = np.zeros((len(self.feet), 3))

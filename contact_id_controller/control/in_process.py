@@ -87,7 +87,9 @@ class InProcessController:
         self._base, self._base_s, self._moved = np.zeros(_BASE), -math.inf, False
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
         self._state: RobotState | None = None
+        self._keep_upright = False
         self._good_s = -math.inf
+        self._commanding = True
         warm_up(self.controller)
         self._jump.take(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6), 1)
         self._jump.take(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6), 2)
@@ -104,15 +106,18 @@ class InProcessController:
         wanted = self.guarded("step", self._step, state)
         if wanted is None:
             self.safety.failed("an error in the step, see the log")
-        if self.safety.commanding and self.result is not None:
-            sent = self._output.follow(wanted)
-            self.safety.timed(time.perf_counter() - begun_s > self._period_s)
-        elif self.safety.latched:
+        commanding = self.safety.commanding and self.result is not None
+        if self.safety.latched:
             self.result = None
             sent = self._output.jump(self._safe_torques())
         else:
-            self._output.blend()
-            sent = self._output.follow(self._safe_torques())
+            # To the safe output and back: an offset belongs to the source it was taken from.
+            if commanding != self._commanding:
+                self._output.blend()
+            sent = self._output.follow(wanted if commanding else self._safe_torques())
+        self._commanding = commanding
+        if commanding:
+            self.safety.timed(time.perf_counter() - begun_s > self._period_s)
         self.controller.commanded[:] = sent
         return sent.copy()
 
@@ -149,13 +154,14 @@ class InProcessController:
         if time.perf_counter() - self._good_s > self._timeout_s:
             refusal = f"no good state for {self._timeout_s:g} s"
         else:
-            refusal = self.safety.resume()
+            refusal = self.safety.resume(None if self._state is None else self._state.time_s)
         if refusal:
             self._refuse("resume", refusal)
             return
-        self._state = None
+        self._state, self._keep_upright = None, True
         self._jump.reset()
         self._output.ramp()
+        self._commanding = True
 
     def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
         """Call an action; after an error count it, keep it for the log, and return None."""
@@ -190,7 +196,8 @@ class InProcessController:
             return self._safe_torques()
         controller = self.controller
         if self._state is None:
-            controller.reset(measured)
+            controller.reset(measured, self._keep_upright)
+            self._output.ramp()  # however long the first good state was waited for
         elif self._moved:
             controller.hold_here(measured)
             self._output.blend()

@@ -9,7 +9,8 @@ In this order, each joint's torque is reduced by
   there; this holds also for torques that no model made.)
 - power: sum(tau qd + w tau^2) <= power_limit_w, w = R / Kt^2; all torques shrink alike;
 - effort: |tau| <= the limit;
-- rate: |tau - last tau| <= limit times period.
+- rate: |tau - last tau| <= limit times period, except that effort has the last word: after its
+  limit was lowered torque is within it at once.
 """
 
 from __future__ import annotations
@@ -167,4 +168,11 @@ def _limit(q, qd, wanted, last, speed, speed_margin, lower, upper, margin, dampi
         elif torque < last[j] - step[j]:
             torque = last[j] - step[j]
             acting[j] |= RATE
+        # The last torque may lie beyond a limit that was lowered since.
+        if torque > effort[j]:
+            torque = effort[j]
+            acting[j] |= EFFORT
+        elif torque < -effort[j]:
+            torque = -effort[j]
+            acting[j] |= EFFORT
         torques[j] = torque

@@ -41,8 +41,6 @@ class OdometryJump:
         if self._place_ns is None:
             self._accept(pose, twist, stamp_ns)
             return "", False
-        if stamp_ns == self._place_ns:
-            return "", False
         away = self._away(self._place, self._place_ns, pose, stamp_ns)
         if not away:
             self._accept(pose, twist, stamp_ns)

@@ -97,8 +97,8 @@ class SafetyMachine:
         self.reason = ""
         self._forget()
 
-    def _forget(self) -> None:
-        self._last_good_s: float | None = None
+    def _forget(self, last_good_s: float | None = None) -> None:
+        self._last_good_s = last_good_s
         self._failures = self._overruns = 0
 
     @property
@@ -113,12 +113,12 @@ class SafetyMachine:
 
     # Asked from outside
 
-    def activate(self) -> str:
-        """Begin to command; returns why not, or nothing."""
+    def activate(self, last_good_s: float | None = None) -> str:
+        """Begin to command; returns why not, or nothing. last_good_s: of the last good state."""
         if self.state is SafetyState.EMERGENCY_STOP:
             return "the emergency stop is engaged"
         self._enter(SafetyState.HOLDING)
-        self._forget()
+        self._forget(last_good_s)
         return ""
 
     def deactivate(self) -> None:
@@ -138,14 +138,14 @@ class SafetyMachine:
             else:
                 self._enter(SafetyState.INACTIVE)
 
-    def resume(self) -> str:
-        """Leave a stop; returns why not, or nothing. States are good if one came since the stop."""
+    def resume(self, last_good_s: float | None = None) -> str:
+        """Leave a stop; returns why not, or nothing. last_good_s: time of the last good state."""
         if self.state is SafetyState.EMERGENCY_STOP:
             return "the emergency stop is engaged"
         if self.state is not SafetyState.STOPPED:
             return f"the controller is not stopped, it is {self.state.value}"
         self._enter(SafetyState.HOLDING)
-        self._forget()
+        self._forget(last_good_s)
         return ""
 
     # Told by the control loop

@@ -513,7 +513,7 @@ class SafetySettings:
     tilt_limit_rad: float = parameter(
         1.0,
         """Tilt of a floating base, from the attitude at activation, at which the controller
-        stops; .inf: none.""",
+        stops; resumption does not begin anew; .inf: none.""",
         unit="rad",
         minimum=1e-3,
         infinite=True,

@@ -27,6 +27,7 @@ class TorqueOutput:
         na = len(effort)
         self.sent = np.zeros(na)
         self._start, self._offset = np.zeros(na), np.zeros(na)
+        self._ramp = np.zeros(na)
         self._changed = False
         self._ramp_periods = self._ramped = 0
         self.apply(settings, effort)
@@ -66,11 +67,10 @@ class TorqueOutput:
         if self._ramped < self._ramp_periods:
             self._ramped += 1
             share = self._ramped / self._ramp_periods
-            np.subtract(wanted, self._start, out=self.sent)
-            self.sent *= share
-            self.sent += self._start
-            self._changed = share < 1.0
-            return self.sent
+            np.subtract(wanted, self._start, out=self._ramp)
+            self._ramp *= share
+            self._ramp += self._start
+            wanted = self._ramp  # a change in the middle of the ramp is blended as any other
         _follow(wanted, self._step, self._effort, self._changed, self._offset, self.sent)
         self._changed = False
         return self.sent
@@ -90,3 +90,5 @@ def _follow(wanted, step, effort, changed, offset, sent):
         sent[j] = wanted[j]
         if offset[j] != 0.0:
             sent[j] = min(max(wanted[j] + offset[j], -effort[j]), effort[j])
+            # What the limit cuts off would hold the torque there long after.
+            offset[j] = sent[j] - wanted[j]

@@ -32,6 +32,8 @@ def warm_up(controller: Controller) -> None:
         lifted[:3] += 0.1 * controller.feet.ground.normal
         for number in range(_STEPS):
             controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
+    # The robot was given none of these torques.
+    controller.commanded[:] = 0.0
     controller.reset(state)
 
 

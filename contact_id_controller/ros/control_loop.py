@@ -62,11 +62,13 @@ class ControlLoop:
         self._warn = warn
         self._warned: set[str] = set()
         self._state: RobotState | None = None
-        self._commanding = False
+        self._commanding = self._keep_upright = False
         self._good_s = -np.inf
+        self._good_stamp_s: float | None = None
         self._trouble = "no joint state"
         self._velocity = np.zeros(robot.na)
         self._velocity_s = -np.inf
+        self._sensed = controller.sensed
         self._live_models = {(settings.friction, settings.solver)}
         self._candidate: Controller | None = None
         self._take_over(settings)
@@ -99,6 +101,9 @@ class ControlLoop:
             raise ConfigurationError(
                 f"{settings.friction}/{settings.solver} was not compiled in configure; prepared "
                 f"are {choices(pairs)}: name it in live_models")
+        if self._candidate.sensed and not self._sensed:
+            raise ConfigurationError(
+                "solver 'sensed' can only be chosen before configure, which subscribes to forces")
         if self.measured_contact is None and "measured" in settings.contact_sources:
             raise ConfigurationError(
                 "contact source 'measured' can only be chosen before configure, which subscribes")
@@ -153,14 +158,15 @@ class ControlLoop:
 
         Returns why not, or nothing.
         """
-        refusal = self.not_ready() or self.safety.activate()
+        refusal = self.not_ready() or self.safety.activate(self._good_stamp_s)
         if not refusal:
             self.input.reset()
             self.monitor.pause()
             self.result = self._state = None
+            self._keep_upright = False
             self._velocity_s = -np.inf
             self._warned.clear()
-            self.output.jump(np.zeros_like(self.output.sent))
+            self._jump(np.zeros_like(self.output.sent))
             self._begin()
         return refusal
 
@@ -170,13 +176,13 @@ class ControlLoop:
         self.input.reset()
         self._good_s, self._trouble = -np.inf, "no joint state"
         self.result = None
-        return self.output.jump(self.safe_torques())
+        return self._jump(self.safe_torques())
 
     def resume(self) -> str:
         """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
-        refusal = self.not_ready() or self.safety.resume()
+        refusal = self.not_ready() or self.safety.resume(self._good_stamp_s)
         if not refusal:
-            self._state = None
+            self._state, self._keep_upright = None, True
             self.input.jump.reset()
             self._begin()
         return refusal
@@ -190,7 +196,13 @@ class ControlLoop:
         """Engage the emergency stop; the torques (na,) to send at once."""
         self.safety.engage_emergency_stop()
         self.result = None
-        return self.output.jump(self.safe_torques())
+        return self._jump(self.safe_torques())
+
+    def _jump(self, torques: np.ndarray) -> np.ndarray:
+        """Send torques (na,) at once; the controller's rate limit counts from them."""
+        sent = self.output.jump(torques)
+        self.controller.commanded[:] = sent
+        return sent
 
     # Each period
 
@@ -241,15 +253,13 @@ class ControlLoop:
         safe = self._emergency if stopped else self._safe
         return safe.torques(self._velocity if fresh else None)
 
-    def silence(self) -> np.ndarray:
+    def silence(self, refusal: Refusal | None = None) -> np.ndarray:
         """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
         self.result = None
-        refusal = Refusal("states_stopped", f"no joint state for {self._timeout_s:g} s")
+        refusal = refusal or Refusal("states_stopped", f"no good state for {self._timeout_s:g} s")
         self.refuse(refusal)
         self.safety.interrupt(refusal.detail)
-        sent = self.output.jump(self.safe_torques())
-        self.controller.commanded[:] = sent
-        return sent
+        return self._jump(self.safe_torques())
 
     def take_odometry(self, message) -> None:
         """Keep the newest Odometry for the next state."""
@@ -287,7 +297,7 @@ class ControlLoop:
         if isinstance(state, Refusal):
             self._trouble = state.detail
         else:
-            self._good_s = time.perf_counter()
+            self._good_s, self._good_stamp_s = time.perf_counter(), state.time_s
         return state
 
     def _step(self, message, now_ns: int | None) -> np.ndarray:
@@ -298,7 +308,8 @@ class ControlLoop:
             self.safety.interrupt(f"{state.reason}: {state.detail}")
             return self.safe_torques()
         if self._state is None:
-            controller.reset(state)
+            controller.reset(state, self._keep_upright)
+            self.output.ramp()  # however long the first good state was waited for
         elif self.input.moved_elsewhere:
             controller.hold_here(state)
             self.output.blend()

@@ -168,7 +168,8 @@ class ControlTopics:
         now_ns = self._now_ns()
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
-        if loop.result is not None:
+        # In a stop each state is answered by the safe output: that is no silence.
+        if loop.result is not None or loop.safety.latched:
             self._watchdog.reset()
 
     def _observe(self, message: JointState) -> None:
@@ -225,8 +226,8 @@ class ControlTopics:
             self._publish(self._loop.silence())
         elif self._waiting is not None:
             self._waiting = None
-            self._loop.refuse(Refusal("odometry_missing", "no odometry of the time of the state"))
-            self._publish(self._loop.safe_torques())
+            refusal = Refusal("odometry_missing", "no odometry of the time of the state")
+            self._publish(self._loop.silence(refusal))
         # Else the simulation takes its time: nobody waits for a command.
 
     def _on_emergency_stop(

@@ -18,6 +18,7 @@ from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.safety import SafetyState
 from contact_id_controller.control.settings import TABLE, ControllerSettings
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.robot import RobotModel
@@ -100,6 +101,7 @@ class ControllerNode(LifecycleNode):
         self.loop: ControlLoop | None = None
         """What runs the controller; None unless configured."""
         self.finalized = False
+        self._emergency_stopped = False
         self._topics: ControlTopics | None = None
         self._parameter_table = ParameterTable(
             self, TABLE, locked=lambda: self.loop is not None, check_live=self._check_live
@@ -149,6 +151,8 @@ class ControllerNode(LifecycleNode):
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
+        if self._emergency_stopped:
+            loop.safety.engage_emergency_stop()
         self._topics = ControlTopics(self, loop, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False
@@ -164,6 +168,7 @@ class ControllerNode(LifecycleNode):
 
         Refused while no fresh, finite, complete state is known, or the emergency stop is engaged.
         """
+        self._apply_changes()  # limits set a moment ago hold from the first torque on
         refusal = self._topics.start()
         if refusal:
             self.get_logger().error(f"not activated: {refusal}")
@@ -207,6 +212,8 @@ class ControllerNode(LifecycleNode):
             self.get_logger().error(str(error))
 
     def _release(self) -> None:
+        if self.loop is not None:  # Only its own release ends an emergency stop.
+            self._emergency_stopped = self.loop.safety.state is SafetyState.EMERGENCY_STOP
         topics, self._topics, self.loop = self._topics, None, None
         if topics is not None:
             topics.destroy()
@@ -239,6 +246,13 @@ class _Autostart:
     def __call__(self) -> None:
         if not self._wanted or self._node.loop is None:
             return
+        if self._node.loop.safety.state is SafetyState.EMERGENCY_STOP:
+            self._wanted = False
+            self._node.get_logger().warning("emergency stop: activate by hand after its release")
+            return
+        if self._node.active:  # somebody else was quicker
+            self._wanted = False
+            return
         reason = self._node.not_ready
         if not reason:
             self._wanted = self._node.trigger_activate() != _SUCCESS
@@ -257,11 +271,14 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         executor, lambda: node.direct_subscriptions, lambda: node.direct_services,
         between=_GarbageBreak(node))
     autostart = _Autostart(node)
-    while not (interrupt.requested or node.finalized):
-        direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
-        autostart()
-    if not node.finalized:
-        node.trigger_shutdown()
+    try:
+        while not (interrupt.requested or node.finalized):
+            direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+            autostart()
+    finally:
+        # Also when a callback raised: the last torque must not be held for ever.
+        if not node.finalized:
+            node.trigger_shutdown()
     return 0
 
 

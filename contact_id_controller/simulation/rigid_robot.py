@@ -20,7 +20,7 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.forward import build_forward_problem, step
+from contact_id_controller.forward import build_forward_problem, free_robot, step
 from contact_id_controller.geometry import HalfSpace, SphereFoot, lower_onto
 from contact_id_controller.models import options, solve
 from contact_id_controller.robot import RobotModel
@@ -122,7 +122,9 @@ class RigidRobot:
             self._finder = SceneFinder(
                 robot, self.feet, bodies, pairs, ground, friction, anticipation_m)
         else:
-            self._finder = FeetFinder(robot, self.feet, ground, friction, anticipation_m)
+            # The model of the forward problems, so that contact frames are looked up only once.
+            self._finder = FeetFinder(
+                free_robot(robot), self.feet, ground, friction, anticipation_m)
         wanted = {"edges": edges, "polygon": polygon, "distribution": "least_force"}
         self._options = {name: value for name, value in wanted.items() if name in options(*model)}
         self._data = robot.model.createData()  # its own: a controller may share the robot's
