@@ -31,11 +31,11 @@ TARGETS_RAD = {1.0: 0.006, 100.0: 0.012}
 """Mean error of the seven joints that ours must not exceed, read off the paper's figure 18."""
 
 
-def label(case: Case) -> str:
+def label(case: Case, with_settings: bool = True) -> str:
     """Name of a controller in tables and legends."""
     name = {"none/pid": "PID", "none/sensed": "sensed forces"}.get(case.controller, case.controller)
     more = [f"squeeze {case.squeeze_n:g} N, counts on {case.trust:g} mu"] if case.squeeze_n else []
-    more += ["papers' settings"] if case.settings == "papers" else []
+    more += ["papers' settings"] if with_settings and case.settings == "papers" else []
     return ", ".join([name, *more])
 
 
@@ -47,7 +47,8 @@ def report(results: Sequence[RunResult]) -> Section:
         "fingertips, is swung by an arm of seven joints (q0 + 0.1 cos 10 t - 0.1), in MuJoCo, "
         "which shares no line with the controllers, and in our rigid time stepper "
         "(Stewart-Trinkle), which is closest to the paper's engine. Posture, hand and link "
-        "inertias are ours, the paper does not state them. Dropped: the box has slipped half its edge.")
+        "inertias are ours, the paper does not state them. Dropped: the box has slipped half its "
+        "edge.")
     blocks: list = [text]
     for mu in sorted({case.mu for case in found}):
         chosen = {case: result for case, result in found.items() if case.mu == mu}
@@ -103,7 +104,7 @@ def _statuses(result: RunResult) -> str:
 
 def _picture(mu: float, found) -> Picture:
     engines = list(dict.fromkeys(case.engine for case in found))
-    names = list(dict.fromkeys(label(case) for case in found))
+    names = list(dict.fromkeys(label(case, False) for case in found))
 
     def fill(axes):
         for k, engine in enumerate(engines):
@@ -111,11 +112,12 @@ def _picture(mu: float, found) -> Picture:
             for case, r in found.items():
                 if case.engine != engine:
                     continue
-                colour = MORE_COLOURS[names.index(label(case)) % len(MORE_COLOURS)]
+                colour = MORE_COLOURS[names.index(label(case, False)) % len(MORE_COLOURS)]
+                style = "-" if case.settings == "ours" else "-."
                 time = r["trace_s"] * np.arange(len(r["error_trace_rad"]))
-                error.semilogy(time, np.maximum(r["error_trace_rad"], 1e-6), color=colour,
+                error.semilogy(time, np.maximum(r["error_trace_rad"], 1e-6), style, color=colour,
                                linewidth=1.2)
-                slip.plot(time, 1e3 * np.array(r["slip_trace_m"])[:len(time)], color=colour,
+                slip.plot(time, 1e3 * np.array(r["slip_trace_m"])[:len(time)], style, color=colour,
                           linewidth=1.2)
             error.axhline(TARGETS_RAD.get(mu, np.nan), color=GREY, linestyle="--")
             slip.axvline(PAPER_DROP_S if mu == 1.0 else np.nan, color=GREY, linestyle="--")
@@ -124,6 +126,7 @@ def _picture(mu: float, found) -> Picture:
             slip.set(title="Slip of the box in the hand", ylabel="mm", xlabel="time (s)")
         for number, name in enumerate(names):
             axes[0, -1].plot([], [], color=MORE_COLOURS[number % len(MORE_COLOURS)], label=name)
+        axes[0, -1].plot([], [], "-.", color=GREY, label="papers' settings")
         axes[0, -1].plot([], [], color=GREY, linestyle="--", label="target")
         axes[1, -1].plot([], [], color=GREY, linestyle="--", label="paper: PID and QP drop it")
         axes[1, -1].plot([], [], color=GREY, linestyle=":", label="dropped")
@@ -175,8 +178,8 @@ def _claims(found) -> list[Claim]:
         claims.append(Claim(
             source, "with sensed forces, one period old, the box is held at mu 1 for three seconds",
             REPRODUCED if any("held" in fate for fate in fates) else NOT_REPRODUCED,
-            "; ".join(fates) + ": fed-back forces keep what grip there is, and build none up",
-            command))
+            "; ".join(fates) + ": fed-back forces keep what grip there is and build none up; "
+            "whether that is enough depends on when a finger counts as touching", command))
     sticky = _all(found, controller="none/sensed", mu=100.0)
     if sticky:
         most = max(r["force_n"] for r in sticky)
