@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pinocchio as pin
+from scipy.spatial.transform import Rotation
 
 from contact_id_controller.control.references import (
     BaseTrajectory,
@@ -280,7 +281,8 @@ class GaitPlanner:
                 motion.acceleration, start_s, allow_moving_end=True,
             ),
             BaseTrajectory(
-                times, base.position, [pin.Quaternion(r).coeffs() for r in base.rotation],
+                # Not pin.Quaternion: made from a matrix, eigenpy 3 keeps 80 bytes of it for ever.
+                times, base.position, Rotation.from_matrix(base.rotation).as_quat(),
                 base.velocity, base.spin, start_s,
             ),
             ContactSchedule(self.settings.feet, times, motion.stance, start_s),
