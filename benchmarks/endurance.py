@@ -27,7 +27,7 @@ from contact_id_controller.experiments.processes import (
     ros_environment,
 )
 from contact_id_controller.experiments.setup_run import make_setup
-from contact_id_controller.experiments.supervisor import ACTIVATE, CONFIGURE, Supervisor
+from contact_id_controller.experiments.supervisor import CONFIGURE, Supervisor
 
 SETTLED_S = 60.0
 """Memory is compared with what it is after this long."""
@@ -57,9 +57,9 @@ def walk(setup, folder: Path):
     with NodeGroup(commands, folder / "log", environment) as nodes:
         with Supervisor(environment) as supervisor:
             supervisor.wait_for_controller(nodes.check, 60.0)
-            for transition, what in ((CONFIGURE, "configure"), (ACTIVATE, "activate")):
-                if not supervisor.change_state(transition, nodes.check, 600.0):
-                    raise RuntimeError(f"the controller does not {what}")
+            if not (supervisor.change_state(CONFIGURE, nodes.check, 600.0)
+                    and supervisor.activate(nodes.check, 60.0)):
+                raise RuntimeError("the controller does not start")
         rclpy.init()
         listener = rclpy.create_node("endurance")
         listener.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)

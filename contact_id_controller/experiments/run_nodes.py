@@ -13,7 +13,7 @@ from contact_id_controller.experiments.progress import ProgressBar
 from contact_id_controller.experiments.setup_run import (
     CONTROLLER_RECORD, ROBOT_RECORD, RunSetup,
 )
-from contact_id_controller.experiments.supervisor import ACTIVATE, CONFIGURE, Supervisor
+from contact_id_controller.experiments.supervisor import CONFIGURE, Supervisor
 
 APPEAR_S, CONFIGURE_S, ACTIVATE_S = 60.0, 600.0, 60.0
 """Patience; configuring compiles the kernels the first time."""
@@ -47,9 +47,11 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
                 bar.say("starting")
                 supervisor.wait_for_controller(nodes.check, APPEAR_S)
                 bar.say("compiling and configuring")
-                _change(supervisor, nodes, CONFIGURE, "configure", CONFIGURE_S)
+                if not supervisor.change_state(CONFIGURE, nodes.check, CONFIGURE_S):
+                    raise _refused(nodes, "configure")
                 bar.say("activating")
-                _change(supervisor, nodes, ACTIVATE, "activate", ACTIVATE_S)
+                if not supervisor.activate(nodes.check, ACTIVATE_S):
+                    raise _refused(nodes, "activate")
                 if setup.motion is not None:
                     supervisor.send_motion(setup.motion, nodes.check, MOTION_S)
                 bar.say("walking" if setup.motion is None else "moving")
@@ -65,11 +67,9 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
     return wall_s
 
 
-def _change(supervisor: Supervisor, nodes: NodeGroup, transition: int, name: str,
-            patience_s: float) -> None:
-    if not supervisor.change_state(transition, nodes.check, patience_s):
-        raise RunError(f"the controller refused to {name}; its last lines:\n"
-                       f"{nodes['controller'].last_lines()}")
+def _refused(nodes: NodeGroup, what: str) -> RunError:
+    return RunError(f"the controller refused to {what}; its last lines:\n"
+                    f"{nodes['controller'].last_lines()}")
 
 
 def _follow(supervisor: Supervisor, nodes: NodeGroup, bar: ProgressBar) -> None:

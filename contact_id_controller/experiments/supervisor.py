@@ -21,6 +21,7 @@ from contact_id_controller.ros.plan_messages import joint_message
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 STEP_S = 0.05
+RETRY_S = 0.2
 
 
 class Supervisor:
@@ -74,6 +75,15 @@ class Supervisor:
         self._wait(answer.done, check, patience_s,
                    f"node {self._controller!r} did not answer a change of state")
         return bool(answer.result().success)
+
+    def activate(self, check: Callable[[], None], patience_s: float) -> bool:
+        """Activate as soon as the controller knows the robot's state; whether it succeeded."""
+        end = time.monotonic() + patience_s
+        while not self.change_state(ACTIVATE, check, patience_s):
+            if time.monotonic() > end:
+                return False
+            self.spin(RETRY_S)
+        return True
 
     def send_motion(self, motion: JointTrajectory, check: Callable[[], None],
                     patience_s: float) -> None:

@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     tasks = plan(experiments, arguments.quick, arguments.run)
     if arguments.jobs < 1:
         raise ConfigurationError(f"--jobs is {arguments.jobs}, must be at least 1")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Also where the parent had signals ignored, as a job in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     store = RunStore(arguments.output / "runs")
     bar, count = ProgressBar("reproduce", len(tasks), unit="runs"), 0
 
