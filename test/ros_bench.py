@@ -5,6 +5,7 @@ import os
 import time
 
 import numpy as np
+import pytest
 
 # Read when ROS starts: nothing of these tests leaves this machine.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -33,6 +34,7 @@ STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
 PATIENCE_S = 30.0
+DOMAIN = 20 + os.getpid() % 80
 _NUMBERS = itertools.count()
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
@@ -218,3 +220,17 @@ class Bench:
 
     def refusals(self, reason):
         return self.node.loop.monitor.refusals[reason]
+
+
+@pytest.fixture
+def bench_of():
+    """Makes benches and closes them; for the test files that import it."""
+    made = []
+
+    def make(**changes):
+        made.append(Bench(DOMAIN, **changes))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()

@@ -4,7 +4,6 @@ Whatever comes in, the node lives on, and what goes out is its torque or the saf
 """
 
 import math
-import os
 import time
 
 import numpy as np
@@ -14,12 +13,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import (  # noqa: E402
+from ros_bench import (  # noqa: E402, F401
+    DOMAIN,
     FEET,
     JOINTS,
     STANDING,
     VELOCITY,
     Bench,
+    bench_of,
     joint_state,
     joint_trajectory,
     odometry,
@@ -28,22 +29,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 DAMPING = -0.5 * VELOCITY
-DOMAIN = 20 + os.getpid() % 80
 NAN = math.nan
-
-
-@pytest.fixture
-def bench_of():
-    """Makes benches and closes them."""
-    made = []
-
-    def make(**changes):
-        made.append(Bench(DOMAIN, **changes))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Emergency stop, resume, live changes and measured contact, over real topics and services."""
 
 import itertools
-import os
 import time
 from unittest.mock import MagicMock
 
@@ -12,7 +11,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import FEET, RELIABLE, VELOCITY, Bench, joint_state, odometry  # noqa: E402
+from ros_bench import (  # noqa: E402, F401
+    FEET,
+    RELIABLE,
+    VELOCITY,
+    bench_of,
+    joint_state,
+    odometry,
+)
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 
 from contact_id_controller.control.safety import SafetyState  # noqa: E402
@@ -21,21 +27,7 @@ from contact_id_controller.ros.controller import _Autostart  # noqa: E402
 from contact_id_controller.ros.process import Interrupt  # noqa: E402
 
 DAMPING = -0.5 * VELOCITY
-DOMAIN = 20 + os.getpid() % 80
 NAN_STATE = {"velocity": np.r_[np.nan, VELOCITY[1:]]}
-
-
-@pytest.fixture
-def bench_of():
-    made = []
-
-    def make(**changes):
-        made.append(Bench(DOMAIN, **changes))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()
 
 
 def call(bench, kind, name, **request):

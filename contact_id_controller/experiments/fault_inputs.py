@@ -12,7 +12,6 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from contact_id_controller.control.settings import TABLE
 from contact_id_controller.experiments.fault import (
     WALKS_AGAIN, WALKS_ON, Fault, Observed, ending, when_asked, when_failing, when_queued,
 )

@@ -55,10 +55,6 @@ class StatePublisher:
             self._reactions.append(
                 (node.create_publisher(WrenchStamped, f"ground_reaction/{frame}", qos), message))
 
-    def has_listener(self) -> bool:
-        """Whether somebody takes the joint states."""
-        return self._joints_publisher.get_subscription_count() > 0
-
     def publish(self, stamp_ns: int, state: RobotState, efforts, contact_forces) -> None:
         """Publish a state; efforts (na,) and contact forces (n_feet, 3) of the period before it."""
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)

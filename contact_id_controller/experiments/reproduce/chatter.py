@@ -8,7 +8,6 @@ base (``least_torque``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
