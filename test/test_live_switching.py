@@ -107,6 +107,14 @@ def test_model_that_was_not_compiled_is_refused_and_nothing_changes(walk, loop):
     assert loop.controller is walk.controller
 
 
+def test_unbounded_friction_needs_the_model_that_it_becomes(walk, loop):
+    settings = dataclasses.replace(walk.settings, solver="lcp", friction_coefficient=(np.inf,))
+    loop.check(settings)
+    loop._live_models.discard(("no_slip", "lcp"))
+    with pytest.raises(ConfigurationError, match="no_slip/lcp was not compiled"):
+        loop.check(settings)
+
+
 def test_lost_plan_becomes_a_posture_with_all_feet_on_the_ground(walk, loop):
     """The planner dies in the middle of a step: the robot stands on all feet and stays."""
     state = walk.state

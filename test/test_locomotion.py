@@ -333,3 +333,14 @@ def test_a_foot_that_lands_early_is_foreseen(monkeypatch):
     none, blind = step_up(0.6)
     assert early > 3 and none == 0
     assert error < 0.3 * blind
+
+
+@pytest.mark.parametrize("controller, settings", [
+    ("qp_inf", {}), ("no_slip_lcp", {"friction": "coulomb", "solver": "lcp"})])
+def test_what_takes_friction_to_be_unbounded_walks_where_it_is(monkeypatch, controller, settings):
+    """Held before they touched, or by a very wide polygon, feet were torn with 4e6 N."""
+    kind = CONTROLLERS[controller]
+    monkeypatch.setitem(
+        CONTROLLERS, controller, kind._replace(settings={**kind.settings, **settings}))
+    measured = short(controller, "rigid_high", duration_s=1.2)["figures"]
+    assert measured["finished"] and measured["force_error_relative"] < 0.05

@@ -12,6 +12,7 @@ import pinocchio as pin
 from ..exceptions import ConfigurationError
 from ..geometry import FootContacts, HalfSpace, SphereFoot
 from ..models import check, options, solve
+from ..models.consistency import TOUCHING_SPEED
 from ..problem import build_problem
 from ..robot import RobotModel
 from ..solution import RELAXED, SOLVED, Solution
@@ -57,6 +58,18 @@ class StepResult(NamedTuple):
     limits: np.ndarray | None = None
 
 
+def effective_model(settings: ControllerSettings) -> tuple[str, str]:
+    """Friction and solver with which the settings' problem is solved.
+
+    Where no contact ever slips coulomb/lcp becomes no_slip/lcp, its limit: the polygon of an almost
+    unbounded coefficient would hold nearly dependent feet with enormous forces.
+    """
+    model = (settings.friction, settings.solver)
+    if model == ("coulomb", "lcp") and set(settings.friction_coefficient) == {math.inf}:
+        return ("no_slip", "lcp")
+    return model
+
+
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
@@ -82,6 +95,7 @@ class Controller:
         self.sensed = (settings.friction, settings.solver) == SENSED
         if not self.pid:
             check(settings.friction, settings.solver)
+        self.model = effective_model(settings)
         if not robot.floating_base and settings.floating_base:
             raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
         count, na = len(settings.contact_frames), robot.na
@@ -94,6 +108,7 @@ class Controller:
         # feet that land early are better left to their feedback. qcqp lets no contact part.
         self._deadbeat = (settings.contact_time_constant_s == settings.period_s
                           and settings.solver != "qcqp" and not (self.sensed or self.pid))
+        self._unbounded = settings.friction == "coulomb" and math.inf in settings.friction_coefficient
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
@@ -115,7 +130,7 @@ class Controller:
         if settings.regularisation:
             known["regularisation"] = settings.regularisation
         if not self.pid:
-            accepted = options(settings.friction, settings.solver)
+            accepted = options(*self.model)
             self._options = {name: value for name, value in known.items() if name in accepted}
         self._weights = np.full(robot.nv, JOINT_WEIGHT)
         self._wanted, self._acceleration = np.zeros(robot.nv), np.zeros(robot.nv)
@@ -172,9 +187,7 @@ class Controller:
         self.sources.apply(self.settings)
         self._integral[self._gains[2] == 0.0] = 0.0
         self.feet.update(self.robot.data)  # asked for before the next step, by the markers
-        model = (self.settings.friction, self.settings.solver)
-        same = model == (other.settings.friction, other.settings.solver)
-        self._previous = other._previous if same else None
+        self._previous = other._previous if self.model == other.model else None
 
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
@@ -279,12 +292,16 @@ class Controller:
                 contact_time_constant_s=settings.contact_time_constant_s,
                 penetration_gain=settings.penetration_gain,
                 external_forces=self._pushing(touching))
+            if self._unbounded:
+                # Models without complementarity let it hold without load, here even before it touches.
+                friction = problem.contacts.friction
+                problem.contacts.friction = np.where(
+                    np.isinf(friction) & (problem.gap_speed > TOUCHING_SPEED), 0.0, friction)
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
             # Not kept through an error: what caused it would be there again the next time.
             previous, self._previous = self._previous, None
-            solution = solve(problem, settings.friction, settings.solver,
-                             warm_start=previous, **self._options)
+            solution = solve(problem, *self.model, warm_start=previous, **self._options)
             solve_time = time.perf_counter() - started
             self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status

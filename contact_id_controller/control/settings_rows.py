@@ -105,7 +105,8 @@ class ContactSettings:
     )
     friction_coefficient: tuple[float, ...] = parameter(
         (0.6,),
-        "Coefficient of friction: one value, or one per contact frame; .inf for no slip.",
+        """Coefficient of friction: one value, or one per contact frame; .inf for no slip (where all
+        are, coulomb/lcp is solved as no_slip/lcp, its limit).""",
         minimum=0.0,
         infinite=True,
         per="contact frame",

@@ -1,6 +1,6 @@
 """The first paper's locomotion experiments: one run, from its description to its figures.
 
-A quadruped trots between way-points on one of five terrains under one of eleven controllers
+A quadruped trots between way-points on one of five terrains under one of ten controllers
 (sections 7 and 8; tables 3 to 5, figures 14 to 17), in MuJoCo or in the rigid time stepper. Gait
 planner, controller and simulator run in one process.
 """
@@ -45,7 +45,6 @@ CONTROLLERS = {
         "ID(t) QP, mu, kinetic energy", _model("coulomb", "qp", objective="kinetic_energy")),
     "qp_one_stage_mu": ControllerKind("ID(t) one-stage QP, mu", _model("coulomb", "qp_one_stage")),
     "lcp_mu": ControllerKind("ID(t) LCP, mu", _model("coulomb", "lcp")),
-    "lcp_inf": ControllerKind("ID(t) Coulomb LCP, inf", _model("coulomb", "lcp"), True),
     "no_slip_lcp": ControllerKind("ID(t) LCP, inf", _model("no_slip", "lcp"), True),
     "qcqp_mu": ControllerKind("ID(t) QCQP, mu", _model("coulomb", "qcqp")),
     "pid": ControllerKind("PID", _model("none", "pid"), stabilised=True),

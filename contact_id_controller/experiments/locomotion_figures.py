@@ -29,6 +29,8 @@ MEANINGS = {
     "force_error_n": "mean over time of |sum over the feet of predicted normal forces - of applied "
                      "ones| (table 5); None for controllers that predict nothing",
     "force_error_relative": "the same divided by the mean of the applied sum (table 5)",
+    "force_error_unlimited": "the same over the periods in which no torque was limited: in the others "
+                             "the robot does not get the torque for which forces were predicted",
     "force_error_median_n": "median over time instead of the mean: without impacts",
     "foot_force_error_n": "mean over time of the norm of the error of all feet's force vectors",
     "com_deviation_m": "mean distance of the centre of mass from the straight lines between "
@@ -96,6 +98,7 @@ def figures(record: Record, period_s: float) -> dict[str, Any]:
     torque = rows["torque"]
     rate = np.abs(np.diff(torque, axis=0)).mean(axis=1) / period_s
     predicts = record.predicts
+    free = ~rows["saturated"].astype(bool)
     result = {
         "position_error_rad": _mean(rows["position"]),
         "velocity_error_rad_s": _mean(rows["velocity"]),
@@ -104,6 +107,9 @@ def figures(record: Record, period_s: float) -> dict[str, Any]:
         "force_error_n": _mean(rows["error"]) if predicts else None,
         "force_error_relative": (
             _mean(rows["error"]) / max(_mean(rows["total"]), 1e-9) if predicts else None),
+        "force_error_unlimited": (
+            _mean(rows["error"][free]) / max(_mean(rows["total"][free]), 1e-9)
+            if predicts and free.any() else None),
         "force_error_median_n": float(np.median(rows["error"])) if predicts else None,
         "foot_force_error_n": _mean(rows["foot_error"]) if predicts else None,
         "com_deviation_m": _deviation(record),

@@ -69,7 +69,7 @@ class ControlLoop:
         self._velocity = np.zeros(robot.na)
         self._velocity_s = -np.inf
         self._sensed = controller.sensed
-        self._live_models = {(settings.friction, settings.solver)}
+        self._live_models = {controller.model}
         self._candidate: Controller | None = None
         self._take_over(settings)
 
@@ -87,19 +87,19 @@ class ControlLoop:
             jump.take(pose, np.zeros(6), stamp_ns)
         robot, settings = self.controller.robot, self.controller.settings
         for pair in settings.live_models:
-            model = tuple(pair.split("/"))
-            if model not in self._live_models:
-                friction, solver = model
-                warm_up(Controller(robot, replace(settings, friction=friction, solver=solver)))
-                self._live_models.add(model)
+            friction, solver = pair.split("/")
+            other = Controller(robot, replace(settings, friction=friction, solver=solver))
+            if other.model not in self._live_models:
+                warm_up(other)
+                self._live_models.add(other.model)
 
     def check(self, settings: ControllerSettings) -> None:
         """Raise ConfigurationError or UnknownModelError if `apply` could not take these over."""
         self._candidate = Controller(self.controller.robot, settings)
-        if (settings.friction, settings.solver) not in self._live_models:
+        if self._candidate.model not in self._live_models:
             pairs = sorted("/".join(model) for model in self._live_models)
             raise ConfigurationError(
-                f"{settings.friction}/{settings.solver} was not compiled in configure; prepared "
+                f"{'/'.join(self._candidate.model)} was not compiled in configure; prepared "
                 f"are {choices(pairs)}: name it in live_models")
         if self._candidate.sensed and not self._sensed:
             raise ConfigurationError(

@@ -17,30 +17,43 @@ MATCHING = {"qp_mu": "coulomb/qp", "qp_energy_mu": "coulomb/qp", "no_slip_lcp": 
 """Controller -> contact law of the rigid engine that is its own, where coulomb/lcp is not."""
 
 PREDICTING = ("qp_mu", "qp_inf", "lcp_mu", "no_slip_lcp")
+COULOMB = ("qp_mu", "lcp_mu", "qcqp_mu")
 RIGID = ("rigid_high", "rigid_low")
+RANDOM = "height_field"
+SEEDS, QUICK_SEEDS = range(10), range(2)
 
 
 def runs(quick: bool) -> list[RunDescription]:
-    """Our settings in both engines everywhere; the papers' in the rigid one, on what they ran on.
+    """Our settings and the papers' in both engines; on random ground with several seeds.
 
     In the rigid engine the controllers that predict forces also meet the contact law that is
-    theirs. The quick runs leave out what only completes the tables.
+    theirs. Of the papers' settings on random ground only Coulomb's controllers get all seeds: the
+    others fall. The quick runs leave out what only completes the tables.
     """
-    duration = 5.0 if quick else 30.0
-    controllers = QUICK_CONTROLLERS if quick else tuple(CONTROLLERS)
-    chosen = []
+    chosen: list[LocomotionRun] = []
+
+    def add(settings, engine, terrain, controllers, seeds):
+        chosen.extend(
+            LocomotionRun(controller, terrain, engine, settings=settings, seed=seed,
+                          duration_s=5.0 if quick else 30.0)
+            for controller in controllers for seed in (seeds if terrain == RANDOM else (0,)))
+
     for terrain in TERRAINS:
-        for controller in controllers:
-            chosen.append(LocomotionRun(controller, terrain, duration_s=duration))
-            if not quick or controller in ("qp_mu", "lcp_mu", "qcqp_mu"):
-                chosen.append(LocomotionRun(controller, terrain, "rigid", duration_s=duration))
-    for terrain in RIGID if quick else TERRAINS:
-        for controller in (PREDICTING if quick else controllers):
-            run_ = LocomotionRun(controller, terrain, "rigid", settings="papers",
-                                 duration_s=duration)
-            chosen.append(run_)
-            if controller in MATCHING and terrain in RIGID:
-                chosen.append(dataclasses.replace(run_, engine_model=MATCHING[controller]))
+        for engine in ("mujoco", "rigid"):
+            if quick:
+                # With the papers' settings only what their table 5 is about.
+                walked = QUICK_CONTROLLERS if engine == "mujoco" else COULOMB
+                add("ours", engine, terrain, walked, QUICK_SEEDS)
+                if terrain in RIGID:
+                    add("papers", engine, terrain, PREDICTING, QUICK_SEEDS)
+                continue
+            add("ours", engine, terrain, CONTROLLERS, SEEDS)
+            add("papers", engine, terrain, CONTROLLERS, SEEDS[:1])
+            add("papers", engine, terrain, COULOMB, SEEDS)
+    for one in tuple(chosen):
+        if (one.settings, one.engine) == ("papers", "rigid") and (
+                one.terrain in RIGID and one.controller in MATCHING):
+            chosen.append(dataclasses.replace(one, engine_model=MATCHING[one.controller]))
     return [describe(one) for one in dict.fromkeys(chosen)]
 
 
@@ -58,6 +71,10 @@ def run(description: RunDescription) -> dict[str, Any]:
 
 
 def select(results: Sequence, **wanted) -> dict[str, Any]:
-    """Controller -> result, of those whose parameters have these values."""
+    """Controller -> result, of those whose parameters have these values; seed 0 unless said.
+
+    On rigid ground the simulated contact law is coulomb/lcp unless said.
+    """
+    wanted = {"seed": 0, "engine_model": "coulomb/lcp", **wanted}
     return {r.parameters["controller"]: r for r in results
             if all(r.parameters[name] == value for name, value in wanted.items())}
