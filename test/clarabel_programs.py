@@ -10,7 +10,7 @@ EXACT = 1e-12  # violations up to this are rounding
 def conic_form(program):
     """P, q, A, b, cones of Clarabel's form: min 1/2 x^T P x + q^T x, A x + s = b, s in the cones."""
     na, mu = program.na, program.friction
-    n, N = len(mu), program.A.shape[1]
+    N = program.A.shape[1]
     bounded = np.where(np.isinf(mu), 1.0, mu)
     scale = np.maximum(bounded, 1.0)
     tangent = np.where(bounded > 0.0, bounded, 1.0) / scale

@@ -25,6 +25,7 @@ from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
 )
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")
@@ -34,7 +35,7 @@ STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
 PATIENCE_S = 30.0
-DOMAIN = 20 + os.getpid() % 80
+DOMAIN = free_domain()
 _NUMBERS = itertools.count()
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 

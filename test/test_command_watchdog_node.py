@@ -25,10 +25,11 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.direct_loop import take_newest  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-DOMAIN = 20 + (os.getpid() + 40) % 80
+DOMAIN = free_domain()
 JOINTS = ["hip", "knee", "ankle"]
 VELOCITY = np.array([1.0, -2.0, 3.0])
 COMMAND = np.array([1.0, 9.0, -3.0])

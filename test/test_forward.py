@@ -363,7 +363,7 @@ def test_four_bar_stays_closed_with_redundant_rows_and_keeps_its_energy():
             robot.model, data, q
         )
 
-    start, moved, speed = energy(q, v), 0.0, 0.0
+    start, speed = energy(q, v), 0.0
     for _ in range(2000):
         q, v, solution = advance(robot, q, v, ContactSet.empty(), constraints=closure, period=2e-4)
         data = robot.model.createData()

@@ -1,6 +1,5 @@
 """The gait planner's node, run as its own process and met over real topics."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.gait_planner import GaitPlannerNode, stamp_of  # noqa: E402
 from contact_id_controller.ros.plan_messages import (  # noqa: E402
@@ -31,7 +31,7 @@ from contact_id_controller.ros.plan_messages import (  # noqa: E402
 )
 
 QUADRUPED = ROBOTS["quadruped"]
-DOMAIN = str(20 + (os.getpid() + 40) % 80)
+DOMAIN = str(free_domain())
 PATIENCE_S = 60.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

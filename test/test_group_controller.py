@@ -3,7 +3,6 @@
 The stand-in for ros2_control has a context and a thread of its own, as it has a process of its own.
 """
 
-import os
 import threading
 
 import numpy as np
@@ -22,10 +21,11 @@ from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros import group_controller  # noqa: E402
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode  # noqa: E402
 
-DOMAIN = 20 + (os.getpid() + 60) % 80
+DOMAIN = free_domain()
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 SWAPPED = [JOINTS[1], JOINTS[0], *JOINTS[2:]]
 NAME = "/ros2_control/effort_controller"

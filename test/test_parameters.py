@@ -8,11 +8,12 @@ import pytest
 
 from contact_id_controller.control.settings import TABLE, ControllerSettings, load_settings
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.experiments.processes import free_domain
 
 MINIMAL = {"urdf": "robot.urdf"}
 KINDS = {"string": "text", "boolean": True, "integer": 5, "number": 0.5, "strings": ["a"],
          "numbers": [0.5]}
-DOMAIN = 20 + os.getpid() % 80
+DOMAIN = free_domain()
 
 
 def spec(name):

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0
 NODE = """
@@ -50,7 +52,7 @@ sys.exit(run_node("probe", make, serve))
 @pytest.fixture
 def probe(tmp_path):
     """Starts the node above in a process of its own."""
-    environment = dict(os.environ, ROS_DOMAIN_ID=str(20 + (os.getpid() + 20) % 80),
+    environment = dict(os.environ, ROS_DOMAIN_ID=str(free_domain()),
                        ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", PYTHONPATH=str(ROOT),
                        ROS_LOG_DIR=str(tmp_path))
     started = []

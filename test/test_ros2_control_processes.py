@@ -25,8 +25,10 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  #
 from rclpy.qos import qos_profile_system_default  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
-DOMAIN = 20 + (os.getpid() + 10) % 80
+DOMAIN = free_domain()
 PATIENCE_S = 300.0
 """The controller may have to compile."""
 PERIOD_S = 0.01

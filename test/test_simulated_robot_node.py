@@ -1,6 +1,5 @@
 """The simulated robot's node, run as its own process and met over real topics."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller.control.specification import table_of  # noqa: E402
 from contact_id_controller.exceptions import ContactIdError  # noqa: E402
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
 from contact_id_controller.ros.simulated_robot_settings import (  # noqa: E402
     SimulatedRobotSettings,
@@ -36,7 +36,7 @@ LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 PATIENCE_S = 60.0
-DOMAIN = str(20 + os.getpid() % 80)
+DOMAIN = str(free_domain())
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 

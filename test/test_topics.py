@@ -33,8 +33,10 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
+from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
-DOMAIN = 20 + os.getpid() % 80
+DOMAIN = free_domain()
 PERIOD_S = 0.001
 STATES = 300
 COMPILING_S = 300.0

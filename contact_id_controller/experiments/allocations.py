@@ -116,7 +116,7 @@ def allocate_push(make_program, na: int, push: float, load: float, weights, limi
     of the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the
     pseudo-inverse fixes. Returns as ``allocate_reduced``.
     """
-    ones, unlimited, friction = np.ones(na), np.full(na, np.inf), make_program(weights).friction
+    ones, friction = np.ones(na), make_program(weights).friction
     exact = _pushing(make_program(weights, -limits, limits), push, load)
     # Unbounded friction in the program: the pyramid's four faces stand for the cone.
     pyramid = _pushing(make_program(ones, friction=np.full(1, np.inf)), push, load)

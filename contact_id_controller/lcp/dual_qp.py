@@ -41,10 +41,10 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
         preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
             among them are satisfied before any other row, equalities included.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
-        active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (4, dim + 1): workspace.
+        active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (3, dim + 1): workspace.
     """
     rows, dim = A.shape
-    d, z, r, u = work[0], work[1], work[2], work[3]
+    d, r, u = work[0], work[1], work[2]
     for i in range(dim):
         for j in range(dim):
             Q[i, j] = 1.0 if i == j else 0.0

@@ -68,7 +68,6 @@ def ppm_kernel(M, q, max_pivots, matrices, vectors, integers, basis, z, w, repor
     ``matrices``, ``vectors``, ``integers``: from ``ppm_workspace(n)``.  ``basis``: on entry the
     warm start, on exit the basic z.  z, w (n,), report: results.
     """
-    n = q.shape[0]
     Mt, T, columns, order = matrices[0], matrices[1], integers[0], integers[1]
     report[PIVOTS] = report[RESIDUAL] = report[REGULARIZATION] = 0.0
     scale = equilibrate(M, q, Mt, vectors)

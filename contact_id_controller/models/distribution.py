@@ -228,7 +228,7 @@ def _distribute_dense(T, torque_offset, Y, u, mode, angle, span, mu, edges, load
     multipliers = np.empty(nu + rows)
     status, steps = nearest_point(A, b, nu, np.empty(0, np.bool_), w, multipliers,
                                   np.empty(m + 1, np.int64),
-                                  np.empty((m, m)), np.empty((m, m)), np.empty((4, m + 1)))
+                                  np.empty((m, m)), np.empty((m, m)), np.empty((3, m + 1)))
     if status != SOLVED:
         return -1
     backward_substitute(L, m, w)

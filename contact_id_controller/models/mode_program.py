@@ -273,7 +273,7 @@ def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
     status = SOLVED
     if m:
         multipliers, active = np.empty(row), np.empty(m + 1, np.int64)
-        Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((4, m + 1))
+        Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((3, m + 1))
         status, _ = nearest_point(A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active,
                                   Q, R, work)
         if status == INFEASIBLE:

@@ -224,7 +224,7 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
     fill(u, 0.0)
     status, steps = nearest_point(A, b, equalities, preferred, u, multipliers,
                                   np.empty(nu + 1, np.int64), np.empty((nu, nu)), np.empty((nu, nu)),
-                                  np.empty((4, nu + 1)))
+                                  np.empty((3, nu + 1)))
     fill(z, 0.0)
     if status != SOLVED:
         return status, steps
