@@ -141,6 +141,44 @@ def test_refused_trajectory_leaves_the_old_one(simulated):
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
 
 
+def test_a_goal_after_another_is_approached_from_where_the_joints_are(simulated):
+    """Single points, as people send them by hand: nothing jumps, whatever plan is there."""
+    controller, state = make(), stand(simulated)
+    controller.reset(state)
+    names, reference, furthest = controller.robot.joint_names, POSTURE, 0.0
+    for step in range(300):
+        if step % 60 == 0:
+            goal = POSTURE + 0.2 * (-1.0) ** (step // 60)
+            controller.set_trajectory(JointTrajectory(names, [0.1], goal[None]), state.time_s)
+        result = controller.step(RobotState(1.0 + 1e-3 * step, state.q, state.v))
+        state = RobotState(1.0 + 1e-3 * (step + 1), state.q, state.v)
+        furthest = max(furthest, np.abs(result.reference.position - reference).max())
+        reference = result.reference.position.copy()
+    assert 1e-3 < furthest < 5e-3  # rad in a period of 1 ms
+
+
+def test_a_plan_that_begins_far_away_is_refused_unless_the_joints_are_there(simulated):
+    controller, state = make(plan_jump_limit=0.3), stand(simulated)
+    controller.reset(state)
+    names, now = controller.robot.joint_names, state.time_s
+    far = POSTURE.copy()
+    far[4] += 0.31
+
+    def plan(position, **when):
+        return JointTrajectory(names, [0.0, 1.0], np.tile(position, (2, 1)), **when)
+
+    for _ in range(2):  # without a plan, and with one
+        with pytest.raises(TrajectoryError, match=f"{names[4]}' would jump by 0.31 .*limit is 0.3"):
+            controller.set_trajectory(plan(far), now)
+        controller.set_trajectory(plan(POSTURE), now)
+        controller.step(state)
+    q = state.q.copy()
+    q[controller.robot.q_index] = far
+    controller.step(RobotState(now + 1e-3, q, state.v))  # somebody has moved the leg
+    controller.set_trajectory(plan(far), now + 2e-3)
+
+
+
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(UnknownModelError, match="coulomb/qp"):
         make(friction="no_slip", solver="magic")

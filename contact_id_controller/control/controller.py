@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from ..exceptions import ConfigurationError
+from ..exceptions import ConfigurationError, TrajectoryError
 from ..geometry import FootContacts, HalfSpace, SphereFoot
 from ..models import check, options, solve
 from ..models.consistency import TOUCHING_SPEED
@@ -148,7 +148,7 @@ class Controller:
         self._pushes = bool(self._push.any())
         self._no_speeds = np.zeros(count)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-        self._hold = np.zeros(na)
+        self._hold = self._joint_q = np.zeros(na)
         self._hold_base: np.ndarray | None = None
         self._up_in_base: np.ndarray | None = None
         self._has_posture = self._lower_feet = False
@@ -165,6 +165,7 @@ class Controller:
         self._early[:] = self._lifted[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
+        self._joint_q = self._hold
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         if self._up_in_base is None or not keep_upright:
             self._up_in_base = self._up(state.q)
@@ -181,6 +182,7 @@ class Controller:
     def take_over(self, other: Controller) -> None:
         """Go on where another controller of the same robot stands."""
         for name in ("_joint_plan", "_base_plan", "_schedule", "_integral", "_measured", "_hold",
+                     "_joint_q",
                      "_hold_base", "_up_in_base", "_has_posture", "_lower_feet", "commanded",
                      "_decided", "_early", "_lifted", "sources"):
             setattr(self, name, getattr(other, name))
@@ -203,19 +205,37 @@ class Controller:
     def set_trajectory(self, trajectory: JointTrajectory, now_s: float) -> None:
         """Follow a joint trajectory from its start on; it replaces every earlier plan.
 
+        Where its first point lies later than its start, or than now, the way there is interpolated
+        from the motion that was followed until then.
+
         Raises:
-            TrajectoryError: unknown or missing joints, or an end that lies in the past.
+            TrajectoryError: unknown or missing joints, an end that lies in the past, or a beginning
+                farther than ``plan_jump_limit`` from that motion and from the joints.
         """
         ordered = trajectory.in_order(self.robot.joint_names)
         current = self._joint_plan.at(now_s)
         if current is None:
-            ordered = ordered.received(now_s, self._hold)
+            begin, before = now_s, Reference(self._hold, None, None)
         else:
-            ordered.received(now_s, self._hold)  # for its refusal of the past
-            if ordered.start_s == 0.0:
-                ordered.start_s = now_s
+            begin = max(ordered.start_s or now_s, now_s)
+            before = current.sample(begin)
+        ordered = ordered.received(begin, *before)
+        if self._has_posture:
+            self._refuse_jump(ordered.sample(begin).position, before.position)
         self._joint_plan.replace(ordered)
         self._lower_feet = False
+
+    def _refuse_jump(self, first: np.ndarray, before: np.ndarray) -> None:
+        """A TrajectoryError unless the first position is near the reference, or near the joints."""
+        limit = self.settings.plan_jump_limit
+        jump = np.abs(first - before)
+        if jump.max(initial=0.0) <= limit:
+            return
+        k = int(np.argmax(jump))
+        if np.abs(first - self._joint_q).max() > limit:
+            raise TrajectoryError(
+                f"joint {self.robot.joint_names[k]!r} would jump by {jump[k]:.3g} where the "
+                f"trajectory begins, plan_jump_limit is {limit:g}: give its first point a later time")
 
     def set_base_trajectory(self, trajectory) -> None:
         """Follow a planned base motion (BaseTrajectory) from its start on."""
@@ -261,6 +281,7 @@ class Controller:
             early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
             contact, touching = contact | early, touching | early
         joint_q, joint_v = q[robot.q_index], v[robot.actuated]
+        self._joint_q = joint_q
         position_error = reference.position - joint_q
         velocity_error = reference.velocity - joint_v
         kp, kd, ki = self._gains

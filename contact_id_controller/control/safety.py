@@ -53,6 +53,9 @@ REACTIONS = {
         "deactivate and activate: time may begin anywhere"),
     "lost plan": Reaction(
         "the last posture of the plan is held, all feet stand", "by itself with the next plan"),
+    "bad plan": Reaction(
+        "malformed, in the past, or beginning farther than plan_jump_limit: refused, the plan before "
+        "is followed", "by itself with the next plan"),
     "odometry jump": Reaction(
         "refused; if three states agree with the new place: plans dropped, present posture held",
         "by itself with the next plan"),

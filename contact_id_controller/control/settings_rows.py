@@ -383,6 +383,15 @@ class FeedbackSettings:
     allow_moving_trajectory_end: bool = parameter(
         False, "Accept trajectories whose last point has a velocity that is not zero.", live=True
     )
+    plan_jump_limit: float = parameter(
+        0.5,
+        """Joint trajectories whose beginning is farther than this from the motion that was followed,
+        and from the joints' measured positions, are refused.""",
+        unit="rad or m",
+        minimum=0.0,
+        infinite=True,
+        live=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
