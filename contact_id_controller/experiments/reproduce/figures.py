@@ -29,6 +29,11 @@ def draw(width: float, height: float, rows: int, columns: int, fill: Callable) -
     return target.getvalue()
 
 
+def legend_of_all(axis) -> None:
+    """One legend, of what is drawn in ``axis``, to the right of the whole figure."""
+    axis.figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper")
+
+
 def legend_beside(axis) -> None:
     """A legend to the right of the axes, if there is anything to explain."""
     if axis.get_legend_handles_labels()[0]:

@@ -13,7 +13,7 @@ from contact_id_controller.experiments.reproduce.blocks import (
     shown,
 )
 from contact_id_controller.experiments.reproduce.figures import (
-    COLOURS, GREY, MORE_COLOURS, PAPER, draw, legend_beside,
+    COLOURS, GREY, MORE_COLOURS, PAPER, draw, legend_beside, legend_of_all,
 )
 from contact_id_controller.experiments.reproduce.runs import RunResult
 from contact_id_controller.experiments.reproduce.walks import (
@@ -246,7 +246,7 @@ def _picture(results: Sequence[RunResult], engine: str) -> Picture:
                     axis.axhline(paper[0], color=colour, linewidth=0.9, linestyle="--")
             axis.set(title=TERRAINS[terrain].title, ylabel="rad")
         axes[0, 0].plot([], [], color=GREY, linestyle="--", label="paper's mean, same colours")
-        legend_beside(axes[0, 0])
+        legend_of_all(axes[0, 0])
         axes[-1, 0].set_xlabel("time (s)")
 
     return Picture(f"walks_{engine}", draw(11.0, 0.6 + 1.9 * len(walked), len(walked), 1, fill),
