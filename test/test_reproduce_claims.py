@@ -2,10 +2,13 @@
 
 import pytest
 
-from contact_id_controller.experiments.reproduce import walks_report
-from contact_id_controller.experiments.reproduce.blocks import (
-    BETTERED, NOT_REPRODUCED, REPRODUCED,
+from contact_id_controller.experiments.reproduce import (
+    chatter_report, formulas, grasp, manipulator, manipulator_report, running_time, walks_report,
 )
+from contact_id_controller.experiments.reproduce.blocks import (
+    BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG,
+)
+from contact_id_controller.experiments.reproduce.chatter import MODELS, Case
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
 
 
@@ -90,3 +93,77 @@ def test_the_printed_objective_is_compared_with_the_printed_figure():
     for error, verdict in ((0.3, REPRODUCED), (0.001, NOT_REPRODUCED), (2.0, NOT_REPRODUCED)):
         r = walk("qp_energy_mu", engine="rigid", settings="papers", force_error_relative=error)
         assert verdicts(walks_report._kinetic_energy([r])) == [verdict]
+
+
+# The other experiments
+
+
+def trot(model, mu, duty_factor=0.75, distribution="least_torque", **values):
+    case = Case(model, distribution, mu, duty_factor)
+    usual = dict(fell_s=None, torque_rate_nm_s=30.0, calm_largest_rate_nm_s=100.0,
+                 share_of_feet_loaded=1.0, solve_time_median_s=1e-5)
+    return case, result("chatter", case._asdict(), **{**usual, **values})
+
+
+def test_a_gait_that_falls_is_neither_smooth_nor_like_the_paper():
+    one = trot("coulomb/qp", 1.0, distribution="none", torque_rate_nm_s=200.0)
+    for fell_s, verdict in ((None, BETTERED), (1.0, NOT_REPRODUCED)):
+        found = dict([one, trot("coulomb/qp", 1.0, fell_s=fell_s)])
+        assert verdicts(chatter_report._claims(found))[1] == verdict
+    two_feet = dict(trot(model, 1.0, 0.55) for model in MODELS)
+    (claim,) = chatter_report._claims(two_feet)
+    assert claim.verdict == REPRODUCED and "two feet" in claim.text
+    (claim,) = chatter_report._claims(two_feet | dict([trot("coulomb/qp", 1.0, 0.55, fell_s=2.0)]))
+    assert claim.verdict == NOT_REPRODUCED and "coulomb/qp: FAIL" in claim.evidence
+
+
+def hand(controller="coulomb/qp", engine="mujoco", squeeze_n=0.0, **values):
+    case = manipulator.Case(controller, 1.0, engine, squeeze_n=squeeze_n)
+    usual = dict(dropped_s=None, diverged_s=None, position_error_rad=1e-3, force_n=10.0)
+    return case, result("manipulator", case._asdict(), **{**usual, **values})
+
+
+def test_what_is_torn_apart_is_not_held_and_another_time_is_not_the_papers():
+    for values, verdict in (({}, BETTERED), ({"diverged_s": 0.1}, NOT_REPRODUCED)):
+        found = dict([hand(squeeze_n=20.0, **values)])
+        (claim,) = manipulator_report._claims(found)
+        assert claim.verdict == verdict
+    for dropped_s, dropping, table in ((1.2, REPRODUCED, WRONG), (0.1, NOT_REPRODUCED, WRONG),
+                                       (None, NOT_REPRODUCED, REPRODUCED)):
+        claims = manipulator_report._claims(dict([hand(dropped_s=dropped_s)]))
+        assert verdicts(claims) == [dropping, table]
+
+
+def boxes(model, step_s, solve_s, **values):
+    usual = dict(ten_steps_s=step_s, solve_median_s=solve_s, dropped_step=None, sunk_m=1e-9,
+                 statuses={"solved": 100})
+    return result("grasp", {"model": model, "boxes": 2}, **{**usual, **values})
+
+
+def test_grasp_compares_whole_steps_as_the_paper_does():
+    def claims(lemke_s, ppm_s, **values):
+        runs = (boxes("coulomb/lemke", lemke_s, lemke_s), boxes("coulomb/lcp", 1.0, 0.1),
+                boxes("no_slip/qp", 1.0, 1.0), boxes("no_slip/lcp", 1.0, ppm_s, **values))
+        return grasp._claims({r.parameters["model"]: r for r in runs})
+
+    assert verdicts(claims(6.0, 0.84)) == [REPRODUCED, BETTERED, BETTERED, REPRODUCED, REPRODUCED]
+    assert claims(5.0, 0.84)[0].verdict == NOT_REPRODUCED
+    assert claims(6.0, 0.99)[-1].verdict == NOT_REPRODUCED  # one percent is not twenty
+    lost = claims(6.0, 0.84, sunk_m=None)[3]
+    assert lost.verdict == NOT_REPRODUCED and "threw them away" in lost.evidence
+
+
+def test_equal_objectives_would_not_be_called_wrong():
+    def state(variant, normal_n):
+        return result("formulas", {"variant": variant}, normal_n=normal_n, weight_n=24.5,
+                      braking_n=0.0)
+
+    for normal_n, verdict in ((313.0, WRONG), (24.5, REPRODUCED)):
+        found = {"ours": state("ours", 24.5), "kinetic energy": state("kinetic energy", normal_n)}
+        assert formulas._claims(found)[0].verdict == verdict
+
+
+def test_running_time_of_a_slow_machine_is_reported():
+    found = {n: {"no_slip/lcp": {"median_s": 0.01 * n}} for n in (4, 8)}
+    last = running_time._claims(found)[-1]
+    assert last.verdict == NOT_REPRODUCED and "up to 0 contacts" in last.evidence
