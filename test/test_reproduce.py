@@ -1,6 +1,7 @@
 """``contact_id reproduce``: runs are done once, side by side, and all of them are reported."""
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import os
@@ -200,6 +201,10 @@ def test_command_does_quick_runs_or_all_or_one(place, arguments, monkeypatch, tm
     key = describe(folder, 2).key
     assert command.run(arguments("square", "--run", key[:6])) == 0
     assert times_done(folder) == {0: 1, 2: 1}
+    # The report of one run leaves that of all alone.
+    of_all, of_one = ((tmp_path / "out" / name / "report.md").read_text()
+                      for name in ("", f"run_{key[:6]}"))
+    assert "| 0 | 0 |" in of_all and "| 2 | 4 |" in of_one and "| 2 | 4 |" not in of_all
     assert command.run(arguments()) == 0 and times_done(folder) == {0: 1, 1: 1, 2: 1}
     assert "3 of 3 runs are done, 0 failed" in capsys.readouterr().out
     page = (tmp_path / "out" / "report.html").read_text()
@@ -219,6 +224,21 @@ def test_failed_runs_give_exit_code_1_and_stand_in_the_report(
     for name in ("report.html", "report.md"):
         text = (tmp_path / "out" / name).read_text()
         assert "Runs that failed" in text and "no square of 1" in text
+
+
+def test_section_says_that_runs_are_missing(place, arguments, monkeypatch, tmp_path):
+    folder, _ = place
+    good, bad = squares(folder, 3), squares(folder, 2, fails=True)
+    both = dataclasses.replace(good, runs=lambda quick: [*good.runs(quick), *bad.runs(quick)])
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"square": both})
+    assert command.run(arguments()) == command.SOME_FAILED
+    assert "2 of 5 runs of this experiment failed" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.run(["reproduce", "flops", "--output", str(tmp_path / "file")]) == cli.BAD_INPUT
+    assert "cannot make" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words, message", [

@@ -78,12 +78,18 @@ class RunStore:
     """The results in a folder. A file appears whole or not at all: a run counts once it is there.
 
     Results of other sources than these, and failures, do not count as finished.
+
+    Raises:
+        RecordError: the folder cannot be made.
     """
 
     def __init__(self, folder: Path, code: str | None = None):
         self.folder = folder
         self._code = code_fingerprint() if code is None else code
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot make {str(folder)!r}: {error.strerror}") from error
 
     def path(self, description: RunDescription) -> Path:
         """File of a run."""
