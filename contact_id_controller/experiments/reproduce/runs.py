@@ -149,14 +149,27 @@ def plain(value: Any) -> Any:
     return value
 
 
+REPORTING = ("*_report.py", "blocks.py", "command.py", "figures.py", "page.py")
+"""Modules of this folder that no run calls: with other words in a report its runs are the same."""
+
+
 @lru_cache(maxsize=1)
 def code_fingerprint() -> str:
-    """Changes with every change of the package's sources and robots."""
-    package = Path(__file__).resolve().parents[2]
+    """Changes with every change of the package's sources and robots, those that only report apart.
+    """
+    top = Path(__file__).resolve().parents[3]
     digest = hashlib.sha256()
-    files = [*package.rglob("*.py"), *(package.parent / "urdf").glob("*.urdf"),
-             *(package.parent / "config").rglob("*.yaml")]
-    for file in sorted(files):
-        digest.update(str(file.relative_to(package.parent)).encode())
+    for file in sources():
+        digest.update(str(file.relative_to(top)).encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:KEY_LENGTH]
+
+
+def sources() -> list[Path]:
+    """The files that the result of a run may depend on."""
+    here = Path(__file__).resolve().parent
+    package = here.parents[1]
+    files = [*package.rglob("*.py"), *(package.parent / "urdf").glob("*.urdf"),
+             *(package.parent / "config").rglob("*.yaml")]
+    return sorted(file for file in files
+                  if file.parent != here or not any(map(file.match, REPORTING)))
