@@ -1,12 +1,15 @@
 """Verdicts of ``contact_id reproduce`` come from the runs: with other figures they are others."""
 
+import dataclasses
+
 import pytest
+from matplotlib.figure import Figure
 
 from contact_id_controller.experiments.reproduce import (
     chatter_report, formulas, grasp, manipulator, manipulator_report, running_time, walks_report,
 )
 from contact_id_controller.experiments.reproduce.blocks import (
-    BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG,
+    BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG, Table,
 )
 from contact_id_controller.experiments.reproduce.chatter import MODELS, Case
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
@@ -93,6 +96,20 @@ def test_the_printed_objective_is_compared_with_the_printed_figure():
     for error, verdict in ((0.3, REPRODUCED), (0.001, NOT_REPRODUCED), (2.0, NOT_REPRODUCED)):
         r = walk("qp_energy_mu", engine="rigid", settings="papers", force_error_relative=error)
         assert verdicts(walks_report._kinetic_energy([r])) == [verdict]
+
+
+def test_any_single_walk_can_be_reported(monkeypatch):
+    monkeypatch.setattr(walks_report, "draw", lambda width, height, rows, columns, fill: fill(
+        Figure().subplots(rows, columns, squeeze=False)))
+    series = dict(time_s=[0.0, 0.1], position_error_rad=[0.1, 0.1], com_path_m=[[0.0, 0.0, 0.0]],
+                  waypoints_m=[[0.0, 0.0], [0.25, 0.0]])
+    usual = dict(velocity_error_rad_s=0.1, force_error_n=0.1)
+    for one in (walk("qp_mu", "height_field", seed=3, **usual), walk("pid", **usual),
+                walk("lcp_mu", engine="rigid", settings="papers", **usual)):
+        r = dataclasses.replace(one, values={**one.values, "series": series})
+        section = walks_report.report([r])
+        assert all(len(row) == len(block.head) for block in section.blocks
+                   if isinstance(block, Table) for row in block.rows)
 
 
 # The other experiments

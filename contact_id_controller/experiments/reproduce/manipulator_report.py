@@ -155,7 +155,9 @@ def _claims(found) -> list[Claim]:
                 BETTERED if worst <= target and worst < other and not any(map(_torn, qp))
                 else NOT_REPRODUCED,
                 f"at most {worst:.2g} rad ({_engines(qp)}), PID at least {other:.2g} rad "
-                f"({_engines(pid)})", command))
+                f"({_engines(pid)}); means over the whole run, with the box or without: "
+                + "; ".join(_fates(found, controller="coulomb/qp", mu=mu, settings="ours")),
+                command))
     for name, title in (("coulomb/qp", "inverse dynamics with predicted forces"),
                         ("none/pid", "PID")):
         fates = _fates(found, controller=name, mu=1.0, squeeze_n=0.0)
