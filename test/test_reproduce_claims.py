@@ -134,9 +134,10 @@ def test_a_gait_that_falls_is_neither_smooth_nor_like_the_paper():
     assert claim.verdict == NOT_REPRODUCED and "coulomb/qp: FAIL" in claim.evidence
 
 
-def hand(controller="coulomb/qp", engine="mujoco", squeeze_n=0.0, **values):
-    case = manipulator.Case(controller, 1.0, engine, squeeze_n=squeeze_n)
-    usual = dict(dropped_s=None, diverged_s=None, position_error_rad=1e-3, force_n=10.0)
+def hand(controller="coulomb/qp", engine="mujoco", squeeze_n=0.0, mu=1.0, **values):
+    case = manipulator.Case(controller, mu, engine, squeeze_n=squeeze_n)
+    usual = dict(dropped_s=None, diverged_s=None, position_error_rad=1e-3, force_n=10.0,
+                 torque_rate_nm_s=10.0)
     return case, result("manipulator", case._asdict(), **{**usual, **values})
 
 
@@ -149,6 +150,19 @@ def test_what_is_torn_apart_is_not_held_and_another_time_is_not_the_papers():
                                        (None, NOT_REPRODUCED, REPRODUCED)):
         claims = manipulator_report._claims(dict([hand(dropped_s=dropped_s)]))
         assert verdicts(claims) == [dropping, table]
+
+
+def test_an_arm_without_its_box_is_not_credited_with_its_error():
+    def claims(dropped_s):
+        found = dict([hand("none/pid", mu=100.0, position_error_rad=0.2),
+                      *(hand(model, mu=100.0, dropped_s=dropped_s)
+                        for model in MODELS)])
+        return manipulator_report._claims(found)[:2]
+
+    assert verdicts(claims(None)) == [BETTERED, BETTERED]  # coulomb/lcp does not chatter
+    tracking, table = claims(0.1)
+    assert tracking.verdict == table.verdict == NOT_REPRODUCED
+    assert "coulomb/qp FAIL (dropped after 0.1 s)" in table.evidence
 
 
 def boxes(model, step_s, solve_s, **values):
