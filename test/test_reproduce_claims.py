@@ -92,6 +92,15 @@ def test_height_map_and_centre_of_mass_are_measured():
         assert verdicts(walks_report._center_of_mass(found)) == [verdict]
 
 
+def test_table_5_names_the_ground_that_was_simulated():
+    table = walks_report._forces([
+        walk("qp_mu", terrain, engine, "papers", force_error_n=1.0)
+        for terrain, engine in (("rigid_low", "rigid"), ("compliant_low", "rigid"),
+                                ("compliant_low", "mujoco"))])
+    assert [row[2] for row in table.rows] == ["coulomb/lcp", "springs and dampers", "MuJoCo"]
+    assert [row[4] for row in table.rows] == [3.8009, 7.8260, 7.8260]
+
+
 def test_the_printed_objective_is_compared_with_the_printed_figure():
     for error, verdict in ((0.3, REPRODUCED), (0.001, NOT_REPRODUCED), (2.0, NOT_REPRODUCED)):
         r = walk("qp_energy_mu", engine="rigid", settings="papers", force_error_relative=error)

@@ -162,8 +162,8 @@ def _claims(found) -> list[Claim]:
                 "first paper, 8.1, figure 15", "stage II lowers the largest derivative of the "
                 "torque by five orders of magnitude",
                 REPRODUCED if peak >= 1e4 else NOT_REPRODUCED,
-                f"{peak:.1f} times between changes of contact, the mean {ratio:.1f} times, both with "
-                "a time constant of 50 ms", command))
+                f"{peak:.1f} times between changes of contact, the mean {ratio:.1f} times, both "
+                "with a time constant of 50 ms", command))
             claims.append(Claim(
                 "first paper, table 4", f"two-stage QP: {paper:g} N·m/s",
                 BETTERED if two["torque_rate_nm_s"] < paper and two["fell_s"] is None

@@ -205,8 +205,8 @@ def _claims(pair) -> list[Claim]:
         Claim(source, "no-slip contact is 451 to 558 % faster than Stewart-Trinkle by Lemke, ten "
               "whole steps",
               REPRODUCED if min(whole) >= LEMKE_RATIO else NOT_REPRODUCED,
-              f"Lemke's ten whole steps take {whole[0]:.3g} (QP) and {whole[1]:.3g} times (modified "
-              f"PPM) as long; the solver alone, over all steps, {ratios[0]:.3g} and "
+              f"Lemke's ten whole steps take {whole[0]:.3g} (QP) and {whole[1]:.3g} times "
+              f"(modified PPM) as long; the solver alone, over all steps, {ratios[0]:.3g} and "
               f"{ratios[1]:.3g} times", command),
         Claim(source, "Coulomb friction costs several times as much as no slip",
               BETTERED if lcp["solve_median_s"] < 0.25 * plain["solve_median_s"] else REPRODUCED,
