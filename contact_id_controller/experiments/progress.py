@@ -39,7 +39,7 @@ class ProgressBar:
         elif state != self._last_text:
             self._stream.write(f"{self._title}: {state}\n")
             self._stream.flush()
-        self._last_text = state
+            self._last_text = state
 
     def show(self, now_s: float) -> None:
         """Show the simulated time."""
