@@ -237,6 +237,15 @@ def test_bar_fills_with_simulated_time():
     assert "configuring" in text and "[" + "#" * 28 + "]" in text and text.endswith("\n")
 
 
+def test_bar_stays_on_its_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = _Terminal()
+    bar = ProgressBar("reproduce", 10.0, stream, unit="runs")
+    bar.say("locomotion: controller qp_mu, terrain rigid_high, engine mujoco")
+    bar.show(3)
+    assert all(len(line) < 40 for line in stream.getvalue().split("\r"))
+
+
 def test_without_a_terminal_a_few_lines_are_written():
     stream = io.StringIO()
     bar = ProgressBar("quadruped", 10.0, stream)

@@ -1,6 +1,7 @@
 """``contact_id reproduce``: runs are done once, side by side, and all of them are reported."""
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import os
@@ -21,7 +22,7 @@ from contact_id_controller import cli
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.experiments import benchmark
 from contact_id_controller.experiments.reproduce import (
-    command, flops, grasp, manipulator, registry, runner,
+    arm_and_box, chatter, command, flops, grasp, manipulator, registry, runner, walks,
 )
 from contact_id_controller.experiments.reproduce.arm_and_box import Arm, MujocoArm, RigidArm
 from contact_id_controller.experiments.reproduce.blocks import (
@@ -32,7 +33,7 @@ from contact_id_controller.experiments.reproduce.manipulator_report import WEIGH
 from contact_id_controller.experiments.reproduce.page import html_page, markdown
 from contact_id_controller.experiments.reproduce.registry import EXPERIMENTS, Experiment
 from contact_id_controller.experiments.reproduce.runs import (
-    RunDescription, RunResult, RunStore, plain,
+    RunDescription, RunResult, RunStore, plain, sources,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,6 +77,18 @@ def test_result_is_kept_and_found_again(place):
     assert content["command"] == f"contact_id reproduce square --run {description.key}"
     other = RunStore(store.folder, code="of other sources")
     assert not other.finished(description)
+
+
+def test_results_outlive_other_words_in_the_report_and_nothing_else():
+    names = {file.name for file in sources()}
+    assert {"walks.py", "chatter.py", "grasp.py", "runs.py", "locomotion.py", "controller.py",
+            "quadruped.urdf", "quadruped.yaml"} <= names
+    assert not {"walks_report.py", "page.py"} & names
+    assert "report.py" in names  # only this folder's are left out
+    # What a run calls is known to the fingerprint: no such module is imported by another one's run.
+    for module in (walks, chatter, manipulator, arm_and_box, runner):
+        text = Path(module.__file__).read_text()
+        assert not re.search(r"reproduce\.(\w+_report|blocks|figures|page|command)\b", text)
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"values": {}}'])
@@ -200,6 +213,10 @@ def test_command_does_quick_runs_or_all_or_one(place, arguments, monkeypatch, tm
     key = describe(folder, 2).key
     assert command.run(arguments("square", "--run", key[:6])) == 0
     assert times_done(folder) == {0: 1, 2: 1}
+    # The report of one run leaves that of all alone.
+    of_all, of_one = ((tmp_path / "out" / name / "report.md").read_text()
+                      for name in ("", f"run_{key[:6]}"))
+    assert "| 0 | 0 |" in of_all and "| 2 | 4 |" in of_one and "| 2 | 4 |" not in of_all
     assert command.run(arguments()) == 0 and times_done(folder) == {0: 1, 1: 1, 2: 1}
     assert "3 of 3 runs are done, 0 failed" in capsys.readouterr().out
     page = (tmp_path / "out" / "report.html").read_text()
@@ -219,6 +236,21 @@ def test_failed_runs_give_exit_code_1_and_stand_in_the_report(
     for name in ("report.html", "report.md"):
         text = (tmp_path / "out" / name).read_text()
         assert "Runs that failed" in text and "no square of 1" in text
+
+
+def test_section_says_that_runs_are_missing(place, arguments, monkeypatch, tmp_path):
+    folder, _ = place
+    good, bad = squares(folder, 3), squares(folder, 2, fails=True)
+    both = dataclasses.replace(good, runs=lambda quick: [*good.runs(quick), *bad.runs(quick)])
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"square": both})
+    assert command.run(arguments()) == command.SOME_FAILED
+    assert "2 of 5 runs of this experiment failed" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.run(["reproduce", "flops", "--output", str(tmp_path / "file")]) == cli.BAD_INPUT
+    assert "cannot make" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words, message", [

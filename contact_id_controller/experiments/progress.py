@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
@@ -38,7 +39,7 @@ class ProgressBar:
         elif state != self._last_text:
             self._stream.write(f"{self._title}: {state}\n")
             self._stream.flush()
-        self._last_text = state
+            self._last_text = state
 
     def show(self, now_s: float) -> None:
         """Show the simulated time."""
@@ -79,6 +80,8 @@ class ProgressBar:
         return f"{pace} {left_s:.0f} s left"
 
     def _write(self, text: str) -> None:
+        # A longer line would wrap, and the next one could not be written over it.
+        text = text[:shutil.get_terminal_size().columns - 1]
         padding = " " * max(0, len(self._last_text) - len(text))
         self._stream.write(f"\r{text}{padding}")
         self._stream.flush()

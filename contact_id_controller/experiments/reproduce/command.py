@@ -34,11 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="processes at once (default: one a core)")
     parser.add_argument("--output", type=Path, default=Path("reproduced"), metavar="DIR",
-                        help="where report and results go; runs whose results are there are not "
-                        "done again (default: reproduced)")
+                        help="where results and the report of what was asked for go; runs whose "
+                        "results are there are not done again (default: reproduced)")
     parser.add_argument("--cluster", metavar="ADDRESS",
                         help="do the runs on a Dask cluster, such as tcp://host:8786")
-    parser.add_argument("--run", metavar="KEY", help="only the run whose key begins so")
+    parser.add_argument("--run", metavar="KEY", help="only the run whose key begins so; its "
+                        "report goes into a folder of its own in DIR")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         bar.close()
     failed = [result for result in results if result.error]
-    page = write_report(experiments, results, arguments.output)
+    # One run's report must not take the place of that of all.
+    folder = arguments.output / f"run_{arguments.run}" if arguments.run else arguments.output
+    page = write_report(experiments, results, folder)
     for result in failed:
         print(f"failed: {result.description.title}\n  {result.description.command()}\n  "
               f"{result.error.strip().splitlines()[-1]}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -36,8 +37,9 @@ def write_report(experiments, results: Sequence[RunResult], folder: Path) -> Pat
     sections = {}
     for experiment in experiments:
         own = [result for result in good if result.description.experiment == experiment.name]
+        lost = sum(result.description.experiment == experiment.name for result in failed)
         if own:
-            sections[experiment.name] = experiment.report(own)
+            sections[experiment.name] = _complete(experiment.report(own), len(own), lost)
     origin = _origin(good)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PAGE).write_text(html_page(sections, failed, origin), encoding="utf-8")
@@ -47,6 +49,15 @@ def write_report(experiments, results: Sequence[RunResult], folder: Path) -> Pat
         "failed": [result.description.title for result in failed], "origin": origin}
     (folder / FIGURES).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return folder / PAGE
+
+
+def _complete(section: Section, done: int, lost: int) -> Section:
+    """The section, which says so where runs are missing: they might have changed its verdicts."""
+    if not lost:
+        return section
+    note = Text(f"{lost} of {done + lost} runs of this experiment failed; tables and verdicts know "
+                "the others alone.")
+    return dataclasses.replace(section, blocks=[note, *section.blocks])
 
 
 def _origin(results: Sequence[RunResult]) -> str:
@@ -74,8 +85,8 @@ def html_page(sections: dict[str, Section], failed: Sequence[RunResult], origin:
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width"><title>{TITLE}</title>'
             f"<style>{STYLE}{MORE_STYLE}</style></head>\n<body><h1>{TITLE}</h1>"
-            f"<p>{_counts(claims)} Each number stands beside the command that measures it again; "
-            f"add <code>--output DIR</code> to choose where its result goes.</p>"
+            f"<p>{_counts(claims)} Each number stands beside its command, which measures it again "
+            f"in a new folder (<code>--output DIR</code>); where its result is, it is shown.</p>"
             f"<ul>{links}</ul>{_html_failed(failed)}"
             f"<h2>What could not be reproduced, or is wrong</h2>{_html_bad(claims)}"
             f"{bodies}<p class=small>{escape(origin)}</p></body></html>\n")

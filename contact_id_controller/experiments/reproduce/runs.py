@@ -78,12 +78,18 @@ class RunStore:
     """The results in a folder. A file appears whole or not at all: a run counts once it is there.
 
     Results of other sources than these, and failures, do not count as finished.
+
+    Raises:
+        RecordError: the folder cannot be made.
     """
 
     def __init__(self, folder: Path, code: str | None = None):
         self.folder = folder
         self._code = code_fingerprint() if code is None else code
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot make {str(folder)!r}: {error.strerror}") from error
 
     def path(self, description: RunDescription) -> Path:
         """File of a run."""
@@ -143,14 +149,27 @@ def plain(value: Any) -> Any:
     return value
 
 
+REPORTING = ("*_report.py", "blocks.py", "command.py", "figures.py", "page.py")
+"""Modules of this folder that no run calls: with other words in a report its runs are the same."""
+
+
 @lru_cache(maxsize=1)
 def code_fingerprint() -> str:
-    """Changes with every change of the package's sources and robots."""
-    package = Path(__file__).resolve().parents[2]
+    """Changes with every change of the package's sources and robots, those that only report apart.
+    """
+    top = Path(__file__).resolve().parents[3]
     digest = hashlib.sha256()
-    files = [*package.rglob("*.py"), *(package.parent / "urdf").glob("*.urdf"),
-             *(package.parent / "config").rglob("*.yaml")]
-    for file in sorted(files):
-        digest.update(str(file.relative_to(package.parent)).encode())
+    for file in sources():
+        digest.update(str(file.relative_to(top)).encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:KEY_LENGTH]
+
+
+def sources() -> list[Path]:
+    """The files that the result of a run may depend on."""
+    here = Path(__file__).resolve().parent
+    package = here.parents[1]
+    files = [*package.rglob("*.py"), *(package.parent / "urdf").glob("*.urdf"),
+             *(package.parent / "config").rglob("*.yaml")]
+    return sorted(file for file in files
+                  if file.parent != here or not any(map(file.match, REPORTING)))
