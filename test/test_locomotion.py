@@ -264,6 +264,31 @@ def test_mujoco_takes_friction_from_the_place_of_each_foot(tmp_path):
     assert len(used) >= 3 and np.ptp(used) > 0.3
 
 
+def test_mujoco_asks_for_the_friction_where_a_foot_touches_not_at_its_centre():
+    field = bumpy_field(0)
+    simulated = MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=lambda points: 1.0
+                            + 0.0 * points[:, 0], terrain=field)
+    simulated.reset(standing(simulated))
+    hold(simulated, 0.3)
+    pin.forwardKinematics(simulated.robot.model, simulated.robot.data, simulated.state().q)
+    feet = TerrainFeet(simulated.robot, QUADRUPED_FEET, field)
+    feet.update(simulated.robot.data)
+    told, off_centre = simulated._contact_points(), feet.points - simulated.foot_positions()
+    loaded = simulated.contact_forces()[:, 2] > 1.0
+    assert loaded.sum() >= 2 and np.linalg.norm(off_centre[loaded, :2], axis=1).max() > 1e-3
+    np.testing.assert_allclose(told[loaded], feet.points[loaded], atol=3e-4)
+
+
+def test_a_foot_that_leaves_compliant_ground_is_not_held_by_infinite_friction():
+    simulated = CompliantRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=np.inf)
+    simulated.reset(standing(simulated))
+    up, place = np.array([0.0, 0.0, 1.0]), np.zeros(3)
+    pressed = simulated._push(0, place, np.array([0.1, 0.0, 0.0]), up, 1e-3, np.inf)
+    assert pressed[2] > 1.0 and pressed[0] < -1e-3
+    leaving = simulated._push(0, place, np.array([0.1, 0.0, 10.0]), up, 1e-3, np.inf)
+    np.testing.assert_array_equal(leaving, 0.0)
+
+
 def test_feet_on_uneven_ground_are_what_the_controller_is_told():
     """Contacts, normals and friction of controller and simulator agree at the start."""
     walk, ground = prepare(LocomotionRun("lcp_mu", "height_field", engine="rigid", seed=3))

@@ -101,7 +101,8 @@ class CompliantRobot(RigidRobot):
         way -= (normal @ way) * normal
         friction = -k * way - b * slide
         size = np.linalg.norm(friction)
-        if size > mu * pressure:
-            friction *= mu * pressure / size
+        bound = mu * pressure if pressure > 0.0 else 0.0  # also where mu is infinite
+        if size > bound:
+            friction *= bound / size
             self._anchors[i] = point + friction / k
         return pressure * normal + friction

@@ -145,9 +145,8 @@ class MujocoRobot:
         for _ in range(self.substeps):
             if self._friction is not None:
                 # Pairs of ground and foot are in the order of the feet.
-                places = data.site_xpos[self._sites]
                 model.pair_friction[:, :2] = np.minimum(
-                    self._friction(places), LARGEST_FRICTION)[:, None]
+                    self._friction(self._contact_points()), LARGEST_FRICTION)[:, None]
             mujoco.mj_step(model, data)
             self._add_contact_forces()
         self._forces /= self.substeps
@@ -196,6 +195,17 @@ class MujocoRobot:
             return command
         self.refused_commands += 1
         return 0.0
+
+    def _contact_points(self) -> np.ndarray:
+        """Where each foot touches, (n_feet, 3) m: its deepest contact; its centre in the air."""
+        data = self._data
+        points = data.site_xpos[self._sites]
+        if data.ncon:
+            contact = data.contact
+            deepest_last = np.argsort(-contact.dist)
+            feet = [self._foot_of_geom[geom] for geom in contact.geom[deepest_last, 1].tolist()]
+            points[feet] = contact.pos[deepest_last]
+        return points
 
     def _add_contact_forces(self) -> None:
         """Add the forces of the step just taken; MuJoCo keeps them until the next one."""
