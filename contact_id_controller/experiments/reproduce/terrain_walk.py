@@ -21,7 +21,7 @@ from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Section, Table, Text,
 )
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
-from contact_id_controller.experiments.terrains import bumpy_field
+from contact_id_controller.experiments.terrains import BLIND_STEPS, bumpy_field
 from contact_id_controller.geometry import TerrainFeet
 from contact_id_controller.lcp import lemke, ppm
 from contact_id_controller.models.consistency import TOUCHING_SPEED
@@ -61,8 +61,8 @@ def run(description: RunDescription) -> dict[str, Any]:
                        period_s=settings.period_s, model=tuple(model.split("/")), ground=field,
                        viscosity_n_s_m=viscosity)
     walk = InProcessRun(ROBOT, settings, world, feet=TerrainFeet(
-        robot, feet_of(settings), field, 1.0), planner={"ground_height_m": float(
-            field.heights.mean())})
+        robot, feet_of(settings), field, 1.0), planner={
+            "ground_height_m": float(field.heights.mean()), **BLIND_STEPS})
     fall, fell_s = FallDetector(walk.state, True), None
     timed = _Timed(world)
     compared: list[tuple[float, float, float]] = []
