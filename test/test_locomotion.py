@@ -1,5 +1,6 @@
 """The locomotion experiment: what its runs measure, and that what should walk walks."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -127,6 +128,24 @@ def test_a_robot_that_falls_ends_the_run_and_is_reported(monkeypatch):
     measured = run_locomotion(run)["figures"]
     assert not measured["finished"] and 0.05 < measured["fell_s"] < 1.0
     assert measured["simulated_s"] == pytest.approx(measured["fell_s"], abs=2e-3)
+
+
+def test_a_plan_that_begins_far_away_is_refused_and_the_walk_goes_on(monkeypatch):
+    """As in the node: a robot that falls gets plans that begin anywhere."""
+    walk, _ = prepare(LocomotionRun("qp_mu", "rigid_high"))
+    walk.advance()
+    make, sent = walk.planner.plan, []
+
+    def far_away(*state):
+        plan = make(*state)
+        moved = plan.joints._replaced(positions=plan.joints.positions + 2.0)
+        sent.append(dataclasses.replace(plan, joints=moved))
+        return sent[-1]
+
+    monkeypatch.setattr(walk.planner, "plan", far_away)
+    for _ in range(100):
+        assert np.abs(walk.advance().result.reference.position).max() < 1.5
+    assert sent and np.abs(walk.state.v).max() < 0.5
 
 
 def test_the_stabiliser_presses_with_the_feet_on_the_side_that_sinks():

@@ -12,6 +12,7 @@ import yaml
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.control.state import RobotState
+from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.experiments.stabiliser import Stabiliser
 from contact_id_controller.geometry import FootContacts, SphereFoot, TerrainFeet, stand_on
 from contact_id_controller.planning.gait import GaitPlanner, Plan
@@ -62,6 +63,20 @@ def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
     return [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)]
 
 
+def follow(controller: Controller, plan: Plan, now_s: float) -> bool:
+    """Hand a gait planner's plan over; False where it is refused and the one before is followed.
+
+    A robot that has fallen gets plans that begin anywhere.
+    """
+    try:
+        controller.set_trajectory(plan.joints, now_s)
+    except TrajectoryError:
+        return False
+    controller.set_base_trajectory(plan.base)
+    controller.set_contact_schedule(plan.contacts)
+    return True
+
+
 class InProcessRun:
     """One robot that is planned for, controlled and simulated, period by period.
 
@@ -109,9 +124,7 @@ class InProcessRun:
             self._plan(self.controller, before)
         elif self._periods % self._every == 0:
             plan = self.planner.plan(before.time_s, before.q, before.v)
-            self.controller.set_trajectory(plan.joints, before.time_s)
-            self.controller.set_base_trajectory(plan.base)
-            self.controller.set_contact_schedule(plan.contacts)
+            follow(self.controller, plan, before.time_s)
         result = self.controller.step(before)
         if self._stabiliser is not None:
             limit = self.controller.effort_limits

@@ -21,6 +21,7 @@ from contact_id_controller.exceptions import ConfigurationError, SimulationError
 from contact_id_controller.experiments.allocations import (
     ALLOCATIONS, TOLERANCE, allocate_push, allocate_reduced, breach,
 )
+from contact_id_controller.experiments.in_process import follow
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.planning.gait import GaitPlanner
 from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
@@ -148,9 +149,7 @@ def legged(path: Path, name: str, duration_s: float, *, walk: bool = False, slop
     for k in range(round(duration_s / settings.period_s)):
         if walk and k % every == 0:
             plan = planner.plan(state.time_s, state.q, state.v)
-            controller.set_trajectory(plan.joints, state.time_s)
-            controller.set_base_trajectory(plan.base)
-            controller.set_contact_schedule(plan.contacts)
+            follow(controller, plan, state.time_s)
         result = controller.step(state)
         if len(result.solution.problem):
             answers, mu, previous = allocate_reduced(
