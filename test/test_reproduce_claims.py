@@ -6,7 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from contact_id_controller.experiments.reproduce import (
-    chatter_report, formulas, grasp, manipulator, manipulator_report, running_time, walks_report,
+    chatter_report, formulas, grasp, manipulator, manipulator_report, running_time, walks_claims,
+    walks_report,
 )
 from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG, Table,
@@ -40,10 +41,10 @@ def verdicts(claims):
 
 def test_a_fall_is_told_with_its_seed_and_standing_still_is_no_walk():
     good = [walk("qp_mu"), walk("lcp_mu", distance_m=0.15)]
-    (claim,) = walks_report._finishing(good)
+    (claim,) = walks_claims._finishing(good)
     assert claim.verdict == REPRODUCED and "at least 0.15 m in 30 s (lcp_mu" in claim.evidence
     bad = walk("qp_mu", "height_field", "rigid", seed=7, **FELL)
-    (claim,) = walks_report._finishing([*good, bad])
+    (claim,) = walks_claims._finishing([*good, bad])
     assert claim.verdict == NOT_REPRODUCED
     assert "fell qp_mu on height_field, rigid, seed 7" in claim.evidence
 
@@ -53,18 +54,18 @@ def test_tracking_is_bettered_only_where_each_controller_beats_its_own_figure():
     for error, verdict in ((0.025, BETTERED), (0.03, REPRODUCED), (0.2, NOT_REPRODUCED)):
         found = [walk("qp_mu", position_error_rad=0.01), walk("lcp_mu", position_error_rad=error),
                  pid]
-        assert verdicts(walks_report._tracking(found)) == [verdict]
+        assert verdicts(walks_claims._tracking(found)) == [verdict]
 
 
 def test_a_controller_that_falls_is_not_the_smoothest():
     one, rival = walk("qp_mu"), walk("lcp_mu", torque_rate_nm_s=30.0)
-    assert verdicts(walks_report._smoothness([one, rival])) == [BETTERED, REPRODUCED]
+    assert verdicts(walks_claims._smoothness([one, rival])) == [BETTERED, REPRODUCED]
     fallen = [walk("qp_mu", "rigid_low", **FELL), walk("lcp_mu", "rigid_low")]
-    smooth, _ = walks_report._smoothness([one, rival, *fallen])
+    smooth, _ = walks_claims._smoothness([one, rival, *fallen])
     assert smooth.verdict == NOT_REPRODUCED and "(QP, mu fell)" in smooth.evidence
     only_rigid = [walk("qp_mu", engine="rigid"), walk("sensed_1", engine="rigid",
                                                       torque_rate_nm_s=20.0)]
-    smooth, _ = walks_report._smoothness(only_rigid)
+    smooth, _ = walks_claims._smoothness(only_rigid)
     assert smooth.verdict == NOT_REPRODUCED and smooth.text.startswith("rigid")
 
 
@@ -75,7 +76,7 @@ def test_a_controller_that_falls_is_not_the_smoothest():
 def test_prediction_counts_all_periods(error, free, verdict):
     r = walk("lcp_mu", engine="rigid", settings="papers", force_error_relative=error,
              force_error_unlimited=free)
-    assert verdicts(walks_report._prediction([r])) == [verdict]
+    assert verdicts(walks_claims._prediction([r])) == [verdict]
 
 
 def test_height_map_and_centre_of_mass_are_measured():
@@ -85,11 +86,11 @@ def test_height_map_and_centre_of_mass_are_measured():
 
     pid = bumps("pid", 0.1)
     for error, verdict in ((0.05, BETTERED), (0.09, REPRODUCED), (0.11, NOT_REPRODUCED)):
-        claims = walks_report._height_map([*bumps("qp_mu", error), *pid])
+        claims = walks_claims._height_map([*bumps("qp_mu", error), *pid])
         assert verdicts(claims) == [verdict] and "2 of 2 stood" in claims[0].evidence
     for deviation, verdict in ((0.03, REPRODUCED), (0.01, NOT_REPRODUCED)):
         found = [walk("qp_mu"), walk("pid"), walk("sensed_1", com_deviation_m=deviation)]
-        assert verdicts(walks_report._center_of_mass(found)) == [verdict]
+        assert verdicts(walks_claims._center_of_mass(found)) == [verdict]
 
 
 def test_table_5_names_the_ground_that_was_simulated():
@@ -104,7 +105,7 @@ def test_table_5_names_the_ground_that_was_simulated():
 def test_the_printed_objective_is_compared_with_the_printed_figure():
     for error, verdict in ((0.3, REPRODUCED), (0.001, NOT_REPRODUCED), (2.0, NOT_REPRODUCED)):
         r = walk("qp_energy_mu", engine="rigid", settings="papers", force_error_relative=error)
-        assert verdicts(walks_report._kinetic_energy([r])) == [verdict]
+        assert verdicts(walks_claims._kinetic_energy([r])) == [verdict]
 
 
 def test_any_single_walk_can_be_reported(monkeypatch):

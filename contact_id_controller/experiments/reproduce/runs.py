@@ -149,7 +149,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-REPORTING = ("*_report.py", "blocks.py", "command.py", "figures.py", "page.py")
+REPORTING = ("*_report.py", "*_claims.py", "blocks.py", "command.py", "figures.py", "page.py")
 """Modules of this folder that no run calls: with other words in a report its runs are the same."""
 
 
