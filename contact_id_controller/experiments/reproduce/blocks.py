@@ -73,3 +73,8 @@ def shown(cell) -> str:
     if isinstance(cell, float):
         return f"{cell:.4g}"
     return str(cell)
+
+
+def outcome(fell_s: float | None) -> str:
+    """How a walk ended, for people: the time of its fall in s, None for none."""
+    return "walked" if fell_s is None else f"fell at {fell_s:.2f} s"

@@ -8,6 +8,7 @@ import numpy as np
 
 from contact_id_controller.experiments.reproduce.blocks import (
     BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Picture, Section, Table, Text,
+    outcome,
 )
 from contact_id_controller.experiments.reproduce.chatter import (
     HIGH_MU, LOW_MU, MODELS, NAME, STAGE_I, STAGE_II, TWO_FEET, WALK, Case,
@@ -44,7 +45,7 @@ def report(results: Sequence[RunResult]) -> Section:
     rows = [(case.model, case.mu, "I" if case.distribution == STAGE_I else "I and II",
              r["torque_rate_nm_s"], r["calm_rate_nm_s"], r["largest_rate_nm_s"], r["torque_nm"],
              100.0 * r["force_error"],
-             _outcome(r))
+             outcome(r["fell_s"]))
             for case, r in walks.items()]
     table = Table(
         "Rate: mean |change of torque| / period, over all joints and the whole walk; between the "
@@ -61,10 +62,6 @@ def report(results: Sequence[RunResult]) -> Section:
     return Section("Torque chatter and scores (first paper, figures 6 and 15, appendix A)",
                    [text, _traces(found), _rates(found), table, paper, _scores(found)],
                    _claims(found))
-
-
-def _outcome(r: RunResult) -> str:
-    return "walked" if r["fell_s"] is None else f"fell at {r['fell_s']:.2f} s"
 
 
 def _get(found, model: str, distribution: str, mu: float, duty: float = WALK) -> RunResult | None:
@@ -168,15 +165,15 @@ def _claims(found) -> list[Claim]:
                 "first paper, table 4", f"two-stage QP: {paper:g} N·m/s",
                 BETTERED if two["torque_rate_nm_s"] < paper and two["fell_s"] is None
                 else NOT_REPRODUCED,
-                f"{two['torque_rate_nm_s']:.3g} N·m/s, {_outcome(two)}", command))
+                f"{two['torque_rate_nm_s']:.3g} N·m/s, {outcome(two['fell_s'])}", command))
         else:
             claims.append(Claim(
                 "first paper, 8.1", "the Coulomb LCP is the one model that cannot mitigate chatter",
                 BETTERED if two["torque_rate_nm_s"] < CHATTER_NM_S and two["fell_s"] is None
                 else REPRODUCED,
                 f"without stage II {one['torque_rate_nm_s']:.3g} N·m/s, with it "
-                f"{two['torque_rate_nm_s']:.3g} N·m/s, {_outcome(two)}: stage II belongs to "
-                "every model", command))
+                f"{two['torque_rate_nm_s']:.3g} N·m/s, {outcome(two['fell_s'])}: stage II belongs "
+                "to every model", command))
     for task, mu in PAPER_SCORES:
         runs = {model: _get(found, model, STAGE_II, mu, DUTY[task]) for model in MODELS}
         if not all(runs.values()):

@@ -18,7 +18,7 @@ from contact_id_controller.experiments.in_process import (
     InProcessRun, controller_settings, feet_of,
 )
 from contact_id_controller.experiments.reproduce.blocks import (
-    BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Section, Table, Text,
+    BETTERED, NOT_REPRODUCED, REPRODUCED, Claim, Section, Table, Text, outcome,
 )
 from contact_id_controller.experiments.reproduce.runs import RunDescription, RunResult
 from contact_id_controller.experiments.terrains import BLIND_STEPS, bumpy_field
@@ -143,7 +143,7 @@ def report(results: Sequence[RunResult]) -> Section:
     """Tables II and III."""
     found = {r.parameters["case"]: r for r in results}
     rows = [(name, CASES[name][0], r["ten_seconds_s"], PAPER_S.get(name), 1e6 * r["step_median_s"],
-             r["contacts"], _outcome(r),
+             r["contacts"], outcome(r["fell_s"]),
              1e6 * r["lemke_s"] if r.values.get("lemke_s") else None,
              1e6 * r["ppm_s"] if r.values.get("ppm_s") else None) for name, r in found.items()]
     table = Table("Ten simulated seconds take (median step times 10,000), with collision "
@@ -154,10 +154,6 @@ def report(results: Sequence[RunResult]) -> Section:
                   [r.description.command() for r in found.values()])
     return Section("Walking on a terrain map (viscous and no-slip paper, tables II and III)",
                    [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table], _claims(found))
-
-
-def _outcome(r: RunResult) -> str:
-    return "walked" if r["fell_s"] is None else f"fell at {r['fell_s']:.2f} s"
 
 
 def _claims(found) -> list[Claim]:
@@ -171,7 +167,7 @@ def _claims(found) -> list[Claim]:
             REPRODUCED if saved >= 0.2 else NOT_REPRODUCED,
             f"a step takes {1.0 - saved:.2f} times as long as with Drumwright-Shell; with "
             f"{stick['contacts']:.1f} contacts in the mean (paper: 6, up to 30); "
-            f"{_outcome(shell)}, {_outcome(stick)}", command))
+            f"{outcome(shell['fell_s'])}, {outcome(stick['fell_s'])}", command))
         claims.append(Claim(
             source, f"ten seconds take {PAPER_S['no slip']:g} s",
             BETTERED if stick["ten_seconds_s"] < PAPER_S["no slip"] else NOT_REPRODUCED,
@@ -191,6 +187,6 @@ def _claims(found) -> list[Claim]:
         claims.append(Claim(
             source, f"the quadruped walks with mu_v = {PAPER_VISCOSITY:g}",
             REPRODUCED if weak["fell_s"] is None else NOT_REPRODUCED,
-            _outcome(weak) + ": ten newtons of friction would take a slip of 100 m/s; the paper, "
-            "too, reports rapid movements", command))
+            outcome(weak["fell_s"]) + ": ten newtons of friction would take a slip of 100 m/s; the "
+            "paper, too, reports rapid movements", command))
     return claims
