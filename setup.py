@@ -26,8 +26,11 @@ ROS_FROM_PYPI = [
 
 def shared(folder, *patterns):
     """Files of a folder, to be installed under share/ with the same name."""
-    files = sorted(str(path.relative_to(HERE)) for pattern in patterns
-                   for path in (HERE / folder).glob(pattern))
+    files = sorted(
+        str(path.relative_to(HERE))
+        for pattern in patterns
+        for path in (HERE / folder).glob(pattern)
+    )
     return f"share/{NAME}/{folder}", files
 
 

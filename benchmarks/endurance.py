@@ -20,14 +20,14 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 
-from contact_id_controller.experiments.processes import (
+from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
     node_command,
     ros_environment,
 )
-from contact_id_controller.experiments.setup_run import make_setup
-from contact_id_controller.experiments.supervisor import CONFIGURE, Supervisor
+from contact_id_controller.runs.setup import make_setup
+from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 
 SETTLED_S = 60.0
 """Memory is compared with what it is after this long."""
@@ -57,8 +57,10 @@ def walk(setup, folder: Path):
     with NodeGroup(commands, folder / "log", environment) as nodes:
         with Supervisor(environment) as supervisor:
             supervisor.wait_for_controller(nodes.check, 60.0)
-            if not (supervisor.change_state(CONFIGURE, nodes.check, 600.0)
-                    and supervisor.activate(nodes.check, 60.0)):
+            if not (
+                supervisor.change_state(CONFIGURE, nodes.check, 600.0)
+                and supervisor.activate(nodes.check, 60.0)
+            ):
                 raise RuntimeError("the controller does not start")
         rclpy.init()
         listener = rclpy.create_node("endurance")
@@ -69,8 +71,9 @@ def walk(setup, folder: Path):
             while time.monotonic() < end:
                 rclpy.spin_once(listener, timeout_sec=0.2)
             if nodes["simulated_robot"].running:
-                rows.append([time.monotonic() - begun,
-                             *(resident_mb(nodes[name].pid) for name in commands)])
+                rows.append(
+                    [time.monotonic() - begun, *(resident_mb(nodes[name].pid) for name in commands)]
+                )
         rclpy.shutdown()
         output = nodes["simulated_robot"].last_lines()
     return list(commands), np.array(rows), heard, output
@@ -85,8 +88,13 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         setup = make_setup(
-            Path(folder), robot=arguments.robot, duration_s=arguments.duration, mu=arguments.mu,
-            mode="real_time", changes=["record_path=''", "simulated_robot.record_path=''"])
+            Path(folder),
+            robot=arguments.robot,
+            duration_s=arguments.duration,
+            mu=arguments.mu,
+            mode="real_time",
+            changes=["record_path=''", "simulated_robot.record_path=''"],
+        )
         names, rows, heard, output = walk(setup, Path(folder))
     print(output.splitlines()[-1])
     if not heard or not len(rows):
@@ -95,12 +103,22 @@ def main() -> int:
     settled = rows[rows[:, 0] >= min(SETTLED_S, 0.2 * rows[-1, 0])]
     for k, name in enumerate(names, start=1):
         memory = settled[:, k]
-        print(f"{name}: {memory[0]:.1f} MB settled, {memory[-1]:.1f} MB at the end, "
-              f"range {np.ptp(memory):.1f} MB")
-    for key in ("steps", "deadline misses", "steps over half a period",
-                "controller steps over half a period", "controller step median (us)",
-                "controller step p99.9 (us)", "step time median (us)", "step time p99.9 (us)",
-                "safety state", "safety reason"):
+        print(
+            f"{name}: {memory[0]:.1f} MB settled, {memory[-1]:.1f} MB at the end, "
+            f"range {np.ptp(memory):.1f} MB"
+        )
+    for key in (
+        "steps",
+        "deadline misses",
+        "steps over half a period",
+        "controller steps over half a period",
+        "controller step median (us)",
+        "controller step p99.9 (us)",
+        "step time median (us)",
+        "step time p99.9 (us)",
+        "safety state",
+        "safety reason",
+    ):
         print(f"{key}: {heard.get(key)}")
     controller = settled[:, 1 + names.index("controller")]
     long_share = int(heard["controller steps over half a period"]) / max(int(heard["steps"]), 1)

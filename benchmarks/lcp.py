@@ -43,10 +43,16 @@ def main():
     rows = []
     for contacts in FACTORED_CONTACTS:
         rng = np.random.default_rng(contacts)
-        family = [problems.standing_robot(rng, contacts, speed_m_s=10 ** rng.uniform(-3, -0.5))
-                  for _ in range(options.problems)]
-        solvers = {"lemke_friction": factored_friction, "lemke_friction, warm": warm_friction,
-                   "ppm_factored": factored_normals, "ppm_factored, warm": warm_normals}
+        family = [
+            problems.standing_robot(rng, contacts, speed_m_s=10 ** rng.uniform(-3, -0.5))
+            for _ in range(options.problems)
+        ]
+        solvers = {
+            "lemke_friction": factored_friction,
+            "lemke_friction, warm": warm_friction,
+            "ppm_factored": factored_normals,
+            "ppm_factored, warm": warm_normals,
+        }
         if contacts in DENSE_CONTACTS:
             solvers = {"QuantEcon lcp_lemke": peer, "lemke": dense, **solvers}
         for name, prepare in solvers.items():
@@ -71,15 +77,22 @@ def measure(name, contacts, prepare, family, repetitions):
         times.append(best)
         pivots.append(count)
         solved += bool(success())
-    return {"solver": name, "contacts": contacts, "median_s": float(np.median(times)),
-            "p99_s": float(np.percentile(times, 99)), "median_pivots": float(np.median(pivots)),
-            "solved_share": solved / len(family)}
+    return {
+        "solver": name,
+        "contacts": contacts,
+        "median_s": float(np.median(times)),
+        "p99_s": float(np.percentile(times, 99)),
+        "median_pivots": float(np.median(pivots)),
+        "solved_share": solved / len(family),
+    }
 
 
 def line(row):
-    return (f"{row['contacts']:5d} contacts  {row['solver']:22s} {1e6 * row['median_s']:9.1f} us "
-            f"(p99 {1e6 * row['p99_s']:9.1f})  {row['median_pivots']:5.0f} pivots  "
-            f"{100 * row['solved_share']:5.1f} % solved")
+    return (
+        f"{row['contacts']:5d} contacts  {row['solver']:22s} {1e6 * row['median_s']:9.1f} us "
+        f"(p99 {1e6 * row['p99_s']:9.1f})  {row['median_pivots']:5.0f} pivots  "
+        f"{100 * row['solved_share']:5.1f} % solved"
+    )
 
 
 def backward_error(M, q, z):
@@ -89,8 +102,11 @@ def backward_error(M, q, z):
     size = np.abs(q) + np.abs(M) @ np.abs(z)
     w = (M @ z + q) / (size + 1e-5 * size.max(initial=0.0) + 1e-300)
     share = z / (np.abs(z).max(initial=0.0) + 1e-300)
-    return max(-w.min(initial=0.0), -share.min(initial=0.0),
-               np.minimum(np.abs(w), np.abs(share)).max(initial=0.0))
+    return max(
+        -w.min(initial=0.0),
+        -share.min(initial=0.0),
+        np.minimum(np.abs(w), np.abs(share)).max(initial=0.0),
+    )
 
 
 def peer(*problem):
@@ -104,8 +120,10 @@ def peer(*problem):
     def solve():
         result = lcp_lemke(M, q, d, 10**5, tableau=buffers[0], basis=buffers[1], z=buffers[2])
         found[:] = [result]
-        return (lambda: found[0].success and backward_error(M, q, found[0].z) < CERTIFIED,
-                result.num_iter)
+        return (
+            lambda: found[0].success and backward_error(M, q, found[0].z) < CERTIFIED,
+            result.num_iter,
+        )
 
     return solve
 
@@ -133,8 +151,9 @@ def factored_friction(Y, c, mu, edges, warm=False):
     def solve():
         if not warm:
             basis[:] = False
-        status = lemke_friction_kernel(Y, c, mu, edges, 300, *workspace, basis, z, w, impulses,
-                                       report)
+        status = lemke_friction_kernel(
+            Y, c, mu, edges, 300, *workspace, basis, z, w, impulses, report
+        )
         return lambda: status == SOLVED and friction_error() < CERTIFIED, report[PIVOTS]
 
     def friction_error():
@@ -162,10 +181,13 @@ def factored_normals(Y, c, mu, edges, warm=False):
     def solve():
         if not warm:
             basis[:] = False
-        status = ppm_factored_kernel(normals, q, 1e-14, 1000 + 50 * n, *workspace, basis, z, w,
-                                     motion, report)
-        return (lambda: status == SOLVED
-                and backward_error(normals @ normals.T, q, z) < CERTIFIED, report[PIVOTS])
+        status = ppm_factored_kernel(
+            normals, q, 1e-14, 1000 + 50 * n, *workspace, basis, z, w, motion, report
+        )
+        return (
+            lambda: status == SOLVED and backward_error(normals @ normals.T, q, z) < CERTIFIED,
+            report[PIVOTS],
+        )
 
     if warm:
         solve()
@@ -179,8 +201,12 @@ def warm_normals(*problem):
 def machine():
     """What the figures depend on besides the code."""
     names = ("numpy", "numba", "quantecon")
-    return {"processor": platform.processor() or platform.machine(), "system": platform.platform(),
-            "python": platform.python_version(), **{name: version(name) for name in names}}
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in names},
+    }
 
 
 if __name__ == "__main__":

@@ -30,13 +30,13 @@ from clarabel_programs import compare, settings  # noqa: E402
 from robots import gliding_solo, solo12  # noqa: E402
 
 from contact_id_controller import build_problem, solve  # noqa: E402
-from contact_id_controller.experiments.random_programs import random_program  # noqa: E402
-from contact_id_controller.models.qcqp_assembly import TIE_BREAK  # noqa: E402
+from contact_id_controller.benchmark.random_programs import random_program  # noqa: E402
+from contact_id_controller.models.least_power.assembly import TIE_BREAK  # noqa: E402
 from contact_id_controller.projected.program import QcqpProgram  # noqa: E402
 
 BLOCKS, REPEATED = 20, 25
-AGREED_NM = 1e-4   # torques may differ from those of a solver with tolerance 1e-8 by this
-CASES = (          # name, mu, forward acceleration (m/s2), torque limit (N·m)
+AGREED_NM = 1e-4  # torques may differ from those of a solver with tolerance 1e-8 by this
+CASES = (  # name, mu, forward acceleration (m/s2), torque limit (N·m)
     ("slack limits", 0.6, 0.0, 1.5),
     ("tight limits", 0.6, 0.0, 0.48),
     ("cones active", 0.3, 2.0, 1.5),
@@ -51,8 +51,15 @@ def reduced_program(problem, limit):
     motion = np.linalg.lstsq(problem.Y, -problem.c, rcond=None)[0]
     A = np.block([[np.eye(na), -dt * problem.T.T], [np.zeros((len(motion), na)), dt * problem.Y.T]])
     tie = TIE_BREAK * np.square(dt * problem.T).sum() / (3 * n)
-    return QcqpProgram(A, np.concatenate([problem.torque_offset, motion]), problem.contacts.friction,
-                       1.0, -limit, limit, tie)
+    return QcqpProgram(
+        A,
+        np.concatenate([problem.torque_offset, motion]),
+        problem.contacts.friction,
+        1.0,
+        -limit,
+        limit,
+        tie,
+    )
 
 
 class SparseForm:
@@ -63,33 +70,42 @@ class SparseForm:
         nu, self.dt = problem.Y.shape[1], problem.period
         self.rows = np.zeros((na + nu + 2 * na + 3 * n, na + 3 * n))
         self.rows[:na, :na] = np.eye(na)
-        self.rows[na + nu:na + nu + na, :na] = np.eye(na)
-        self.rows[na + nu + na:na + nu + 2 * na, :na] = -np.eye(na)
-        self.rows[na + nu + 2 * na:, na:] = -np.eye(3 * n)
-        self.rows[range(na + nu + 2 * na, len(self.rows), 3), range(na, na + 3 * n, 3)] = \
-            -problem.contacts.friction
+        self.rows[na + nu : na + nu + na, :na] = np.eye(na)
+        self.rows[na + nu + na : na + nu + 2 * na, :na] = -np.eye(na)
+        self.rows[na + nu + 2 * na :, na:] = -np.eye(3 * n)
+        self.rows[
+            range(na + nu + 2 * na, len(self.rows), 3), range(na, na + 3 * n, 3)
+        ] = -problem.contacts.friction
         self.right = np.concatenate([np.zeros(na + nu), np.full(2 * na, limit), np.zeros(3 * n)])
         self.zeros = np.zeros(na + 3 * n)
         self.price = np.full(na + 3 * n, 2.0)
         self.units = np.tile([1.0, 1.0, 1.0], n)
         self.units[0::3] = np.maximum(problem.contacts.friction, 1.0) ** 2
         for d in (1, 2):
-            self.units[d::3] = self.units[0::3] / problem.contacts.friction ** 2
-        self.cones = [clarabel.ZeroConeT(na + nu), clarabel.NonnegativeConeT(2 * na),
-                      *(clarabel.SecondOrderConeT(3) for _ in range(n))]
+            self.units[d::3] = self.units[0::3] / problem.contacts.friction**2
+        self.cones = [
+            clarabel.ZeroConeT(na + nu),
+            clarabel.NonnegativeConeT(2 * na),
+            *(clarabel.SecondOrderConeT(3) for _ in range(n)),
+        ]
 
     def __call__(self, problem):
         """P, q, A, b and cones of this period."""
         na, n, Y, T = problem.robot.na, len(problem), problem.Y, problem.T
         nu = Y.shape[1]
         self.rows[:na, na:] = -self.dt * T.T
-        self.rows[na:na + nu, na:] = self.dt * Y.T
+        self.rows[na : na + nu, na:] = self.dt * Y.T
         self.right[:na] = problem.torque_offset
-        self.right[na:na + nu] = np.linalg.solve(Y.T @ Y, -(Y.T @ problem.c))
-        tie = TIE_BREAK * self.dt ** 2 * np.square(T).sum() / (3 * n)
+        self.right[na : na + nu] = np.linalg.solve(Y.T @ Y, -(Y.T @ problem.c))
+        tie = TIE_BREAK * self.dt**2 * np.square(T).sum() / (3 * n)
         self.price[na:] = 2.0 * tie * self.units
-        return (sparse.diags(self.price, format="csc"), self.zeros, sparse.csc_matrix(self.rows),
-                self.right, self.cones)
+        return (
+            sparse.diags(self.price, format="csc"),
+            self.zeros,
+            sparse.csc_matrix(self.rows),
+            self.right,
+            self.cones,
+        )
 
 
 def median_us(*functions):
@@ -116,12 +132,17 @@ def pulled(robot, mu, acceleration):
 def timing() -> None:
     """Whole solve, cold and warm, beside Clarabel from ready matrices and from the contact problem."""
     robot, default = solo12(), settings(1e-8)
-    print("case              status   active  steps        Clarabel        coulomb/qcqp"
-          "    ready matrices   from problem\n"
-          "                         limits, cones  cold warm   ready  problem   cold   warm"
-          "     cold   warm     cold   warm")
+    print(
+        "case              status   active  steps        Clarabel        coulomb/qcqp"
+        "    ready matrices   from problem\n"
+        "                         limits, cones  cold warm   ready  problem   cold   warm"
+        "     cold   warm     cold   warm"
+    )
     for name, mu, acceleration, limit in CASES:
-        problem, before = pulled(robot, mu, acceleration), pulled(robot, mu, 0.99 * acceleration - 0.001)
+        problem, before = (
+            pulled(robot, mu, acceleration),
+            pulled(robot, mu, 0.99 * acceleration - 0.001),
+        )
         last = solve(before, "coulomb", "qcqp", torque_limits=limit)
         form = SparseForm(problem, limit)
         ready = form(problem)
@@ -129,22 +150,28 @@ def timing() -> None:
         ours = solve(problem, "coulomb", "qcqp", torque_limits=limit)
         again = solve(problem, "coulomb", "qcqp", torque_limits=limit, warm_start=last)
         if ours.status == "solved":
-            theirs = np.array(answer.x)[:robot.na]
-            assert str(answer.status) == "Solved" and again.status == "solved", (answer.status, again.status)
+            theirs = np.array(answer.x)[: robot.na]
+            assert str(answer.status) == "Solved" and again.status == "solved", (
+                answer.status,
+                again.status,
+            )
             for torques in (ours.torques, again.torques):
                 assert np.abs(torques - theirs).max() < AGREED_NM, np.abs(torques - theirs).max()
         times = median_us(
             lambda: clarabel.DefaultSolver(*ready, default).solve(),
             lambda: clarabel.DefaultSolver(*form(problem), default).solve(),
             lambda: solve(problem, "coulomb", "qcqp", torque_limits=limit),
-            lambda: solve(problem, "coulomb", "qcqp", torque_limits=limit, warm_start=last))
+            lambda: solve(problem, "coulomb", "qcqp", torque_limits=limit, warm_start=last),
+        )
         z = ours.impulses.reshape(-1, 3)
         cones = (np.hypot(z[:, 1], z[:, 2]) > (1.0 - 1e-6) * mu * z[:, 0]).sum()
         limits = (np.abs(ours.torques) > (1.0 - 1e-6) * limit).sum()
         ratios = [times[i] / times[j] for i in (0, 1) for j in (2, 3)]
-        print(f"{name:18}{ours.status:8}{limits:5}{cones:6}{ours.iterations:7}{again.iterations:5}"
-              f"{times[0]:9.1f}{times[1]:9.1f}{times[2]:7.1f}{times[3]:7.1f}   "
-              f"1/{ratios[0]:<5.1f}1/{ratios[1]:<7.1f}1/{ratios[2]:<5.1f}1/{ratios[3]:<5.1f}")
+        print(
+            f"{name:18}{ours.status:8}{limits:5}{cones:6}{ours.iterations:7}{again.iterations:5}"
+            f"{times[0]:9.1f}{times[1]:9.1f}{times[2]:7.1f}{times[3]:7.1f}   "
+            f"1/{ratios[0]:<5.1f}1/{ratios[1]:<7.1f}1/{ratios[2]:<5.1f}1/{ratios[3]:<5.1f}"
+        )
 
 
 def agreement(count: int, seed: int) -> None:
@@ -158,17 +185,25 @@ def agreement(count: int, seed: int) -> None:
             verdicts[verdict] += 1
             steps.append(ours.iterations)
             if verdict == "agree":
-                worst_cost, worst_violation = max(worst_cost, difference), max(worst_violation, violation)
+                worst_cost, worst_violation = (
+                    max(worst_cost, difference),
+                    max(worst_violation, violation),
+                )
             elif verdict not in ("better", "infeasible"):
-                print(f"{number}: {verdict}, {ours.status}, cost {difference:.1e}, violation {violation:.1e}")
-        print(f"made {'feasible' if feasible else 'to be infeasible'}: {dict(verdicts)}, "
-              f"worst cost difference {worst_cost:.1e}, worst violation {worst_violation:.1e}, "
-              f"steps {np.median(steps):.0f} (at most {max(steps)})")
+                print(
+                    f"{number}: {verdict}, {ours.status}, cost {difference:.1e}, violation {violation:.1e}"
+                )
+        print(
+            f"made {'feasible' if feasible else 'to be infeasible'}: {dict(verdicts)}, "
+            f"worst cost difference {worst_cost:.1e}, worst violation {worst_violation:.1e}, "
+            f"steps {np.median(steps):.0f} (at most {max(steps)})"
+        )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--random", type=int, default=0, metavar="COUNT")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()

@@ -7,7 +7,7 @@ at most 15, and of at most 6 with the compiled kernels; measured ones stand in d
 For more contacts, other solvers and JSON: ``contact_id benchmark``.
 """
 
-from contact_id_controller.experiments.benchmark import measure, table
+from contact_id_controller.benchmark.speed import measure, table
 
 if __name__ == "__main__":
     print(table(measure([4])))

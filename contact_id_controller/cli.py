@@ -10,20 +10,34 @@ from collections.abc import Sequence
 from contact_id_controller.exceptions import ContactIdError
 
 COMMANDS = {
-    "demo": ("contact_id_controller.experiments.demo",
-             "let a simulated robot walk through real ROS 2 topics and write a report"),
-    "benchmark": ("contact_id_controller.experiments.benchmark",
-                  "measure the speed of every contact model, or its robustness"),
-    "check": ("contact_id_controller.experiments.check",
-              "check the parameter file of a robot before anything moves"),
-    "parameters": ("contact_id_controller.experiments.parameter_reference",
-                   "show every parameter of every node, its default, range and meaning"),
-    "reproduce": ("contact_id_controller.experiments.reproduce.command",
-                  "do the papers' experiments again and report what came of them"),
-    "power": ("contact_id_controller.experiments.power",
-              "compare the power that three allocations of torque lose, and what they violate"),
-    "faults": ("contact_id_controller.experiments.faults",
-               "let one thing after the other fail while a simulated robot walks over real topics"),
+    "demo": (
+        "contact_id_controller.commands.demo",
+        "let a simulated robot walk through real ROS 2 topics and write a report",
+    ),
+    "benchmark": (
+        "contact_id_controller.benchmark.speed",
+        "measure the speed of every contact model, or its robustness",
+    ),
+    "check": (
+        "contact_id_controller.commands.check",
+        "check the parameter file of a robot before anything moves",
+    ),
+    "parameters": (
+        "contact_id_controller.commands.parameters",
+        "show every parameter of every node, its default, range and meaning",
+    ),
+    "reproduce": (
+        "contact_id_controller.commands.reproduce",
+        "do the papers' experiments again and report what came of them",
+    ),
+    "power": (
+        "contact_id_controller.commands.power",
+        "compare the power that three allocations of torque lose, and what they violate",
+    ),
+    "faults": (
+        "contact_id_controller.commands.faults",
+        "let one thing after the other fail while a simulated robot walks over real topics",
+    ),
 }
 """Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``; its help."""
 
@@ -38,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run a command line, without the program's name, and return its exit code."""
     parser = argparse.ArgumentParser(
-        prog="contact_id", description="Contact inverse dynamics: experiments.")
+        prog="contact_id", description="Contact inverse dynamics: experiments."
+    )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command in question is loaded: each needs other extras.
     wanted = next((word for word in arguments if not word.startswith("-")), None)

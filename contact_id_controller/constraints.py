@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pinocchio as pin
 
-from .exceptions import ConfigurationError, UnknownJointError, choices
-from .robot import RobotModel
+from contact_id_controller.exceptions import ConfigurationError, UnknownJointError, choices
+from contact_id_controller.robot import RobotModel
 
 # Own data: the robot's shared one may hold what a caller still needs.
 _DATA: WeakKeyDictionary = WeakKeyDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .exceptions import ContactSetError
+from contact_id_controller.exceptions import ContactSetError
 
 UNIT_TOLERANCE = 1e-6
 
@@ -34,15 +34,37 @@ class ContactSet:
             load share outside (0, 1].
     """
 
-    __slots__ = ("points", "normals", "frames", "friction", "gaps", "identities", "against",
-                 "surface_velocities", "viscosity", "load_share", "_resolved")
+    __slots__ = (
+        "points",
+        "normals",
+        "frames",
+        "friction",
+        "gaps",
+        "identities",
+        "against",
+        "surface_velocities",
+        "viscosity",
+        "load_share",
+        "_resolved",
+    )
 
-    def __init__(self, points, normals, frames, friction=1.0, gaps=None, identities=None,
-                 against=None, surface_velocities=None, viscosity=0.0, load_share=1.0):
+    def __init__(
+        self,
+        points,
+        normals,
+        frames,
+        friction=1.0,
+        gaps=None,
+        identities=None,
+        against=None,
+        surface_velocities=None,
+        viscosity=0.0,
+        load_share=1.0,
+    ):
         self.points = _table("points", points, None)
         n = len(self.points)
         self.normals = _table("normals", normals, n)
-        lengths = np.sqrt((self.normals ** 2).sum(axis=1))
+        lengths = np.sqrt((self.normals**2).sum(axis=1))
         if n and np.abs(lengths - 1.0).max() > UNIT_TOLERANCE:
             raise ContactSetError(f"normals must have length 1, got {lengths.tolist()}")
         self.frames = _names("frames", frames, n)
@@ -50,7 +72,10 @@ class ContactSet:
         self.gaps = _column("gaps", 0.0 if gaps is None else gaps, n, negative=True)
         self.against = None if against is None else _names("against", against, n)
         self.surface_velocities = (
-            None if surface_velocities is None else _table("surface_velocities", surface_velocities, n))
+            None
+            if surface_velocities is None
+            else _table("surface_velocities", surface_velocities, n)
+        )
         self.viscosity = _column("viscosity", viscosity, n)
         self.load_share = _column("load_share", load_share, n)
         if ((self.load_share <= 0.0) | (self.load_share > 1.0)).any():
@@ -83,10 +108,15 @@ class ContactSet:
                     joints[name] = robot.model.frames[robot.frame_id(name)].parentJoint
             numbers = {}
             others = self.against or (None,) * len(self)
-            pair = [numbers.setdefault((joints[name], joints[other]), len(numbers))
-                    for name, other in zip(self.frames, others)]
-            self._resolved = (robot, np.array(list(numbers), dtype=np.int64).reshape(-1, 2),
-                              np.array(pair, dtype=np.int64))
+            pair = [
+                numbers.setdefault((joints[name], joints[other]), len(numbers))
+                for name, other in zip(self.frames, others)
+            ]
+            self._resolved = (
+                robot,
+                np.array(list(numbers), dtype=np.int64).reshape(-1, 2),
+                np.array(pair, dtype=np.int64),
+            )
         return self._resolved[1:]
 
     def moved(self, points, gaps=None, normals=None, load_share=None) -> "ContactSet":
@@ -143,7 +173,9 @@ def _column(name, value, n, negative=False, infinite=False):
     if array.shape != (n,):
         raise ContactSetError(f"{name} must be a number or have shape ({n},), got {array.shape}")
     if np.isnan(array).any() or (not infinite and np.isinf(array).any()):
-        raise ContactSetError(f"{name} must be {'a number' if infinite else 'finite'}, got {array.tolist()}")
+        raise ContactSetError(
+            f"{name} must be {'a number' if infinite else 'finite'}, got {array.tolist()}"
+        )
     if not negative and (array < 0.0).any():
         raise ContactSetError(f"{name} must not be negative, got {array.tolist()}")
     return array

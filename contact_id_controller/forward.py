@@ -21,12 +21,12 @@ import numpy as np
 import pinocchio as pin
 from scipy.linalg import solve_triangular
 
-from . import constraints as bilateral
-from .contacts import ContactSet
-from .exceptions import ConfigurationError, StateError
-from .problem import Problem, build_problem
-from .robot import RobotModel
-from .solution import Solution
+from contact_id_controller import constraints as bilateral
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.problem import Problem, build_problem
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.solution import Solution
 
 RANK = 1e-9  # constraint rows below this singular value, relative to the largest, are redundant
 

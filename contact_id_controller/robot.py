@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from .exceptions import RobotDescriptionError, UnknownFrameError, UnknownJointError, choices
+from contact_id_controller.exceptions import (
+    RobotDescriptionError,
+    UnknownFrameError,
+    UnknownJointError,
+    choices,
+)
 
 PACKAGE = "contact_id_controller"
 
@@ -26,10 +31,10 @@ def resolve_urdf(location: str | Path) -> Path:
     """
     text = str(location)
     if text.startswith("package://"):
-        package, _, rest = text[len("package://"):].partition("/")
+        package, _, rest = text[len("package://") :].partition("/")
         candidates = [base / rest for base in _share_directories(package)]
     elif text.startswith("example-robot-data://"):
-        rest = text[len("example-robot-data://"):]
+        rest = text[len("example-robot-data://") :]
         candidates = [
             Path(base) / "cmeel.prefix/share/example-robot-data/robots" / rest for base in sys.path
         ] + [Path(sys.prefix) / "share/example-robot-data/robots" / rest]
@@ -78,14 +83,18 @@ class RobotModel:
         self.model = model
         self.data = model.createData()
         self.nq, self.nv = model.nq, model.nv
-        single = [model.names[j] for j in range(1, model.njoints)
-                  if model.joints[j].nv == 1 and model.joints[j].nq == 1]
+        single = [
+            model.names[j]
+            for j in range(1, model.njoints)
+            if model.joints[j].nv == 1 and model.joints[j].nq == 1
+        ]
         names = single if joints is None else list(joints)
         unknown = [name for name in names if name not in single]
         if unknown:
             raise UnknownJointError(
                 f"joint {unknown[0]!r} is not a one-freedom joint of this robot; "
-                f"it has {choices(single)}")
+                f"it has {choices(single)}"
+            )
         if len(set(names)) != len(names):
             raise UnknownJointError(f"joints listed twice in {names}")
         self.joint_names = names
@@ -108,20 +117,21 @@ class RobotModel:
             for parent in model.supports[joint]:
                 if parent:
                     start = model.joints[parent].idx_v
-                    self.supports[joint, start:start + model.joints[parent].nv] = True
+                    self.supports[joint, start : start + model.joints[parent].nv] = True
         # Joint that owns each velocity coordinate: a Jacobian column turns with its own link.
         self.coordinate_joint = np.zeros(model.nv, dtype=np.int64)
         for joint in range(1, model.njoints):
             start = model.joints[joint].idx_v
-            self.coordinate_joint[start:start + model.joints[joint].nv] = joint
+            self.coordinate_joint[start : start + model.joints[joint].nv] = joint
         # Views into Pinocchio's memory: fetching them anew costs more than the computation.
         self.mass_matrix_view = self.data.M
         self.jacobian_view = self.data.J
         self.nonlinear_effects_view = self.data.nle
 
     @classmethod
-    def from_urdf(cls, path: str | Path, floating_base: bool = True,
-                  joints: list[str] | None = None) -> "RobotModel":
+    def from_urdf(
+        cls, path: str | Path, floating_base: bool = True, joints: list[str] | None = None
+    ) -> "RobotModel":
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
         Raises:
@@ -159,7 +169,9 @@ class RobotModel:
         """
         if not self.model.existFrame(name):
             names = [frame.name for frame in self.model.frames]
-            raise UnknownFrameError(f"frame {name!r} does not exist; this robot has {choices(names)}")
+            raise UnknownFrameError(
+                f"frame {name!r} does not exist; this robot has {choices(names)}"
+            )
         return self.model.getFrameId(name)
 
     def neutral(self) -> np.ndarray:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from .problem import Problem
+from contact_id_controller.problem import Problem
 
 SOLVED = "solved"
-INCONSISTENT = "inconsistent"      # no motion satisfies the contacts; forces are a fallback
-RELAXED = "relaxed"                # physics and limits hold; the plan was given up as far as need be
-NOT_CONVERGED = "not_converged"    # the solver gave up; forces are a fallback
+INCONSISTENT = "inconsistent"  # no motion satisfies the contacts; forces are a fallback
+RELAXED = "relaxed"  # physics and limits hold; the plan was given up as far as need be
+NOT_CONVERGED = "not_converged"  # the solver gave up; forces are a fallback
 STATUSES = (SOLVED, RELAXED, INCONSISTENT, NOT_CONVERGED)
 
 
@@ -48,13 +48,37 @@ class Solution:
         memory: what the model's warm start needs, one row a contact; None where it needs nothing.
     """
 
-    __slots__ = ("problem", "status", "torques", "impulses", "velocity", "joint_velocity_change",
-                 "contradiction_m_s", "iterations", "memory", "attainable", "disturbance",
-                 "certificate", "_forces")
+    __slots__ = (
+        "problem",
+        "status",
+        "torques",
+        "impulses",
+        "velocity",
+        "joint_velocity_change",
+        "contradiction_m_s",
+        "iterations",
+        "memory",
+        "attainable",
+        "disturbance",
+        "certificate",
+        "_forces",
+    )
 
-    def __init__(self, problem: Problem, status, torques, impulses, velocity, iterations=0,
-                 joint_velocity_change=None, contradiction_m_s=0.0, memory=None, attainable=None,
-                 disturbance=None, certificate=None):
+    def __init__(
+        self,
+        problem: Problem,
+        status,
+        torques,
+        impulses,
+        velocity,
+        iterations=0,
+        joint_velocity_change=None,
+        contradiction_m_s=0.0,
+        memory=None,
+        attainable=None,
+        disturbance=None,
+        certificate=None,
+    ):
         self.problem, self.status = problem, status
         self.torques, self.impulses, self.velocity = torques, impulses, velocity
         self.iterations = iterations
@@ -97,7 +121,9 @@ class Solution:
             f = self.impulses.reshape(-1, 3) / problem.period
             slip = np.hypot(f[:, 1], f[:, 2])
             mu = problem.contacts.friction
-            bound = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * np.maximum(f[:, 0], 0))
+            bound = np.where(
+                np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * np.maximum(f[:, 0], 0)
+            )
             parting = self.contact_velocity[:, 0] + problem.gap_speed
             result["cone_n"] = float(np.maximum(slip - bound, 0.0).max())
             result["adhesion_n"] = float(np.maximum(-f[:, 0], 0.0).max())
@@ -117,8 +143,10 @@ class Solution:
         pin.computeJointJacobians(robot.model, data, q)
         pin.updateFramePlacements(robot.model, data)
         for i, force in enumerate(self.forces):
-            for name, sign in ((contacts.frames[i], 1.0),
-                               (contacts.against[i] if contacts.against else None, -1.0)):
+            for name, sign in (
+                (contacts.frames[i], 1.0),
+                (contacts.against[i] if contacts.against else None, -1.0),
+            ):
                 if name is None:
                     continue
                 frame = robot.frame_id(name)

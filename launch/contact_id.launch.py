@@ -8,10 +8,11 @@
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, Node
+
+from launch import LaunchDescription
 
 PACKAGE = "contact_id_controller"
 YES_OR_NO = ("true", "false")
@@ -20,30 +21,48 @@ WAIT_FOR_PLAN_S = 0.1
 """How far past its newest plan the simulated robot goes in lockstep."""
 
 ARGUMENTS = {
-    "robot": dict(default_value="quadruped",
-                  description="name of a file in the package's config/, without .yaml"),
-    "config": dict(default_value="",
-                   description="parameter file with a section for each node; instead of robot"),
+    "robot": dict(
+        default_value="quadruped",
+        description="name of a file in the package's config/, without .yaml",
+    ),
+    "config": dict(
+        default_value="",
+        description="parameter file with a section for each node; instead of robot",
+    ),
     "friction": dict(default_value="", description="friction model; empty: as in the file"),
     "solver": dict(default_value="", description="solver; empty: as in the file"),
-    "simulate": dict(default_value="true", choices=YES_OR_NO,
-                     description="start the simulated robot, whose time all nodes then use"),
-    "mode": dict(default_value="real_time", choices=("real_time", "lockstep"),
-                 description="lockstep: the simulated robot waits for each command, on a slow "
-                 "machine and for repeatable walks"),
+    "simulate": dict(
+        default_value="true",
+        choices=YES_OR_NO,
+        description="start the simulated robot, whose time all nodes then use",
+    ),
+    "mode": dict(
+        default_value="real_time",
+        choices=("real_time", "lockstep"),
+        description="lockstep: the simulated robot waits for each command, on a slow "
+        "machine and for repeatable walks",
+    ),
     "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
-    "watchdog": dict(default_value="false", choices=YES_OR_NO,
-                     description="put the command watchdog between controller and robot; real "
-                     "time only"),
-    "autostart": dict(default_value="true", choices=YES_OR_NO,
-                      description="the controller configures and activates itself"),
-    "ros2_control": dict(default_value="",
-                         description="name of the group controller of ros2_control that takes the "
-                         "efforts on /<name>/commands; the order of its joints is checked"),
+    "watchdog": dict(
+        default_value="false",
+        choices=YES_OR_NO,
+        description="put the command watchdog between controller and robot; real time only",
+    ),
+    "autostart": dict(
+        default_value="true",
+        choices=YES_OR_NO,
+        description="the controller configures and activates itself",
+    ),
+    "ros2_control": dict(
+        default_value="",
+        description="name of the group controller of ros2_control that takes the "
+        "efforts on /<name>/commands; the order of its joints is checked",
+    ),
     "commands": dict(default_value="commands", description="topic of the efforts"),
     "joint_states": dict(default_value="joint_states", description="topic of the joint states"),
-    "odometry": dict(default_value="odometry",
-                     description="topic of pose and twist of the floating base"),
+    "odometry": dict(
+        default_value="odometry", description="topic of pose and twist of the floating base"
+    ),
 }
 TOPICS = ("commands", "joint_states", "odometry")
 
@@ -80,21 +99,44 @@ def make_nodes(context):
     if guarded and value["mode"] == "lockstep":
         raise ValueError("watchdog:=true needs mode:=real_time: in lockstep commands may be late")
     unguarded = {**common, "remappings": [("commands", "commands_in"), *common["remappings"][1:]]}
-    nodes = [LifecycleNode(
-        executable="controller", name="controller", namespace="",
-        parameters=[config, simulated_time, *order, {"autostart": yes["autostart"], **chosen}],
-        **(unguarded if guarded else common))]
+    nodes = [
+        LifecycleNode(
+            executable="controller",
+            name="controller",
+            namespace="",
+            parameters=[config, simulated_time, *order, {"autostart": yes["autostart"], **chosen}],
+            **(unguarded if guarded else common),
+        )
+    ]
     if guarded:
         # The simulated robot holds itself until its first command.
         first = {"damp_before_first_command": not yes["simulate"]}
-        nodes.append(Node(executable="command_watchdog", name="command_watchdog",
-                          parameters=[config, simulated_time, *order, first], **common))
+        nodes.append(
+            Node(
+                executable="command_watchdog",
+                name="command_watchdog",
+                parameters=[config, simulated_time, *order, first],
+                **common,
+            )
+        )
     if yes["planner"]:
-        nodes.append(Node(executable="gait_planner", name="gait_planner",
-                          parameters=[config, simulated_time], **common))
+        nodes.append(
+            Node(
+                executable="gait_planner",
+                name="gait_planner",
+                parameters=[config, simulated_time],
+                **common,
+            )
+        )
     if yes["simulate"]:
-        nodes.append(Node(executable="simulated_robot", name="simulated_robot",
-                          parameters=[config, pace], **common))
+        nodes.append(
+            Node(
+                executable="simulated_robot",
+                name="simulated_robot",
+                parameters=[config, pace],
+                **common,
+            )
+        )
     return nodes
 
 

@@ -34,17 +34,24 @@ def conic_form(program):
         right.append(np.array(bound))
         cones.append(clarabel.NonnegativeConeT(len(bound)))
     for i in np.flatnonzero(~np.isinf(mu)):
-        cone = -np.eye(N)[na + 3 * i:na + 3 * i + 3]
+        cone = -np.eye(N)[na + 3 * i : na + 3 * i + 3]
         cone[0] *= mu[i]
         if mu[i] == 0.0:
-            rows.append(np.vstack([-np.eye(N)[na + 3 * i], np.eye(N)[na + 3 * i + 1:na + 3 * i + 3]]))
+            rows.append(
+                np.vstack([-np.eye(N)[na + 3 * i], np.eye(N)[na + 3 * i + 1 : na + 3 * i + 3]])
+            )
             cones += [clarabel.NonnegativeConeT(1), clarabel.ZeroConeT(2)]
         else:
             rows.append(cone)
             cones.append(clarabel.SecondOrderConeT(3))
         right.append(np.zeros(3))
-    return (sparse.csc_matrix(np.diag(P)), np.zeros(N), sparse.csc_matrix(np.vstack(rows)),
-            np.concatenate(right), cones)
+    return (
+        sparse.csc_matrix(np.diag(P)),
+        np.zeros(N),
+        sparse.csc_matrix(np.vstack(rows)),
+        np.concatenate(right),
+        cones,
+    )
 
 
 def settings(tolerance=1e-10):
@@ -66,7 +73,7 @@ def cost(program, torques, forces):
     scale = np.maximum(mu, 1.0)
     tangent = np.where(mu > 0.0, mu, 1.0) / scale
     units = np.column_stack([1.0 / scale, tangent, tangent])
-    return program.weights @ torques ** 2 + program.force_weight * np.square(forces / units).sum()
+    return program.weights @ torques**2 + program.force_weight * np.square(forces / units).sum()
 
 
 def violations(program, torques, forces):
@@ -78,8 +85,12 @@ def violations(program, torques, forces):
     largest = np.abs(x).max()
     mu = program.friction
     bound = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * forces[:, 0])
-    over = [np.hypot(forces[:, 1], forces[:, 2]) - bound, -forces[:, 0], torques - program.upper,
-            program.lower - torques]
+    over = [
+        np.hypot(forces[:, 1], forces[:, 2]) - bound,
+        -forces[:, 0],
+        torques - program.upper,
+        program.lower - torques,
+    ]
     for rows, least in zip(program._inequalities, program._bounds):
         over.append(least - rows @ x)
     return max(worst, max(np.max(values, initial=0.0) for values in over) / largest)
@@ -101,7 +112,10 @@ def compare(program, ours):
         return ("wrong" if decided else "undecided"), np.inf, np.inf
     violation = violations(program, ours.torques, ours.forces)
     x, na = np.array(theirs.x), program.na
-    best, value = cost(program, x[:na], x[na:].reshape(-1, 3)), cost(program, ours.torques, ours.forces)
+    best, value = (
+        cost(program, x[:na], x[na:].reshape(-1, 3)),
+        cost(program, ours.torques, ours.forces),
+    )
     difference = abs(value - best) / best
     if "Infeasible" in status or violation > 1e-6:
         return "wrong", difference, violation

@@ -18,8 +18,10 @@ def main(period_s, values, at_once):
     rclpy.init()
     node = LifecycleNode("controller")
     publisher = node.create_publisher(
-        Float64MultiArray, "commands_in",
-        QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+        Float64MultiArray,
+        "commands_in",
+        QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+    )
     message = Float64MultiArray(data=values)
     # As a controller that compiles, it is not active before it is seen.
     while not at_once and not node.count_subscribers("controller/transition_event"):

@@ -68,8 +68,11 @@ class GroupEffortController:
         It leaves reliability to the middleware: best effort with Fast DDS, reliable with Cyclone.
         """
         return node.create_subscription(
-            Float64MultiArray, topic, lambda message: self.command(message.data),
-            QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE))
+            Float64MultiArray,
+            topic,
+            lambda message: self.command(message.data),
+            QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE),
+        )
 
     def node(self, name, **options):
         """A node of its own, as ros2_control makes it: with `joints` as parameter."""

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.references import PlanSlot
-from contact_id_controller.planning.gait import GaitPlanner
-from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.trajectories import PlanSlot
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.gait import GaitSettings
 
 START_S = 10.0
 DATA = "example-robot-data://"
@@ -27,10 +27,14 @@ class Robot:
         return RobotModel.from_urdf(self.urdf)
 
     def settings(self, **changes) -> GaitSettings:
-        return GaitSettings.from_mapping({
-            "feet": self.feet, "posture": self.posture, "foot_radius_m": self.foot_radius_m,
-            **changes,
-        })
+        return GaitSettings.from_mapping(
+            {
+                "feet": self.feet,
+                "posture": self.posture,
+                "foot_radius_m": self.foot_radius_m,
+                **changes,
+            }
+        )
 
 
 def _feet(names: str) -> tuple[str, ...]:
@@ -43,21 +47,26 @@ ROBOTS = {
     "quadruped": Robot(
         "package://contact_id_controller/urdf/quadruped.urdf",
         _feet("LF_FOOT RF_FOOT LH_FOOT RH_FOOT"),
-        (0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2), 0.01,
+        (0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2),
+        0.01,
     ),
     "solo12": Robot(
         DATA + "solo_description/robots/solo12.urdf",
         _feet("FL_FOOT FR_FOOT HL_FOOT HR_FOOT"),
-        (0.0, 0.8, -1.6) * 2 + (0.0, -0.8, 1.6) * 2, 0.016,
+        (0.0, 0.8, -1.6) * 2 + (0.0, -0.8, 1.6) * 2,
+        0.016,
     ),
     "go2": Robot(
         DATA + "go2_description/urdf/go2.urdf",
-        _feet("FL_foot FR_foot RL_foot RR_foot"), (0.0, 0.9, -1.8) * 4, 0.022,
+        _feet("FL_foot FR_foot RL_foot RR_foot"),
+        (0.0, 0.9, -1.8) * 4,
+        0.022,
     ),
     "anymal_c": Robot(
         DATA + "anymal_c_simple_description/urdf/anymal.urdf",
         _feet("LF_FOOT RF_FOOT LH_FOOT RH_FOOT"),
-        (-0.1, 0.7, -1.0, -0.1, -0.7, 1.0, 0.1, 0.7, -1.0, 0.1, -0.7, 1.0), 0.03,
+        (-0.1, 0.7, -1.0, -0.1, -0.7, 1.0, 0.1, 0.7, -1.0, 0.1, -0.7, 1.0),
+        0.03,
     ),
 }
 
@@ -126,8 +135,6 @@ def planned_state(model: RobotModel, joints, base, t_s: float):
     """q, v of a joint and a base plan at one time."""
     pose, motion = base.sample(t_s), joints.sample(t_s)
     rotation = pin.Quaternion(pose.quaternion_xyzw).matrix()
-    twist = np.concatenate(
-        [rotation.T @ pose.linear_velocity, rotation.T @ pose.angular_velocity]
-    )
+    twist = np.concatenate([rotation.T @ pose.linear_velocity, rotation.T @ pose.angular_velocity])
     place = np.concatenate([pose.position, pose.quaternion_xyzw])
     return (model.configuration(place, motion.position), model.velocity(twist, motion.velocity))

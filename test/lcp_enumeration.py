@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import quadprog
 
-WEAK = 1e-11    # weight of what the impulses do not depend on
+WEAK = 1e-11  # weight of what the impulses do not depend on
 
 
 def coulomb_lcp(Y, free, mu, edges):
@@ -25,13 +25,13 @@ def coulomb_lcp(Y, free, mu, edges):
     for i in range(n):
         at = i * block
         D[at, 3 * i] = 1.0
-        D[at + 1:at + 1 + edges, 3 * i + 1] = np.cos(angle)
-        D[at + 1:at + 1 + edges, 3 * i + 2] = np.sin(angle)
+        D[at + 1 : at + 1 + edges, 3 * i + 1] = np.cos(angle)
+        D[at + 1 : at + 1 + edges, 3 * i + 2] = np.sin(angle)
     M += D @ Y @ Y.T @ D.T
     for i in range(n):
         first, slip = i * block, i * block + edges + 1
-        M[first + 1:slip, slip] = 1.0
-        M[slip, first + 1:slip] = -1.0
+        M[first + 1 : slip, slip] = 1.0
+        M[slip, first + 1 : slip] = -1.0
         M[slip, first] = mu[i]
     return M, D @ free, D
 
@@ -88,8 +88,9 @@ def _nearest(M, q, D, last, basic, loose):
     Z = D[basic].T @ span
     H = Z.T @ Z + WEAK * np.eye(span.shape[1])
     try:
-        y = quadprog.solve_qp(H, Z.T @ (last - D[basic].T @ particular),
-                              np.ascontiguousarray((A @ span).T), bound)[0]
+        y = quadprog.solve_qp(
+            H, Z.T @ (last - D[basic].T @ particular), np.ascontiguousarray((A @ span).T), bound
+        )[0]
     except ValueError:  # empty
         return none
     return particular + span @ y if np.isfinite(y).all() else none

@@ -37,7 +37,9 @@ def point_kinematics(robot, q, v, frames, offsets=None):
         frame = robot.frame_id(name)
         arm = np.zeros(3) if offsets is None else offsets[i]
         J = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
-        linear = pin.getFrameClassicalAcceleration(model, data, frame, pin.LOCAL_WORLD_ALIGNED).linear
+        linear = pin.getFrameClassicalAcceleration(
+            model, data, frame, pin.LOCAL_WORLD_ALIGNED
+        ).linear
         angular = pin.getFrameAcceleration(model, data, frame, pin.LOCAL_WORLD_ALIGNED).angular
         omega = J[3:] @ v
         jacobians.append(J[:3] - pin.skew(arm) @ J[3:])
@@ -66,7 +68,7 @@ def gliding_solo(robot, speed=0.3, mu=0.6):
 
 def random_state(robot, rng):
     """A random configuration and velocity."""
-    pin.seed(int(rng.integers(2 ** 31)))
+    pin.seed(int(rng.integers(2**31)))
     q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
     return q, rng.normal(size=robot.nv)
 

@@ -13,8 +13,8 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 import rclpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -25,8 +25,8 @@ from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
 )
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
@@ -43,11 +43,18 @@ RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 def parameters(**changes):
     """Parameters of a controller that loses no message and does not watch the time."""
     values = {
-        "urdf": "package://contact_id_controller/urdf/quadruped.urdf", "joints": JOINTS,
-        "contact_frames": FEET, "contact_radii_m": 0.01, "reliable_topics": True,
-        "stamp_reference": "stream", "state_timeout_s": 10.0, "damping_nm_s_rad": 0.5,
+        "urdf": "package://contact_id_controller/urdf/quadruped.urdf",
+        "joints": JOINTS,
+        "contact_frames": FEET,
+        "contact_radii_m": 0.01,
+        "reliable_topics": True,
+        "stamp_reference": "stream",
+        "state_timeout_s": 10.0,
+        "damping_nm_s_rad": 0.5,
         # Commands as they are meant, and time may make steps.
-        "start_ramp_s": 0.0, "blend_rate_nm_s": float("inf"), "recovery_window_s": 60.0,
+        "start_ramp_s": 0.0,
+        "blend_rate_nm_s": float("inf"),
+        "recovery_window_s": 60.0,
         "live_models": ["none/pid"],
     }
     values.update(changes)
@@ -59,8 +66,9 @@ def stamp(header, time_s):
 
 
 def joint_state(time_s, names=JOINTS, position=STANDING, velocity=VELOCITY):
-    message = JointState(name=list(names), position=list(map(float, position)),
-                         velocity=list(map(float, velocity)))
+    message = JointState(
+        name=list(names), position=list(map(float, position)), velocity=list(map(float, velocity))
+    )
     stamp(message.header, time_s)
     return message
 
@@ -104,9 +112,13 @@ class Bench:
         self._joints = publish(JointState, "joint_states", RELIABLE)
         self._odometry = publish(Odometry, "odometry", RELIABLE)
         self._plans = {
-            topic: publish(kind, topic, RELIABLE) for topic, kind in (
-                ("joint_trajectory", JointTrajectory), ("contact_schedule", JointTrajectory),
-                ("base_trajectory", MultiDOFJointTrajectory))}
+            topic: publish(kind, topic, RELIABLE)
+            for topic, kind in (
+                ("joint_trajectory", JointTrajectory),
+                ("contact_schedule", JointTrajectory),
+                ("base_trajectory", MultiDOFJointTrajectory),
+            )
+        }
         listen(Float64MultiArray, "commands", self._on_command, RELIABLE)
         listen(DiagnosticArray, "/diagnostics", self.diagnostics.append, RELIABLE)
         self.executor = SingleThreadedExecutor(context=self.context)

@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from contact_id_controller.experiments.reproduce.runs import RunDescription
+from contact_id_controller.runs.store import RunDescription
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -25,8 +25,11 @@ def square(description):
         if len({path.name.split("_")[1] for path in folder.iterdir()}) > 1:
             break
         time.sleep(0.02)
-    return {"square": given["x"] ** 2, "pid": os.getpid(),
-            "threads": [os.environ.get(name) for name in THREADS]}
+    return {
+        "square": given["x"] ** 2,
+        "pid": os.getpid(),
+        "threads": [os.environ.get(name) for name in THREADS],
+    }
 
 
 def describe(folder, x, **more):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from contact_id_controller import robot as robots
-from contact_id_controller.experiments.walk import Walk
+from contact_id_controller.runs.record import Walk
 
 PERIOD_S = 1e-3
 URDF = "package://contact_id_controller/urdf/quadruped.urdf"
@@ -12,8 +12,9 @@ GAIT_S = 0.3
 SPEED_M_S = 0.2
 
 
-def synthetic_walk(duration_s: float = 3.0, *, predicted_share: float = 1.0,
-                   noise: float = 0.0, seed: int = 0) -> Walk:
+def synthetic_walk(
+    duration_s: float = 3.0, *, predicted_share: float = 1.0, noise: float = 0.0, seed: int = 0
+) -> Walk:
     """Walk straight ahead; the predicted normal forces are ``predicted_share`` of the real ones."""
     robot = robots.RobotModel.from_urdf(URDF)
     random = np.random.default_rng(seed)
@@ -42,12 +43,27 @@ def synthetic_walk(duration_s: float = 3.0, *, predicted_share: float = 1.0,
     torques = 0.4 * np.sin(2.0 * np.pi * (time[:, None] / GAIT_S + np.arange(na) / 5))
     solve = 60e-6 * np.exp(0.15 * random.standard_normal(n))
     return Walk(
-        period_s=PERIOD_S, time_s=time, joint_names=tuple(robot.joint_names), foot_names=FEET,
-        q=q, v=np.zeros((n, robot.nv)), position=position, velocity=velocity,
-        reference_position=reference, reference_velocity=velocity + 0.05, torques=torques,
-        predicted_forces=predicted, simulated_forces=simulated, contact=contact,
-        solve_time_s=solve, step_time_s=3.0 * solve, power_loss_w=0.5 * (torques ** 2).sum(axis=1),
+        period_s=PERIOD_S,
+        time_s=time,
+        joint_names=tuple(robot.joint_names),
+        foot_names=FEET,
+        q=q,
+        v=np.zeros((n, robot.nv)),
+        position=position,
+        velocity=velocity,
+        reference_position=reference,
+        reference_velocity=velocity + 0.05,
+        torques=torques,
+        predicted_forces=predicted,
+        simulated_forces=simulated,
+        contact=contact,
+        solve_time_s=solve,
+        step_time_s=3.0 * solve,
+        power_loss_w=0.5 * (torques**2).sum(axis=1),
         status=np.full(n, "solved"),
-        deadline_misses=0, unanswered_states=0, simulation_late_periods=0, refused_inputs={},
+        deadline_misses=0,
+        unanswered_states=0,
+        simulation_late_periods=0,
+        refused_inputs={},
         fell=False,
     )

@@ -13,15 +13,13 @@ from hypothesis.extra.numpy import arrays
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.limits import EFFORT, LARGEST_MARGIN
-from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
-from contact_id_controller.experiments.joint_motion import joint_motion
-from contact_id_controller.experiments.run_nodes import run_nodes
-from contact_id_controller.experiments.setup_run import (
-    CONTROLLER_RECORD, ROBOT_RECORD, make_setup, robots,
-)
-from contact_id_controller.experiments.walk import load_walk
 from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.runs.record import load_walk
+from contact_id_controller.runs.ros_run import run_nodes
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup, robots
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,9 +40,12 @@ def move(file, **changes):
     controller = Controller(robot, chosen)
     radii = chosen.spread("contact_radii_m", len(chosen.contact_frames))
     world = MujocoRobot(
-        chosen.urdf, [SphereFoot(f, r) for f, r in zip(chosen.contact_frames, radii)],
-        joints=chosen.joints, floating_base=chosen.floating_base,
-        friction=values["simulated_robot"]["friction_coefficient"])
+        chosen.urdf,
+        [SphereFoot(f, r) for f, r in zip(chosen.contact_frames, radii)],
+        joints=chosen.joints,
+        floating_base=chosen.floating_base,
+        friction=values["simulated_robot"]["friction_coefficient"],
+    )
     start = values["simulated_robot"]["initial_joint_positions"]
     state = world.reset(robot.configuration(None, start))
     controller.reset(state)
@@ -57,8 +58,15 @@ def move(file, **changes):
         # The gripper is closed: its fingers rest at the end of their range.
         assert not (result.limits & EFFORT).any()
         before, state = state, world.step(result.torques)
-        rows.append((result.reference.position.copy(), before.q[robot.q_index], result.forces[0],
-                     world.contact_forces()[0], result.torques))
+        rows.append(
+            (
+                result.reference.position.copy(),
+                before.q[robot.q_index],
+                result.forces[0],
+                world.contact_forces()[0],
+                result.torques,
+            )
+        )
     return [np.array(column) for column in zip(*rows)]
 
 
@@ -77,7 +85,7 @@ def test_arm_follows_freely_and_pushes_as_commanded(file):
     error = error[:, inner]
     assert error.mean() < 1e-4 and error.max() < 1e-3
     (wanted,) = sections(file)["controller"]["least_normal_force_n"]
-    pushing = real[-round(SETTLED_S / 1e-3 / 2):]
+    pushing = real[-round(SETTLED_S / 1e-3 / 2) :]
     np.testing.assert_allclose(pushing[:, 2], wanted, rtol=1e-3)
     assert np.abs(pushing[:, :2]).max() < 1e-3 * wanted
     np.testing.assert_allclose(predicted[-1], real[-1], atol=1e-3 * wanted)
@@ -85,8 +93,9 @@ def test_arm_follows_freely_and_pushes_as_commanded(file):
     assert real[:, 2].max() < 3.0 * wanted
 
 
-@pytest.mark.parametrize("friction, solver", [("coulomb", "lcp"), ("no_slip", "qp"),
-                                              ("coulomb", "qcqp")])
+@pytest.mark.parametrize(
+    "friction, solver", [("coulomb", "lcp"), ("no_slip", "qp"), ("coulomb", "qcqp")]
+)
 def test_other_models_push_at_least_as_much(friction, solver):
     changes = {"friction": friction, "solver": solver, "least_normal_force_n": [55.0]}
     _, _, predicted, real, _ = move(FILES[0], **changes)
@@ -98,7 +107,8 @@ def test_leaning_on_the_table_spares_torque_and_is_predicted():
     arm = FILES[0]
     *_, only = move(arm, least_normal_force_n=[0.0])
     _, _, predicted, real, leaning = move(
-        arm, least_normal_force_n=[0.0], distribution="least_torque")
+        arm, least_normal_force_n=[0.0], distribution="least_torque"
+    )
     assert real[-1, 2] > 10.0
     np.testing.assert_allclose(predicted[-1], real[-1], rtol=1e-3, atol=1e-3)
     assert np.linalg.norm(leaning[-1]) < 0.9 * np.linalg.norm(only[-1])
@@ -106,8 +116,16 @@ def test_leaning_on_the_table_spares_torque_and_is_predicted():
 
 def test_no_room_below_the_experiments_names_a_robot():
     names = [*robots(), *(file.stem for file in FILES)]
-    for folder in ("control", "models", "planning", "simulation", "ros", "lcp", "projected",
-                   "geometry"):
+    for folder in (
+        "control",
+        "models",
+        "planning",
+        "simulation",
+        "ros",
+        "lcp",
+        "projected",
+        "geometry",
+    ):
         for file in (ROOT / "contact_id_controller" / folder).glob("*.py"):
             code = re.sub(r'""".*?"""|#.*', "", file.read_text(encoding="utf-8"), flags=re.S)
             found = [n for n in names if n != "quadruped" and re.search(n, code, flags=re.I)]
@@ -118,8 +136,12 @@ def test_arm_moves_over_ros_topics(tmp_path):
     rows = np.reshape(sections(FILES[0])["joint_motion"]["positions"], (6, -1))
     short = ", ".join(str(value) for value in rows[[0, 4, 5]].ravel())
     setup = make_setup(
-        tmp_path, robot=FILES[0].stem, config=FILES[0], duration_s=2.2,
-        changes=["joint_motion.times_s=[0.2, 0.9, 1.5]", f"joint_motion.positions=[{short}]"])
+        tmp_path,
+        robot=FILES[0].stem,
+        config=FILES[0],
+        duration_s=2.2,
+        changes=["joint_motion.times_s=[0.2, 0.9, 1.5]", f"joint_motion.positions=[{short}]"],
+    )
     assert setup.nodes == ("controller", "simulated_robot")
     run_nodes(setup, tmp_path)
     walk = load_walk(tmp_path / CONTROLLER_RECORD, tmp_path / ROBOT_RECORD, setup.settings.period_s)
@@ -134,29 +156,36 @@ def test_arm_moves_over_ros_topics(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(arrays(float, (5, 2), elements=st.floats(-2.0, 2.0)),
-       st.lists(st.floats(0.05, 3.0), min_size=5, max_size=5))
+@given(
+    arrays(float, (5, 2), elements=st.floats(-2.0, 2.0)),
+    st.lists(st.floats(0.05, 3.0), min_size=5, max_size=5),
+)
 def test_motion_passes_its_points_and_stays_between_them(points, steps):
     times = np.cumsum(steps)
-    motion = joint_motion({"times_s": times.tolist(), "positions": points.ravel().tolist()},
-                          ["a", "b"])
+    motion = joint_motion(
+        {"times_s": times.tolist(), "positions": points.ravel().tolist()}, ["a", "b"]
+    )
     motion.start_s = 1.0
     for k, time_s in enumerate(times[:-1]):
         place = motion.sample(1.0 + time_s + 1e-9).position
         np.testing.assert_allclose(place, points[k], atol=1e-6)
-        low, high = np.sort(points[k:k + 2], axis=0)
+        low, high = np.sort(points[k : k + 2], axis=0)
         for part in np.linspace(0.0, 1.0, 9):
             place = motion.sample(1.0 + time_s + part * steps[k + 1]).position
             assert np.all(place >= low - 1e-7) and np.all(place <= high + 1e-7)
     assert not motion.velocities[0].any() and not motion.velocities[-1].any()
 
 
-@pytest.mark.parametrize("values, message", [
-    ({}, "has nothing"), ({"times_s": [0.0], "positions": [1.0], "speed": 1}, "has times_s"),
-    ({"times_s": [0.0, 1.0], "positions": [1.0]}, "2 rows of 1"),
-    ({"times_s": ["x"], "positions": [1.0]}, "no number"),
-    ({"times_s": 1.0, "positions": [1.0]}, "rows of 1"),
-])
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({}, "has nothing"),
+        ({"times_s": [0.0], "positions": [1.0], "speed": 1}, "has times_s"),
+        ({"times_s": [0.0, 1.0], "positions": [1.0]}, "2 rows of 1"),
+        ({"times_s": ["x"], "positions": [1.0]}, "no number"),
+        ({"times_s": 1.0, "positions": [1.0]}, "rows of 1"),
+    ],
+)
 def test_wrong_motion_is_refused(values, message):
     with pytest.raises(ConfigurationError, match=message):
         joint_motion(values, ["a"])

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from contact_id_controller import cli
-from contact_id_controller.control.findings import ERROR, WARNING
-from contact_id_controller.experiments.check import check_config
-from contact_id_controller.experiments.setup_run import robots
+from contact_id_controller.check.findings import ERROR, WARNING
+from contact_id_controller.commands.check import check_config
 from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.runs.setup import robots
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
 CROSSING = -0.8  # rad, the hip roll that crosses the quadruped's legs
@@ -88,8 +88,9 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("name, value, words", VALUES,
-                         ids=[f"{name}-{i}" for i, (name, _, _) in enumerate(VALUES)])
+@pytest.mark.parametrize(
+    "name, value, words", VALUES, ids=[f"{name}-{i}" for i, (name, _, _) in enumerate(VALUES)]
+)
 def test_bad_value_of_the_controller(good, tmp_path, name, value, words):
     good["controller"]["ros__parameters"][name] = value
     assert lines(check(good, tmp_path), ERROR, *words)
@@ -98,8 +99,9 @@ def test_bad_value_of_the_controller(good, tmp_path, name, value, words):
 def test_every_bad_value_has_its_line(good, tmp_path):
     good["controller"]["ros__parameters"].update(period_s="fast", friction_edges=2, wheel=1)
     found = lines(check(good, tmp_path), ERROR, "parameter")
-    assert len(found) == 3 and all(any(name in line for line in found)
-                                   for name in ("period_s", "friction_edges", "wheel"))
+    assert len(found) == 3 and all(
+        any(name in line for line in found) for name in ("period_s", "friction_edges", "wheel")
+    )
 
 
 def test_unknown_joint_is_named(good, tmp_path):
@@ -131,15 +133,19 @@ def test_frame_on_the_base(good, tmp_path):
     assert lines(check(good, tmp_path), ERROR, "frames", "'root_joint' is fixed to the base")
 
 
-@pytest.mark.parametrize("replacement, level, words", [
-    (('<mass value="', '<mass value="-'), ERROR, ("inertia", "has mass -")),
-    (('ixx="', 'ixx="-'), ERROR, ("inertia", "not positive definite")),
-    (('ixx="', 'ixx="9'), WARNING, ("inertia", "exceeds the sum of the others")),
-    (('velocity="', 'velocity="0" was="'), WARNING, ("limits", "no velocity limit")),
-    (('effort="', 'effort="0" was="'), ERROR, ("limits", "no effort limit")),
-    (('lower="', 'lower="0.5" was="'), ERROR, ("posture", "outside its limits [0.5")),
-    (("<robot", "<robot <"), ERROR, ("URDF", "not well-formed")),
-], ids=lambda value: value[-1] if isinstance(value, tuple) else "")
+@pytest.mark.parametrize(
+    "replacement, level, words",
+    [
+        (('<mass value="', '<mass value="-'), ERROR, ("inertia", "has mass -")),
+        (('ixx="', 'ixx="-'), ERROR, ("inertia", "not positive definite")),
+        (('ixx="', 'ixx="9'), WARNING, ("inertia", "exceeds the sum of the others")),
+        (('velocity="', 'velocity="0" was="'), WARNING, ("limits", "no velocity limit")),
+        (('effort="', 'effort="0" was="'), ERROR, ("limits", "no effort limit")),
+        (('lower="', 'lower="0.5" was="'), ERROR, ("posture", "outside its limits [0.5")),
+        (("<robot", "<robot <"), ERROR, ("URDF", "not well-formed")),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+)
 def test_broken_description(good, tmp_path, replacement, level, words):
     with_urdf(good, tmp_path, replacement)
     assert lines(check(good, tmp_path), level, *words)
@@ -153,6 +159,7 @@ def test_posture_of_wrong_size(good, tmp_path):
 @pytest.mark.parametrize("roll", [0.8, -0.8])
 def test_feet_on_the_wrong_side(good, tmp_path, roll):
     """Hip rolls of one sign spread the legs, of the other they cross."""
+
     def turn(values):
         return [abs(v) / v * roll if i % 3 == 0 else v for i, v in enumerate(values)]
 
@@ -175,8 +182,9 @@ def test_centre_of_mass_outside_the_feet(good, tmp_path):
     """Three feet cannot carry a body that is heavy over the fourth."""
     good["controller"]["ros__parameters"]["contact_frames"] = ["LF_FOOT", "RF_FOOT", "LH_FOOT"]
     del good["simulated_robot"]
-    with_urdf(good, tmp_path, ('<mass value="3.6"/>',
-                               '<origin xyz="-0.1 -0.1 0"/><mass value="3.6"/>'))
+    with_urdf(
+        good, tmp_path, ('<mass value="3.6"/>', '<origin xyz="-0.1 -0.1 0"/><mass value="3.6"/>')
+    )
     found = check(good, tmp_path)
     assert lines(found, ERROR, "support", "outside the feet")
     assert lines(found, ERROR, "forces")

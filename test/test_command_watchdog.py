@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.control.command_watchdog import (
+from contact_id_controller.safety.command_watchdog import (
     CommandWatchdog,
     JointVelocities,
     WatchdogState,
@@ -74,9 +74,16 @@ def test_damping_stays_within_the_limits():
     assert np.array_equal(watchdog.tick(TIMEOUT_S), [-10.0, 5.0, -2.0])
 
 
-@pytest.mark.parametrize("bad, reason", [
-    (np.array([1.0, np.nan, 0.0]), "not_finite"), (np.array([np.inf, 0.0, 0.0]), "not_finite"),
-    (np.zeros(2), "wrong_size"), (np.zeros(4), "wrong_size"), (np.zeros(0), "wrong_size")])
+@pytest.mark.parametrize(
+    "bad, reason",
+    [
+        (np.array([1.0, np.nan, 0.0]), "not_finite"),
+        (np.array([np.inf, 0.0, 0.0]), "not_finite"),
+        (np.zeros(2), "wrong_size"),
+        (np.zeros(4), "wrong_size"),
+        (np.zeros(0), "wrong_size"),
+    ],
+)
 def test_bad_commands_are_not_forwarded_and_trip_when_they_repeat(bad, reason):
     watchdog = forwarding()
     assert watchdog.take_command(bad, 0.001) is None
@@ -172,9 +179,14 @@ def test_velocities_are_mapped_by_name():
     assert np.array_equal(velocities.known(0.0), VELOCITY)
 
 
-@pytest.mark.parametrize("names, velocity", [
-    (["hip", "knee", "ankle"], [1.0, -2.0, np.nan]), (["hip", "knee", "ankle"], [1.0, -2.0]),
-    (["hip", "knee", "ankle"], [1.0, -2.0, -np.inf])])
+@pytest.mark.parametrize(
+    "names, velocity",
+    [
+        (["hip", "knee", "ankle"], [1.0, -2.0, np.nan]),
+        (["hip", "knee", "ankle"], [1.0, -2.0]),
+        (["hip", "knee", "ankle"], [1.0, -2.0, -np.inf]),
+    ],
+)
 def test_a_joint_without_a_finite_velocity_is_not_damped(names, velocity):
     velocities = JointVelocities(NAMES, AGE_S)
     velocities.take(NAMES, VELOCITY, 0.0)
@@ -195,6 +207,11 @@ def test_figures_name_every_count():
     watchdog = tripped()
     watchdog.take_command(np.zeros(1), 0.02)
     assert watchdog.figures() == {
-        "state": "tripped", "forwarded": "1", "clipped": "0", "trips": "1",
-        "last trip": "commands_stopped", "last reaction time (ms)": "10.00",
-        "refused wrong_size": "1"}
+        "state": "tripped",
+        "forwarded": "1",
+        "clipped": "0",
+        "trips": "1",
+        "last trip": "commands_stopped",
+        "last reaction time (ms)": "10.00",
+        "refused wrong_size": "1",
+    }

@@ -25,8 +25,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.direct_loop import take_newest  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 DOMAIN = free_domain()
@@ -60,8 +60,7 @@ class Robot:
         self.loop = rclpy.create_node("ros2_control", context=self.context)
         self.subscription = self.group.listen(self.loop)
         self.diagnostics = []
-        self.node.create_subscription(
-            DiagnosticArray, "/diagnostics", self.diagnostics.append, 10)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self.diagnostics.append, 10)
         self.joints = self.node.create_publisher(JointState, "joint_states", 1)
         self.commands = self.node.create_publisher(Float64MultiArray, "commands_in", 1)
         self.timer = self.node.create_timer(0.005, self.send_state)
@@ -78,29 +77,55 @@ class Robot:
 
     def send_state(self):
         # In another order than the commands, with a joint that is none of the watchdog's.
-        self.joints.publish(JointState(
-            name=["tail", *JOINTS[::-1]], velocity=[7.0, *self.velocity[::-1].tolist()]))
+        self.joints.publish(
+            JointState(name=["tail", *JOINTS[::-1]], velocity=[7.0, *self.velocity[::-1].tolist()])
+        )
 
     def run(self, name, *arguments):
-        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONPATH=str(HERE.parent),
-                           ROS_LOG_DIR=str(self.folder))
+        environment = dict(
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            PYTHONPATH=str(HERE.parent),
+            ROS_LOG_DIR=str(self.folder),
+        )
         with open(self.folder / f"{name}.log", "ab") as output:
-            process = subprocess.Popen([sys.executable, *arguments], env=environment,
-                                       stdout=output, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
         self.processes.append(process)
         return process
 
     def watchdog(self, **changes):
-        values = {"joints": JOINTS, "effort_limits_nm": LIMITS, "damping_nm_s_rad": 0.5,
-                  "timeout_s": TIMEOUT_S, "state_timeout_s": 1.0, **changes}
+        values = {
+            "joints": JOINTS,
+            "effort_limits_nm": LIMITS,
+            "damping_nm_s_rad": 0.5,
+            "timeout_s": TIMEOUT_S,
+            "state_timeout_s": 1.0,
+            **changes,
+        }
         file = self.folder / "watchdog.yaml"
         file.write_text(yaml.safe_dump({"command_watchdog": {"ros__parameters": values}}))
-        return self.run("watchdog", "-m", "contact_id_controller.ros.command_watchdog",
-                        "--ros-args", "--params-file", str(file))
+        return self.run(
+            "watchdog",
+            "-m",
+            "contact_id_controller.ros.command_watchdog",
+            "--ros-args",
+            "--params-file",
+            str(file),
+        )
 
     def commander(self, *options):
-        return self.run("commander", str(HERE / "fake_commander.py"), str(COMMAND_PERIOD_S),
-                        *map(str, COMMAND), *options)
+        return self.run(
+            "commander",
+            str(HERE / "fake_commander.py"),
+            str(COMMAND_PERIOD_S),
+            *map(str, COMMAND),
+            *options,
+        )
 
     def until(self, condition, patience_s=PATIENCE_S):
         """Update until a condition holds; whether it does."""
@@ -178,8 +203,11 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
     record_property("damping_after_kill_s", times_s)
     assert max(times_s) < TIMEOUT_S + ALLOWANCE_S
     assert robot.group.errors == robot.group.dropped == 0
-    reported = robot.until(lambda: robot.diagnostics and robot.diagnostics[-1].status[0].level
-                           == DiagnosticStatus.ERROR)
+    reported = robot.until(
+        lambda: (
+            robot.diagnostics and robot.diagnostics[-1].status[0].level == DiagnosticStatus.ERROR
+        )
+    )
     assert reported and "tripped" in robot.diagnostics[-1].status[0].message
     assert int(_figures(robot)["forwarded"]) > 0 < int(_figures(robot)["clipped"])
     watchdog.send_signal(signal.SIGINT)
@@ -244,10 +272,15 @@ def test_velocities_that_are_missing_or_stop_are_not_damped(robot):
     assert robot.holds(np.zeros(3))
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"joints": ["hip", "hip"]}, "names a joint twice"),
-    ({"effort_limits_nm": [1.0, 2.0]}, "'effort_limits_nm' has 2 values, must have 1 or 3"),
-    ({"timeout_s": -1.0}, "'timeout_s' is -1"), ({"damping": 0.1}, "did you mean")])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"joints": ["hip", "hip"]}, "names a joint twice"),
+        ({"effort_limits_nm": [1.0, 2.0]}, "'effort_limits_nm' has 2 values, must have 1 or 3"),
+        ({"timeout_s": -1.0}, "'timeout_s' is -1"),
+        ({"damping": 0.1}, "did you mean"),
+    ],
+)
 def test_a_bad_parameter_ends_it_with_one_line(robot, changes, words):
     assert robot.watchdog(**changes).wait(PATIENCE_S) == 1
     (line,) = robot.log().strip().splitlines()
@@ -255,8 +288,10 @@ def test_a_bad_parameter_ends_it_with_one_line(robot, changes, words):
 
 
 def test_it_loads_neither_pinocchio_nor_numba():
-    code = ("import sys, contact_id_controller.ros.command_watchdog; "
-            "sys.exit(bool({'pinocchio', 'numba', 'scipy'} & set(sys.modules)))")
+    code = (
+        "import sys, contact_id_controller.ros.command_watchdog; "
+        "sys.exit(bool({'pinocchio', 'numba', 'scipy'} & set(sys.modules)))"
+    )
     environment = dict(os.environ, PYTHONPATH=str(HERE.parent))
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
 

@@ -5,12 +5,12 @@ import pytest
 import yaml
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.settings import load_settings
-from contact_id_controller.control.specification import table_of
-from contact_id_controller.experiments.setup_run import robots
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
+from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.controller import load_settings
+from contact_id_controller.settings.specification import table_of
 
 FILES = list(robots().values())
 SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
@@ -33,7 +33,8 @@ def test_simulated_robot_is_the_same_and_stands_on_its_feet(file):
     values = _section(file, "simulated_robot")
     known = {spec.name: spec for spec in table_of(SimulatedRobotSettings)}
     settings = SimulatedRobotSettings(
-        **{name: known[name].check(value) for name, value in values.items()})
+        **{name: known[name].check(value) for name, value in values.items()}
+    )
     expected = _section(file, "controller")
     assert {name: values[name] for name in SHARED} == {name: expected[name] for name in SHARED}
     simulated = settings.build_robot()
@@ -54,7 +55,8 @@ def test_watchdog_knows_the_same_joints_and_waits_for_the_controller(file):
     values, expected = _section(file, "command_watchdog"), load_settings(file)
     known = {spec.name: spec for spec in table_of(CommandWatchdogSettings)}
     settings = CommandWatchdogSettings(
-        **{name: known[name].check(value) for name, value in values.items()})
+        **{name: known[name].check(value) for name, value in values.items()}
+    )
     assert settings.joints == expected.joints
     assert settings.timeout_s > expected.state_timeout_s
     robot = RobotModel.from_urdf(expected.urdf, expected.floating_base, list(expected.joints))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from contact_id_controller.control.contact_sources import ContactDetector, ContactSources
-from contact_id_controller.control.odometry_jump import OdometryJump
-from contact_id_controller.control.references import ContactSchedule
-from contact_id_controller.control.settings import ControllerSettings
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.safety.odometry_jump import OdometryJump
+from contact_id_controller.settings.controller import ControllerSettings
 
 FRAMES = ("a", "b")
 
@@ -48,14 +48,17 @@ def test_old_and_missing_measurements_are_no_contact():
     assert made.at(1.06).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("sources, expected", [
-    (["geometry"], [True, False, True, False]),
-    (["schedule"], [True, True, False, False]),
-    (["measured"], [False, True, True, False]),
-    (["geometry", "schedule"], [True, False, False, False]),
-    (["schedule", "measured"], [False, True, False, False]),
-    (["measured", "geometry"], [False, False, True, False]),
-])
+@pytest.mark.parametrize(
+    "sources, expected",
+    [
+        (["geometry"], [True, False, True, False]),
+        (["schedule"], [True, True, False, False]),
+        (["measured"], [False, True, True, False]),
+        (["geometry", "schedule"], [True, False, False, False]),
+        (["schedule", "measured"], [False, True, False, False]),
+        (["measured", "geometry"], [False, False, True, False]),
+    ],
+)
 def test_all_sources_named_must_agree(sources, expected):
     made = ContactSources(4, settings(contact_sources=sources, contact_debounce_s=0.0))
     made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 1.0)
@@ -64,12 +67,15 @@ def test_all_sources_named_must_agree(sources, expected):
     assert made.contacts(1.0, gaps, planned).tolist() == expected
 
 
-@pytest.mark.parametrize("sources, message", [
-    ([], "one source or two"),
-    (["geometry", "geometry"], "one source or two"),
-    (["geometry", "schedule", "measured"], "one source or two"),
-    (["taste"], "must be one of 'geometry', 'measured'"),
-])
+@pytest.mark.parametrize(
+    "sources, message",
+    [
+        ([], "one source or two"),
+        (["geometry", "geometry"], "one source or two"),
+        (["geometry", "schedule", "measured"], "one source or two"),
+        (["taste"], "must be one of 'geometry', 'measured'"),
+    ],
+)
 def test_bad_sources_are_refused(sources, message):
     with pytest.raises(ConfigurationError, match=f"contact_sources.*{message}"):
         settings(contact_sources=sources)

@@ -7,22 +7,27 @@ from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.feedback import consistent_acceleration
-from contact_id_controller.control.references import JointTrajectory
-from contact_id_controller.control.settings import ControllerSettings
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, UnknownModelError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
-from contact_id_controller.planning.gait import GaitPlanner
-from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.trajectories import JointTrajectory
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.state import RobotState
 
 POSTURE = np.array([0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2])
 RADIUS = 0.01
 
 
 def make(**changes):
-    mapping = {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [RADIUS],
-               "allow_moving_trajectory_end": True, **changes}
+    mapping = {
+        "urdf": QUADRUPED,
+        "contact_frames": QUADRUPED_FEET,
+        "contact_radii_m": [RADIUS],
+        "allow_moving_trajectory_end": True,
+        **changes,
+    }
     settings = ControllerSettings.from_mapping(mapping)
     return Controller(RobotModel.from_urdf(QUADRUPED, settings.floating_base), settings)
 
@@ -34,8 +39,9 @@ def simulated():
 
 def stand(simulated, posture=POSTURE):
     robot = simulated.robot
-    return simulated.reset(simulated.place_on_ground(
-        robot.configuration([0, 0, 0, 0, 0, 0, 1], posture)))
+    return simulated.reset(
+        simulated.place_on_ground(robot.configuration([0, 0, 0, 0, 0, 0, 1], posture))
+    )
 
 
 def test_standing_predicts_the_force_that_the_ground_returns(simulated):
@@ -55,9 +61,17 @@ def test_trot_in_place_of_the_paper_walks_in_mujoco(simulated, plan_base):
     """1.5 s of the paper's trot; predicted and real normal force agree, plan and joints too."""
     controller, state = make(), stand(simulated)
     controller.reset(state)
-    planner = GaitPlanner(RobotModel.from_urdf(QUADRUPED), GaitSettings.from_mapping({
-        "feet": QUADRUPED_FEET, "foot_radius_m": RADIUS, "waypoints_m": [0.0, 0.0, 0.5, 0.0],
-        "balance": not plan_base}))
+    planner = GaitPlanner(
+        RobotModel.from_urdf(QUADRUPED),
+        GaitSettings.from_mapping(
+            {
+                "feet": QUADRUPED_FEET,
+                "foot_radius_m": RADIUS,
+                "waypoints_m": [0.0, 0.0, 0.5, 0.0],
+                "balance": not plan_base,
+            }
+        ),
+    )
     height, weight = state.q[2], controller.robot.weight
     gap, error = [], []
     for k in range(1500):
@@ -122,7 +136,8 @@ def test_holds_the_posture_until_a_trajectory_comes_and_then_follows_it(simulate
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
     goal = POSTURE + 0.1
     controller.set_trajectory(
-        JointTrajectory(controller.robot.joint_names, [1.0, 2.0], np.array([goal, goal])), 10.0)
+        JointTrajectory(controller.robot.joint_names, [1.0, 2.0], np.array([goal, goal])), 10.0
+    )
     middle = RobotState(10.5, state.q, state.v)
     np.testing.assert_allclose(controller.step(middle).reference.position, POSTURE + 0.05)
     late = RobotState(13.0, state.q, state.v)
@@ -135,9 +150,12 @@ def test_refused_trajectory_leaves_the_old_one(simulated):
     names = controller.robot.joint_names
     with pytest.raises(TrajectoryError, match="'WHEEL'"):
         controller.set_trajectory(
-            JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None]), 0.0)
+            JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None]), 0.0
+        )
     with pytest.raises(TrajectoryError, match="past"):
-        controller.set_trajectory(JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0), 5.0)
+        controller.set_trajectory(
+            JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0), 5.0
+        )
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
 
 
@@ -178,7 +196,6 @@ def test_a_plan_that_begins_far_away_is_refused_unless_the_joints_are_there(simu
     controller.set_trajectory(plan(far), now + 2e-3)
 
 
-
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(UnknownModelError, match="coulomb/qp"):
         make(friction="no_slip", solver="magic")
@@ -202,9 +219,24 @@ def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
     closing = np.array([0.0, 0.3, 0.3, 0.2])
     acceleration = np.empty(18)
     consistent_acceleration(
-        robot.jacobian_view, v, robot.supports, robot.coordinate_joint, controller._links,
-        controller.feet.points, np.array([0, 0, 1.0]), standing, landing, closing, 0.05, 0.01, 0.08,
-        drift_share, weights, wanted, acceleration)
+        robot.jacobian_view,
+        v,
+        robot.supports,
+        robot.coordinate_joint,
+        controller._links,
+        controller.feet.points,
+        np.array([0, 0, 1.0]),
+        standing,
+        landing,
+        closing,
+        0.05,
+        0.01,
+        0.08,
+        drift_share,
+        weights,
+        wanted,
+        acceleration,
+    )
     used = [0, 1, 3]
     arms = np.tile([0, 0, -RADIUS], (3, 1))
     J, drift = point_kinematics(robot, q, v, [QUADRUPED_FEET[i] for i in used], arms)

@@ -128,19 +128,22 @@ def test_error_in_a_transition_ends_unconfigured_with_the_safe_output(bench_of, 
 # Configuration
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"urdf": "/nowhere/robot.urdf"}, ["/nowhere/robot.urdf", "not found"]),
-    ({"urdf": ""}, ["urdf", "empty"]),
-    ({"joints": ["LF_HAA", "tail"]}, ["tail", "LF_HFE"]),
-    ({"contact_frames": ["LF_FOOT", "LF_HOOF"]}, ["LF_HOOF", "LF_FOOT"]),
-    ({"friction": "coulomb", "solver": "magic"}, ["magic", "coulomb/qp"]),
-    ({"perod_s": 0.001}, ["perod_s", "did you mean 'period_s'"]),
-    ({"period_s": 7.0}, ["period_s", "7", "0.1"]),
-    ({"period_s": "fast"}, ["period_s", "'fast'", "a number"]),
-    ({"objective": "joy"}, ["objective", "'joy'", "contact_velocity"]),
-    ({"joint_position_gain": [1.0, 2.0]}, ["joint_position_gain", "2 values", "12"]),
-    ({"record_path": "/nowhere/x.npz"}, ["/nowhere/x.npz"]),
-])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"urdf": "/nowhere/robot.urdf"}, ["/nowhere/robot.urdf", "not found"]),
+        ({"urdf": ""}, ["urdf", "empty"]),
+        ({"joints": ["LF_HAA", "tail"]}, ["tail", "LF_HFE"]),
+        ({"contact_frames": ["LF_FOOT", "LF_HOOF"]}, ["LF_HOOF", "LF_FOOT"]),
+        ({"friction": "coulomb", "solver": "magic"}, ["magic", "coulomb/qp"]),
+        ({"perod_s": 0.001}, ["perod_s", "did you mean 'period_s'"]),
+        ({"period_s": 7.0}, ["period_s", "7", "0.1"]),
+        ({"period_s": "fast"}, ["period_s", "'fast'", "a number"]),
+        ({"objective": "joy"}, ["objective", "'joy'", "contact_velocity"]),
+        ({"joint_position_gain": [1.0, 2.0]}, ["joint_position_gain", "2 values", "12"]),
+        ({"record_path": "/nowhere/x.npz"}, ["/nowhere/x.npz"]),
+    ],
+)
 def test_bad_configuration_is_refused_in_one_clear_line(bench_of, capfd, changes, words):
     node = bench_of(**changes).node
     capfd.readouterr()
@@ -165,8 +168,12 @@ def test_configuration_can_be_mended_without_a_restart(bench_of):
 
 def permuted(time_s):
     order = list(reversed(range(12)))
-    return joint_state(time_s, [JOINTS[k] for k in order] + ["tail"],
-                       [*STANDING[order], 9.0], [*VELOCITY[order], 9.0])
+    return joint_state(
+        time_s,
+        [JOINTS[k] for k in order] + ["tail"],
+        [*STANDING[order], 9.0],
+        [*VELOCITY[order], 9.0],
+    )
 
 
 def test_order_and_extra_joints_do_not_matter(running):
@@ -200,14 +207,17 @@ def test_bad_joint_state_is_counted_and_answered_by_damping(running, reason):
     assert np.allclose(running.answer(later(running)), good, atol=0.05)
 
 
-@pytest.mark.parametrize("message", [
-    joint_state(0.0, position=with_one(STANDING, math.inf)),
-    joint_state(0.0, velocity=with_one(VELOCITY, NAN)),
-    joint_state(0.0, velocity=[]),
-    joint_state(0.0, [], [], []),
-    joint_state(0.0, JOINTS[:-1] + JOINTS[:1]),
-    joint_state(0.0, JOINTS + JOINTS[:1], [*STANDING, 0.0], [*VELOCITY, 0.0]),
-])
+@pytest.mark.parametrize(
+    "message",
+    [
+        joint_state(0.0, position=with_one(STANDING, math.inf)),
+        joint_state(0.0, velocity=with_one(VELOCITY, NAN)),
+        joint_state(0.0, velocity=[]),
+        joint_state(0.0, [], [], []),
+        joint_state(0.0, JOINTS[:-1] + JOINTS[:1]),
+        joint_state(0.0, JOINTS + JOINTS[:1], [*STANDING, 0.0], [*VELOCITY, 0.0]),
+    ],
+)
 def test_other_bad_joint_states_get_no_torque_of_the_controller(running, message):
     message.header = joint_state(later(running)).header
     count = running.node.loop.monitor.refusals.total()
@@ -263,12 +273,15 @@ def test_states_that_stop_are_answered_by_zero_again_and_again(bench_of):
 # Odometry
 
 
-@pytest.mark.parametrize("reason, base", [
-    ("odometry_old", False),
-    ("odometry_not_finite", odometry(0.0, height_m=NAN)),
-    ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.0, 0.0))),
-    ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.5, 1.0))),
-])
+@pytest.mark.parametrize(
+    "reason, base",
+    [
+        ("odometry_old", False),
+        ("odometry_not_finite", odometry(0.0, height_m=NAN)),
+        ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.0, 0.0))),
+        ("odometry_quaternion", odometry(0.0, quaternion=(0.0, 0.0, 0.5, 1.0))),
+    ],
+)
 def test_bad_odometry_is_counted_and_answered_by_damping(running, reason, base):
     running.answer(later(running))
     before = running.refusals(reason)
@@ -409,13 +422,16 @@ def test_base_trajectory_is_taken(bench_of):
     assert bench.node.loop.result is not None
 
 
-@pytest.mark.parametrize("topic, message", [
-    ("base_trajectory", base_plan(2, with_velocity=False)),
-    ("base_trajectory", base_plan(0)),
-    ("contact_schedule", joint_trajectory([0.5], [[1.0]], ["LF_HOOF"])),
-    ("contact_schedule", joint_trajectory([0.5], [[0.5]], ["LF_FOOT"])),
-    ("contact_schedule", joint_trajectory([0.5], [[]], ["LF_FOOT"])),
-])
+@pytest.mark.parametrize(
+    "topic, message",
+    [
+        ("base_trajectory", base_plan(2, with_velocity=False)),
+        ("base_trajectory", base_plan(0)),
+        ("contact_schedule", joint_trajectory([0.5], [[1.0]], ["LF_HOOF"])),
+        ("contact_schedule", joint_trajectory([0.5], [[0.5]], ["LF_FOOT"])),
+        ("contact_schedule", joint_trajectory([0.5], [[]], ["LF_FOOT"])),
+    ],
+)
 def test_bad_plan_for_base_or_contacts_is_counted_and_changes_nothing(running, topic, message):
     running.answer(later(running))
     assert running.plan(topic, message, topic)
@@ -478,8 +494,12 @@ def test_diagnostics_tell_counts_times_and_reasons(bench_of):
 
 def test_diagnostics_say_that_a_plan_is_given_up(bench_of):
     """One hundredth of the torque that carries the robot: the plan cannot be met."""
-    bench = bench_of(solver="qcqp", effort_limits_nm=[0.005], motor_resistance_ohm=[0.5],
-                     motor_torque_constant_nm_a=[0.25])
+    bench = bench_of(
+        solver="qcqp",
+        effort_limits_nm=[0.005],
+        motor_resistance_ohm=[0.5],
+        motor_torque_constant_nm_a=[0.25],
+    )
     bench.start()
     command = bench.answer(1.0)
     assert np.abs(command).max() <= 0.005 + 1e-12

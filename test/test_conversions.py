@@ -21,10 +21,9 @@ from trajectory_msgs.msg import (  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 from contact_id_controller.control.controller import StepResult  # noqa: E402
-from contact_id_controller.control.references import Reference  # noqa: E402
-from contact_id_controller.control.safe_output import SafeOutput  # noqa: E402
 from contact_id_controller.exceptions import RecordError, TrajectoryError  # noqa: E402
-from contact_id_controller.ros.conversions import (  # noqa: E402
+from contact_id_controller.plans.trajectories import Reference  # noqa: E402
+from contact_id_controller.ros.conversions import (
     JointStateReader,
     OdometryReader,
     base_trajectory,
@@ -36,6 +35,7 @@ from contact_id_controller.ros.conversions import (  # noqa: E402
 from contact_id_controller.ros.diagnostics import StepMonitor  # noqa: E402
 from contact_id_controller.ros.markers import contact_markers  # noqa: E402
 from contact_id_controller.ros.recording import Recorder  # noqa: E402
+from contact_id_controller.safety.safe_output import SafeOutput  # noqa: E402
 
 NAMES = ["a", "b", "c"]
 
@@ -67,17 +67,20 @@ def test_joints_are_found_by_name_in_any_order_and_when_the_order_changes():
     assert reader.velocity.tolist() == [4.5, 5.5, 6.5]
 
 
-@pytest.mark.parametrize("names, position, velocity, reason, word", [
-    (["a", "b"], [0.0] * 2, [0.0] * 2, "joint_missing", "c"),
-    ([], [], [], "joint_missing", "a, b, c"),
-    (NAMES, [0.0] * 2, [0.0] * 3, "joint_state_size", "2 positions"),
-    (NAMES, [0.0] * 3, [], "joint_state_size", "0 velocities"),
-    (NAMES, [0.0] * 4, [0.0] * 4, "joint_state_size", "4 positions"),
-    (NAMES + ["a"], [0.0] * 4, [0.0] * 4, "joint_state_size", "twice"),
-    (NAMES, [0.0, math.nan, 0.0], [0.0] * 3, "joint_state_not_finite", "of b"),
-    (NAMES, [0.0] * 3, [0.0, 0.0, -math.inf], "joint_state_not_finite", "of c"),
-    (NAMES, [math.inf, -math.inf, 0.0], [0.0] * 3, "joint_state_not_finite", "a, b"),
-])
+@pytest.mark.parametrize(
+    "names, position, velocity, reason, word",
+    [
+        (["a", "b"], [0.0] * 2, [0.0] * 2, "joint_missing", "c"),
+        ([], [], [], "joint_missing", "a, b, c"),
+        (NAMES, [0.0] * 2, [0.0] * 3, "joint_state_size", "2 positions"),
+        (NAMES, [0.0] * 3, [], "joint_state_size", "0 velocities"),
+        (NAMES, [0.0] * 4, [0.0] * 4, "joint_state_size", "4 positions"),
+        (NAMES + ["a"], [0.0] * 4, [0.0] * 4, "joint_state_size", "twice"),
+        (NAMES, [0.0, math.nan, 0.0], [0.0] * 3, "joint_state_not_finite", "of b"),
+        (NAMES, [0.0] * 3, [0.0, 0.0, -math.inf], "joint_state_not_finite", "of c"),
+        (NAMES, [math.inf, -math.inf, 0.0], [0.0] * 3, "joint_state_not_finite", "a, b"),
+    ],
+)
 def test_bad_joint_state_is_refused_with_its_reason(names, position, velocity, reason, word):
     reader = JointStateReader(NAMES)
     for _ in range(2):  # also once the names are known
@@ -115,10 +118,15 @@ def test_odometry_gives_pose_and_twist_with_a_unit_quaternion():
     assert (reader.stamp_ns, reader.world_frame) == (5, "map")
 
 
-@pytest.mark.parametrize("orientation, reason", [
-    ({"w": 0.0}, "odometry_quaternion"), ({"x": 0.5, "w": 1.0}, "odometry_quaternion"),
-    ({"x": math.nan}, "odometry_not_finite"), ({"w": math.inf}, "odometry_not_finite"),
-])
+@pytest.mark.parametrize(
+    "orientation, reason",
+    [
+        ({"w": 0.0}, "odometry_quaternion"),
+        ({"x": 0.5, "w": 1.0}, "odometry_quaternion"),
+        ({"x": math.nan}, "odometry_not_finite"),
+        ({"w": math.inf}, "odometry_not_finite"),
+    ],
+)
 def test_bad_odometry_is_refused_and_changes_nothing(orientation, reason):
     reader = OdometryReader()
     reader.read(odometry())
@@ -140,8 +148,10 @@ def trajectory(*points, names=NAMES, **stamp):
     return message
 
 
-@pytest.mark.parametrize("fields", [
-    ("positions",), ("positions", "velocities"), ("positions", "velocities", "accelerations")])
+@pytest.mark.parametrize(
+    "fields",
+    [("positions",), ("positions", "velocities"), ("positions", "velocities", "accelerations")],
+)
 def test_joint_trajectory_keeps_what_the_points_carry(fields):
     first, last = {name: [1.0, 2.0, 3.0] for name in fields}, dict.fromkeys(fields, [0.0] * 3)
     plan = joint_trajectory(trajectory(first, last, sec=7, nanosec=250_000_000))
@@ -162,8 +172,9 @@ def test_moving_end_is_a_matter_of_choice():
 
 def test_points_that_carry_different_things_are_refused():
     with pytest.raises(TrajectoryError, match="velocities.*different lengths"):
-        joint_trajectory(trajectory({"positions": [0.0] * 3},
-                                    {"positions": [0.0] * 3, "velocities": [0.0] * 3}))
+        joint_trajectory(
+            trajectory({"positions": [0.0] * 3}, {"positions": [0.0] * 3, "velocities": [0.0] * 3})
+        )
 
 
 def test_contact_schedule_is_true_where_the_foot_stands():
@@ -178,10 +189,16 @@ def test_contact_schedule_is_true_where_the_foot_stands():
 
 def test_base_trajectory_is_read_field_by_field():
     point = MultiDOFJointTrajectoryPoint(
-        transforms=[Transform(translation=Vector3(x=1.0, y=2.0, z=3.0),
-                              rotation=Quaternion(x=0.6, y=0.0, z=0.0, w=0.8))],
-        velocities=[Twist(linear=Vector3(x=4.0, y=5.0, z=6.0),
-                          angular=Vector3(x=7.0, y=8.0, z=9.0))])
+        transforms=[
+            Transform(
+                translation=Vector3(x=1.0, y=2.0, z=3.0),
+                rotation=Quaternion(x=0.6, y=0.0, z=0.0, w=0.8),
+            )
+        ],
+        velocities=[
+            Twist(linear=Vector3(x=4.0, y=5.0, z=6.0), angular=Vector3(x=7.0, y=8.0, z=9.0))
+        ],
+    )
     plan = base_trajectory(MultiDOFJointTrajectory(joint_names=["base"], points=[point]))
     assert plan.positions.tolist() == [[1, 2, 3]]
     assert np.allclose(plan.quaternions_xyzw, [[0.6, 0, 0, 0.8]])
@@ -199,8 +216,15 @@ def test_markers_draw_force_and_cone_of_standing_feet_and_delete_the_others():
     points = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     forces = np.array([[0.0, 0.0, 10.0], [0.0, 0.0, 0.0], [5.0, 0.0, 10.0]])
     markers = contact_markers(
-        Time(), "world", points, np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.5, math.inf]),
-        forces, np.array([True, False, True]), 0.01).markers
+        Time(),
+        "world",
+        points,
+        np.array([0.0, 0.0, 1.0]),
+        np.array([0.5, 0.5, math.inf]),
+        forces,
+        np.array([True, False, True]),
+        0.01,
+    ).markers
     arrows = [m for m in markers if m.ns == "force"]
     cones = [m for m in markers if m.ns == "friction_cone"]
     assert [m.action for m in arrows] == [Marker.ADD, Marker.DELETE, Marker.ADD]
@@ -215,8 +239,15 @@ def test_markers_draw_force_and_cone_of_standing_feet_and_delete_the_others():
 def test_cone_changes_colour_at_the_friction_limit():
     def colour(slip):
         markers = contact_markers(
-            Time(), "world", np.zeros((1, 3)), np.array([0.0, 0.0, 1.0]), np.array([0.5]),
-            np.array([[slip, 0.0, 10.0]]), np.array([True]), 0.01).markers
+            Time(),
+            "world",
+            np.zeros((1, 3)),
+            np.array([0.0, 0.0, 1.0]),
+            np.array([0.5]),
+            np.array([[slip, 0.0, 10.0]]),
+            np.array([True]),
+            0.01,
+        ).markers
         return next(m.color.r for m in markers if m.ns == "friction_cone")
 
     assert colour(4.9) == colour(0.0) != colour(5.0)
@@ -236,8 +267,13 @@ def test_safe_output_damps_within_limits_and_only_a_known_velocity():
 @pytest.mark.parametrize("real_time, misses", [(True, 2), (False, 1)])
 def test_deadline_is_missed_by_a_lost_state_or_a_long_step(real_time, misses):
     monitor = StepMonitor(0.001, real_time)
-    for stamp_s, step_s in [(0.0, 1e-4), (0.001, 1e-4), (0.0024, 1e-4), (0.0040, 1e-4),
-                            (0.0050, 1.1e-3)]:
+    for stamp_s, step_s in [
+        (0.0, 1e-4),
+        (0.001, 1e-4),
+        (0.0024, 1e-4),
+        (0.0040, 1e-4),
+        (0.0050, 1.1e-3),
+    ]:
         # Slow time is no miss: arrivals are five times as far apart as stamps.
         monitor.step(stamp_s, 5.0 * stamp_s, step_s, 0.8 * step_s, 5e-5, "solved")
     assert monitor.deadline_misses == misses
@@ -251,10 +287,16 @@ def test_deadline_is_missed_by_a_lost_state_or_a_long_step(real_time, misses):
 def result(number):
     reference = Reference(np.full(2, number + 0.1), np.full(2, number + 0.2), np.zeros(2))
     return StepResult(
-        torques=np.full(2, float(number)), status="solved" if number % 2 else "inconsistent",
-        reference=reference, forces=np.full((1, 3), number + 0.5), contact=np.array([number > 1]),
-        saturated=np.zeros(2, dtype=bool), solution=None, solve_time_s=1e-5 * number,
-        step_time_s=0.0)
+        torques=np.full(2, float(number)),
+        status="solved" if number % 2 else "inconsistent",
+        reference=reference,
+        forces=np.full((1, 3), number + 0.5),
+        contact=np.array([number > 1]),
+        saturated=np.zeros(2, dtype=bool),
+        solution=None,
+        solve_time_s=1e-5 * number,
+        step_time_s=0.0,
+    )
 
 
 def test_record_holds_every_step_across_chunks(tmp_path):

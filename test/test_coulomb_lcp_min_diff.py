@@ -6,8 +6,8 @@ from lcp_enumeration import all_bases, coulomb_lcp, modes, solutions
 from robots import SOLO_FEET, random_contacts, random_state, solo12, standing_solo
 
 from contact_id_controller import ContactSet, Solution, build_problem, solve
+from contact_id_controller.benchmark.model_laws import violation
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.experiments.model_laws import violation
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
 
 DT = 1e-3
@@ -24,9 +24,18 @@ def random_case(robot, seed, n, mu=None, edges=4):
     rng = np.random.default_rng([seed, n])
     q, v = random_state(robot, rng)
     frames = [SOLO_FEET[i] for i in rng.integers(0, 4, n)]
-    contacts, _ = random_contacts(robot, q, frames, rng, rng.uniform(0.2, 1.5, n) if mu is None else mu)
-    problem = build_problem(robot, q, 0.3 * v, 5.0 * rng.normal(size=robot.na), contacts, DT,
-                            contact_time_constant_s=0.05)
+    contacts, _ = random_contacts(
+        robot, q, frames, rng, rng.uniform(0.2, 1.5, n) if mu is None else mu
+    )
+    problem = build_problem(
+        robot,
+        q,
+        0.3 * v,
+        5.0 * rng.normal(size=robot.na),
+        contacts,
+        DT,
+        contact_time_constant_s=0.05,
+    )
     cold = solve(problem, *PAIR, edges=edges)
     size = np.abs(cold.impulses).max() or DT
     last = cold.impulses + rng.choice([0.0, 0.3, 3.0]) * size * rng.normal(size=3 * n)
@@ -66,9 +75,19 @@ def check_nearest(cold, last, bases, edges=4):
     return found, ours
 
 
-@pytest.mark.parametrize("n, edges, count, bases", [
-    (1, 3, 8, all_bases), (1, 4, 8, all_bases), (1, 6, 3, all_bases), (2, 3, 3, all_bases),
-    (2, 4, 1, all_bases), (2, 5, 8, modes), (3, 4, 3, modes), (4, 3, 1, modes)])
+@pytest.mark.parametrize(
+    "n, edges, count, bases",
+    [
+        (1, 3, 8, all_bases),
+        (1, 4, 8, all_bases),
+        (1, 6, 3, all_bases),
+        (2, 3, 3, all_bases),
+        (2, 4, 1, all_bases),
+        (2, 5, 8, modes),
+        (3, 4, 3, modes),
+        (4, 3, 1, modes),
+    ],
+)
 def test_nearest_of_all_solutions(robot, n, edges, count, bases):
     for seed in range(count):
         _, cold, last = random_case(robot, seed, n, edges=edges)
@@ -89,11 +108,16 @@ def painleve(robot, n):
     Free motion parts (w_N = .8) and slides (w_T = 2); friction 2 presses the contact together.
     """
     q, contacts = standing_solo(robot, 2.0)
-    problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(robot.na),
-                            contacts.subset(np.arange(4) < n), DT)
+    problem = build_problem(
+        robot, q, np.zeros(robot.nv), np.zeros(robot.na), contacts.subset(np.arange(4) < n), DT
+    )
     problem.Y[:], problem.c[:], problem.gap_speed[:] = 0.0, np.tile([0.8, 2.0, 0.0], n), 0.0
     for i in range(n):
-        problem.Y[3 * i:3 * i + 3, 3 * i:3 * i + 3] = [[1, 0, 0], [0.9, np.sqrt(0.19), 0], [0, 0, 1]]
+        problem.Y[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = [
+            [1, 0, 0],
+            [0.9, np.sqrt(0.19), 0],
+            [0, 0, 1],
+        ]
     return problem
 
 
@@ -103,8 +127,8 @@ def test_painleves_contacts_stay_in_the_solution_that_they_are_in(robot, n, base
     cold = solve(problem, *PAIR, consistency="report")
     assert not cold.impulses.any()  # parting is the least
     found = np.unique(np.round(judge(cold, np.zeros(3 * n), bases(n, 4), 4, 1e-9), 6), axis=0)
-    assert len(found) == 3 ** n
-    assert len(np.unique(np.round(found @ problem.Y, 6), axis=0)) == 3 ** n  # as many motions
+    assert len(found) == 3**n
+    assert len(np.unique(np.round(found @ problem.Y, 6), axis=0)) == 3**n  # as many motions
     np.testing.assert_allclose(np.unique(found[:, 0]), [0.0, 1.0, 1.0 / 0.19], atol=1e-6)
     rng = np.random.default_rng(0)
     for z in found:
@@ -119,8 +143,15 @@ def test_coplanar_feet_are_nearest_too(robot):
     rng = np.random.default_rng(1)
     for n in (2, 3, 4):
         few = contacts.subset(np.arange(4) < n)
-        problem = build_problem(robot, q, 1e-3 * rng.normal(size=robot.nv), rng.normal(size=robot.na), few,
-                                DT, contact_time_constant_s=0.05)
+        problem = build_problem(
+            robot,
+            q,
+            1e-3 * rng.normal(size=robot.nv),
+            rng.normal(size=robot.na),
+            few,
+            DT,
+            contact_time_constant_s=0.05,
+        )
         cold = solve(problem, *PAIR, edges=3)
         last = cold.impulses + 1e-3 * rng.normal(size=3 * n)
         check_nearest(cold, last, modes(n, 3), 3)
@@ -131,8 +162,13 @@ def test_renumbered_contacts_are_matched_by_identity(robot):
     rng = np.random.default_rng(2)
     q, contacts = standing_solo(robot)
     old = contacts.subset(np.arange(4) < 3)
-    new = ContactSet(old.points[order], old.normals[order], [old.frames[i] for i in order], 0.6,
-                     identities=[old.identities[i] for i in order])
+    new = ContactSet(
+        old.points[order],
+        old.normals[order],
+        [old.frames[i] for i in order],
+        0.6,
+        identities=[old.identities[i] for i in order],
+    )
     for _ in range(5):
         v, acceleration = 1e-3 * rng.normal(size=robot.nv), rng.normal(size=robot.na)
         first, second = (build_problem(robot, q, v, acceleration, each, DT) for each in (old, new))
@@ -165,8 +201,13 @@ def test_no_contact_contacts_out_of_reach_and_too_many(robot):
 def test_without_a_solution_forces_can_be_used_all_the_same(robot):
     """Two plates that close on a foot from both sides."""
     q, contacts = standing_solo(robot)
-    crushing = ContactSet(contacts.points[[0, 0]], [[0, 0, 1], [0, 0, -1]], contacts.frames[:1] * 2, 0.6,
-                          surface_velocities=[[0, 0, 1], [0, 0, -1]])
+    crushing = ContactSet(
+        contacts.points[[0, 0]],
+        [[0, 0, 1], [0, 0, -1]],
+        contacts.frames[:1] * 2,
+        0.6,
+        surface_velocities=[[0, 0, 1], [0, 0, -1]],
+    )
     problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(robot.na), crushing, DT)
     solution = solve(problem, *PAIR, consistency="report")
     assert solution.status == "inconsistent"
@@ -180,10 +221,14 @@ def test_distributed_forces_keep_the_motion_that_was_chosen(robot, distribution)
         problem, _, _ = random_case(robot, 900 + seed, 4)
         nearest, shared = solve(problem, *PAIR), solve(problem, *PAIR, distribution=distribution)
         assert shared.status == nearest.status == "solved"
-        np.testing.assert_allclose(shared.velocity, nearest.velocity, atol=1e-7 * np.abs(nearest.velocity).max())
+        np.testing.assert_allclose(
+            shared.velocity, nearest.velocity, atol=1e-7 * np.abs(nearest.velocity).max()
+        )
         assert violation(*PAIR, shared, 4, "inscribed") < 1e-6
-        cost = [np.linalg.norm(s.torques if distribution == "least_torque" else s.impulses)
-                for s in (shared, nearest)]
+        cost = [
+            np.linalg.norm(s.torques if distribution == "least_torque" else s.impulses)
+            for s in (shared, nearest)
+        ]
         assert cost[0] <= cost[1] * (1.0 + 1e-3)
 
 

@@ -9,8 +9,8 @@ from clarabel_programs import by_clarabel
 from robots import gliding_solo, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.experiments.random_problems import random_problem
 from contact_id_controller.solution import STATUSES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -57,8 +57,8 @@ def test_weights_are_the_motors_loss(robot):
     weights = np.tile([1.0, 1.0, 50.0], 4)
     plain = solve(problem, "coulomb", "qcqp").torques
     saving = solve(problem, "coulomb", "qcqp", weights=weights)
-    assert saving.certificate.objective == pytest.approx(weights @ saving.torques ** 2)
-    assert weights @ saving.torques ** 2 < 0.999 * (weights @ plain ** 2)
+    assert saving.certificate.objective == pytest.approx(weights @ saving.torques**2)
+    assert weights @ saving.torques**2 < 0.999 * (weights @ plain**2)
     assert saving.torques @ saving.torques >= plain @ plain
 
 
@@ -98,8 +98,10 @@ def test_torque_limits_below_the_weight_are_kept(robot):
 
 def test_a_higher_price_disturbs_less(robot):
     problem, _, _ = gliding(robot, 0.3, acceleration=8.0)
-    sizes = [np.linalg.norm(solve(problem, "coulomb", "qcqp", rho=rho).disturbance)
-             for rho in (1e-2, 1.0, 1e4)]
+    sizes = [
+        np.linalg.norm(solve(problem, "coulomb", "qcqp", rho=rho).disturbance)
+        for rho in (1e-2, 1.0, 1e4)
+    ]
     assert sizes[0] >= sizes[1] >= sizes[2] > 0.0
 
 
@@ -138,11 +140,16 @@ def test_warm_start_does_not_change_the_result(robot):
 
 def test_optimum_with_any_active_set_agrees_with_clarabel(robot):
     """Nothing active, torque limits, cones, both (with rows that depend on each other), and a relaxed plan."""
-    cases = [(mu, acceleration, limit) for mu, acceleration in ((0.6, 0.0), (0.3, 0.0), (0.3, 2.0), (0.3, 8.0))
-             for limit in (0.48, 0.7, 1.5)]
+    cases = [
+        (mu, acceleration, limit)
+        for mu, acceleration in ((0.6, 0.0), (0.3, 0.0), (0.3, 2.0), (0.3, 8.0))
+        for limit in (0.48, 0.7, 1.5)
+    ]
     problems = [gliding(robot, mu, acceleration)[0] for mu, acceleration, _ in cases]
-    solutions = [solve(problem, "coulomb", "qcqp", torque_limits=case[2])
-                 for problem, case in zip(problems, cases)]
+    solutions = [
+        solve(problem, "coulomb", "qcqp", torque_limits=case[2])
+        for problem, case in zip(problems, cases)
+    ]
     for problem, case, cold in zip(problems, cases, solutions):
         warm = solve(problem, "coulomb", "qcqp", torque_limits=case[2], warm_start=cold)
         assert warm.status == cold.status
@@ -178,7 +185,9 @@ def test_random_problems_always_get_a_finite_answer():
             assert np.isfinite(array).all(), case.description
         z, mu = solution.impulses.reshape(-1, 3), problem.contacts.friction
         slack = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * z[:, 0])
-        assert np.all(np.hypot(z[:, 1], z[:, 2]) <= slack * (1 + 1e-9) + 1e-12 * np.abs(z).max(initial=0.0))
+        assert np.all(
+            np.hypot(z[:, 1], z[:, 2]) <= slack * (1 + 1e-9) + 1e-12 * np.abs(z).max(initial=0.0)
+        )
         assert np.all(z[:, 0] >= 0.0)
         bound = problem.robot.effort_limits if limits is None else limits
         assert np.all(np.abs(solution.torques) <= bound)
@@ -186,10 +195,18 @@ def test_random_problems_always_get_a_finite_answer():
     assert counts["not_converged"] <= 1 and counts["solved"] > 20
 
 
-@pytest.mark.parametrize("options", [
-    {"torque_limits": -1.0}, {"torque_limits": [1.0, 2.0]}, {"weights": 0.0}, {"weights": np.inf},
-    {"rho": 0.0}, {"rho": np.nan}, {"torque_limits": np.nan},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"torque_limits": -1.0},
+        {"torque_limits": [1.0, 2.0]},
+        {"weights": 0.0},
+        {"weights": np.inf},
+        {"rho": 0.0},
+        {"rho": np.nan},
+        {"torque_limits": np.nan},
+    ],
+)
 def test_bad_options_are_refused(robot, options):
     with pytest.raises(ConfigurationError):
         solve(gliding(robot)[0], "coulomb", "qcqp", **options)

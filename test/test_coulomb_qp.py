@@ -4,13 +4,20 @@ import clarabel
 import numpy as np
 import pytest
 from robots import (
-    SOLO_FEET, frame_positions, gliding_solo, point_kinematics, random_contacts, random_state, solo12, standing_solo,
+    SOLO_FEET,
+    frame_positions,
+    gliding_solo,
+    point_kinematics,
+    random_contacts,
+    random_state,
+    solo12,
+    standing_solo,
 )
 from scipy import sparse
 
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.models.kinetic_energy import generators
+from contact_id_controller.models.quadprog.kinetic_energy import generators
 
 DT = 1e-3
 
@@ -23,7 +30,7 @@ def robot():
 def edges_of(problem, edges=4):
     E = np.zeros((3 * len(problem), edges * len(problem)))
     for i, mu in enumerate(problem.contacts.friction):
-        E[3 * i:3 * i + 3, edges * i:edges * (i + 1)] = generators(mu, edges).T
+        E[3 * i : 3 * i + 3, edges * i : edges * (i + 1)] = generators(mu, edges).T
     return E
 
 
@@ -31,7 +38,9 @@ def clarabel_qp(P, q, A, b, cones):
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    solver = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings)
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings
+    )
     return solver.solve()
 
 
@@ -41,14 +50,20 @@ def test_stage_one_matches_clarabel_on_random_states(robot, edges):
     solved = 0
     for _ in range(30):
         q, v = random_state(robot, rng)
-        contacts, _ = random_contacts(robot, q, SOLO_FEET[:rng.integers(1, 5)], rng, rng.uniform(0.1, 1.0))
+        contacts, _ = random_contacts(
+            robot, q, SOLO_FEET[: rng.integers(1, 5)], rng, rng.uniform(0.1, 1.0)
+        )
         problem = build_problem(robot, q, v, rng.normal(size=12), contacts, DT)
         solution = solve(problem, edges=edges, consistency="report")
         E = edges_of(problem, edges)
         YE = problem.Y.T @ E
-        linear = E.T @ (problem.c + np.repeat(problem.gap_speed, 3) * np.tile([1, 0, 0], len(problem)))
+        linear = E.T @ (
+            problem.c + np.repeat(problem.gap_speed, 3) * np.tile([1, 0, 0], len(problem))
+        )
         m = E.shape[1]
-        answer = clarabel_qp(YE.T @ YE, linear, -np.eye(m), np.zeros(m), [clarabel.NonnegativeConeT(m)])
+        answer = clarabel_qp(
+            YE.T @ YE, linear, -np.eye(m), np.zeros(m), [clarabel.NonnegativeConeT(m)]
+        )
         if solution.status != "solved":
             assert str(answer.status) != "Solved"
             continue
@@ -56,7 +71,9 @@ def test_stage_one_matches_clarabel_on_random_states(robot, edges):
             continue  # the judge itself gave up
         solved += 1
         ours = problem.Y.T @ solution.impulses
-        np.testing.assert_allclose(ours, YE @ np.array(answer.x), atol=1e-6 * max(1.0, np.abs(ours).max()))
+        np.testing.assert_allclose(
+            ours, YE @ np.array(answer.x), atol=1e-6 * max(1.0, np.abs(ours).max())
+        )
         residuals = solution.residuals(q, v)
         assert residuals["cone_n"] < 1e-9 and residuals["adhesion_n"] < 1e-9
         assert residuals["gap_m_s"] < 1e-9 and residuals["dynamics"] < 1e-7
@@ -73,7 +90,9 @@ def test_distribution_matches_clarabel_on_the_optimal_face(robot, distribution):
         problem = build_problem(robot, q, v, rng.normal(size=12), contacts, DT)
         solution = solve(problem, distribution=distribution)
         vertex = solve(problem, distribution="none")
-        np.testing.assert_allclose(problem.Y.T @ solution.impulses, problem.Y.T @ vertex.impulses, atol=1e-9)
+        np.testing.assert_allclose(
+            problem.Y.T @ solution.impulses, problem.Y.T @ vertex.impulses, atol=1e-9
+        )
         moved = -problem.period * problem.T @ solution.joint_velocity_change + problem.c
         slack = edges_of(problem).T @ (problem.Y @ (problem.Y.T @ vertex.impulses) + moved)
         E = edges_of(problem)[:, slack < 1e-7]
@@ -83,12 +102,22 @@ def test_distribution_matches_clarabel_on_the_optimal_face(robot, distribution):
         m = E.shape[1]
         A = np.vstack([problem.Y.T @ E, -np.eye(m)])
         b = np.concatenate([problem.Y.T @ vertex.impulses, np.zeros(m)])
-        answer = clarabel_qp(TE.T @ TE + 1e-9 * np.eye(m), TE.T @ offset, A, b,
-                             [clarabel.ZeroConeT(6), clarabel.NonnegativeConeT(m)])
+        answer = clarabel_qp(
+            TE.T @ TE + 1e-9 * np.eye(m),
+            TE.T @ offset,
+            A,
+            b,
+            [clarabel.ZeroConeT(6), clarabel.NonnegativeConeT(m)],
+        )
         z = E @ np.array(answer.x)
+
         def cost(z):
-            return np.sum(solution_torques(problem, offset, z) ** 2) if distribution == "least_torque" \
-                else np.sum(z ** 2)
+            return (
+                np.sum(solution_torques(problem, offset, z) ** 2)
+                if distribution == "least_torque"
+                else np.sum(z**2)
+            )
+
         assert cost(solution.impulses) <= cost(z) * (1 + 1e-5)
 
 
@@ -159,8 +188,13 @@ def squeezed(robot):
     """Two walls, one each side of one foot, that approach each other."""
     q, _ = standing_solo(robot)
     point = frame_positions(robot, q, ["FL_FOOT"])[0]
-    contacts = ContactSet([point, point], [[0, 1, 0], [0, -1, 0]], ["FL_FOOT"] * 2, 0.5,
-                          surface_velocities=[[0, 1, 0], [0, -1, 0]])
+    contacts = ContactSet(
+        [point, point],
+        [[0, 1, 0], [0, -1, 0]],
+        ["FL_FOOT"] * 2,
+        0.5,
+        surface_velocities=[[0, 1, 0], [0, -1, 0]],
+    )
     return q, contacts
 
 
@@ -217,7 +251,9 @@ def test_impossible_pair_and_options_are_refused_with_the_choices(robot):
 
 def test_no_contact_and_airborne_robot(robot):
     q, contacts = standing_solo(robot)
-    ignored = solve(build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT), "none", "none")
+    ignored = solve(
+        build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT), "none", "none"
+    )
     assert np.abs(ignored.forces).max() == 0.0
     airborne = solve(build_problem(robot, q, np.zeros(18), np.zeros(12), ContactSet.empty(), DT))
     assert airborne.forces.shape == (0, 3) and airborne.status == "solved"
@@ -229,7 +265,9 @@ def test_quadprog_backend_agrees_with_the_kernels(robot):
     for _ in range(20):
         q, contacts = standing_solo(robot, rng.uniform(0.2, 1.0))
         v = 0.02 * rng.normal(size=18)
-        problem = build_problem(robot, q, v, rng.normal(size=12), contacts, DT, contact_time_constant_s=0.05)
+        problem = build_problem(
+            robot, q, v, rng.normal(size=12), contacts, DT, contact_time_constant_s=0.05
+        )
         ours, theirs = solve(problem), solve(problem, backend="quadprog")
         assert ours.status == theirs.status == "solved"
         np.testing.assert_allclose(ours.velocity, theirs.velocity, atol=1e-7)
@@ -241,7 +279,9 @@ def test_circumscribed_polygon_holds_more_than_the_inscribed_one(robot):
     q, contacts = standing_solo(robot, 0.3)
     pull = np.zeros(18)
     pull[:2] = 2.0 * robot.weight
-    problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT, external_forces=pull)
+    problem = build_problem(
+        robot, q, np.zeros(18), np.zeros(12), contacts, DT, external_forces=pull
+    )
     held = {}
     for polygon in ("inscribed", "circumscribed"):
         forces = solve(problem, polygon=polygon, edges=8).forces
@@ -251,7 +291,9 @@ def test_circumscribed_polygon_holds_more_than_the_inscribed_one(robot):
     assert 0.3 - 1e-9 <= held["circumscribed"] <= 0.3 / np.cos(np.pi / 8) + 1e-9
 
 
-@pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("coulomb", "lcp"), ("no_slip", "lcp")])
+@pytest.mark.parametrize(
+    "friction, solver", [("coulomb", "qp"), ("coulomb", "lcp"), ("no_slip", "lcp")]
+)
 def test_without_a_solution_the_forces_are_those_of_soft_contacts(robot, friction, solver):
     q, contacts = squeezed(robot)
     problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT)

@@ -17,10 +17,11 @@ import pytest
 import yaml
 
 from contact_id_controller import cli
+from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError, RunError
-from contact_id_controller.experiments import demo, processes
-from contact_id_controller.experiments.progress import ProgressBar
-from contact_id_controller.experiments.setup_run import make_setup
+from contact_id_controller.runs import processes
+from contact_id_controller.runs.progress import ProgressBar
+from contact_id_controller.runs.setup import make_setup
 
 
 def _options(*words):
@@ -43,12 +44,16 @@ def _fail(capsys, *words):
 def test_without_a_robot_three_walks_are_planned(tmp_path):
     runs = demo.plan_runs(_options("--output", str(tmp_path)), tmp_path)
     assert [(folder.name, choice["duration_s"]) for folder, choice in runs] == [
-        ("quadruped_mu1", 30.0), ("quadruped_mu0.1", 30.0), ("solo12_mu0.6", 10.0)]
+        ("quadruped_mu1", 30.0),
+        ("quadruped_mu0.1", 30.0),
+        ("solo12_mu0.6", 10.0),
+    ]
 
 
 def test_a_robot_is_one_walk_in_the_output_folder(tmp_path):
     ((folder, choice),) = demo.plan_runs(
-        _options("--robot", "solo12", "--duration", "4", "--mu", "0.3"), tmp_path)
+        _options("--robot", "solo12", "--duration", "4", "--mu", "0.3"), tmp_path
+    )
     assert folder == tmp_path
     assert choice["robot"] == "solo12" and choice["duration_s"] == 4.0 and choice["mu"] == 0.3
 
@@ -60,8 +65,11 @@ def test_friction_coefficient_is_that_of_ground_and_controller(tmp_path):
 
 
 def test_set_changes_the_controller_or_a_named_node(tmp_path):
-    setup = make_setup(tmp_path, robot="quadruped", changes=[
-        "contact_time_constant_s=0.02", "gait_planner.step_height_m=0.03"])
+    setup = make_setup(
+        tmp_path,
+        robot="quadruped",
+        changes=["contact_time_constant_s=0.02", "gait_planner.step_height_m=0.03"],
+    )
     assert setup.settings.contact_time_constant_s == 0.02
     assert setup.parameters["gait_planner"]["step_height_m"] == 0.03
 
@@ -84,8 +92,14 @@ def test_own_configuration_file_needs_no_known_robot(tmp_path):
 
 
 def test_command_of_a_report_does_the_same_run_again(tmp_path):
-    setup = make_setup(tmp_path, robot="solo12", duration_s=4.0, mu=0.3, mode="real_time",
-                       changes=["period_s=0.002"])
+    setup = make_setup(
+        tmp_path,
+        robot="solo12",
+        duration_s=4.0,
+        mu=0.3,
+        mode="real_time",
+        changes=["period_s=0.002"],
+    )
     words = setup.command(tmp_path).split()
     ((folder, choice),) = demo.plan_runs(_options(*words[2:]), Path(words[-1]))
     assert folder == tmp_path
@@ -94,31 +108,44 @@ def test_command_of_a_report_does_the_same_run_again(tmp_path):
 
 def test_sweep_is_one_walk_for_each_value(tmp_path):
     runs = demo.plan_runs(
-        _options("--robot", "solo12", "--set", "solver=qp", "--sweep",
-                 "contact_time_constant_s=0.02, 0.05"), tmp_path)
+        _options(
+            "--robot",
+            "solo12",
+            "--set",
+            "solver=qp",
+            "--sweep",
+            "contact_time_constant_s=0.02, 0.05",
+        ),
+        tmp_path,
+    )
     setups = [make_setup(folder, **choice) for folder, choice in runs]
     assert [setup.settings.contact_time_constant_s for setup in setups] == [0.02, 0.05]
     assert [folder.name for folder, _ in runs] == [
-        "contact_time_constant_s_0.02", "contact_time_constant_s_0.05"]
+        "contact_time_constant_s_0.02",
+        "contact_time_constant_s_0.05",
+    ]
     assert all("solver=qp" in setup.changes for setup in setups)
 
 
 # Bad input
 
 
-@pytest.mark.parametrize("words, message", [
-    (["--robot", "unicorn"], "must be one of 'anymal_c', 'go2', 'quadruped', 'solo12'"),
-    (["--robot", "solo12", "--duration", "-1"], "duration is -1 s"),
-    (["--robot", "solo12", "--mu", "-0.5"], "friction_coefficient"),
-    (["--robot", "solo12", "--set", "nonsense"], "[NODE.]NAME=VALUE"),
-    (["--robot", "solo12", "--set", "frictoin=coulomb"], "did you mean 'friction'"),
-    (["--robot", "solo12", "--set", "wheel.size=1"], "'gait_planner'"),
-    (["--robot", "solo12", "--friction", "sticky"], "coulomb/qp"),
-    (["--config", "/nowhere/robot.yaml"], "/nowhere/robot.yaml"),
-    (["--mu", "0.5"], "--robot"),
-    (["--sweep", "period_s=1,2"], "--sweep needs --robot"),
-    (["--robot", "solo12", "--sweep", "period_s"], "NAME=V1,V2"),
-])
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--robot", "unicorn"], "must be one of 'anymal_c', 'go2', 'quadruped', 'solo12'"),
+        (["--robot", "solo12", "--duration", "-1"], "duration is -1 s"),
+        (["--robot", "solo12", "--mu", "-0.5"], "friction_coefficient"),
+        (["--robot", "solo12", "--set", "nonsense"], "[NODE.]NAME=VALUE"),
+        (["--robot", "solo12", "--set", "frictoin=coulomb"], "did you mean 'friction'"),
+        (["--robot", "solo12", "--set", "wheel.size=1"], "'gait_planner'"),
+        (["--robot", "solo12", "--friction", "sticky"], "coulomb/qp"),
+        (["--config", "/nowhere/robot.yaml"], "/nowhere/robot.yaml"),
+        (["--mu", "0.5"], "--robot"),
+        (["--sweep", "period_s=1,2"], "--sweep needs --robot"),
+        (["--robot", "solo12", "--sweep", "period_s"], "NAME=V1,V2"),
+    ],
+)
 def test_wrong_choices_are_one_clear_line(capsys, tmp_path, words, message):
     assert message in _fail(capsys, *words, "--output", str(tmp_path))
 
@@ -126,8 +153,11 @@ def test_wrong_choices_are_one_clear_line(capsys, tmp_path, words, message):
 @pytest.mark.parametrize("missing, extra", [("rclpy", "ros"), ("mujoco", "simulation")])
 def test_missing_extra_is_named(capsys, monkeypatch, missing, extra):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec",
-                        lambda name, *rest: None if name == missing else find(name, *rest))
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == missing else find(name, *rest),
+    )
     line = _fail(capsys, "--robot", "solo12")
     assert f"pip install 'contact_id_controller[{extra}]'" in line
 
@@ -183,7 +213,7 @@ def test_nodes_die_with_a_killed_parent(tmp_path):
     parent = _python(f"""
         import sys, time
         from pathlib import Path
-        from contact_id_controller.experiments.processes import NodeGroup
+        from contact_id_controller.runs.processes import NodeGroup
         child = [sys.executable, "-c",
                  "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
         with NodeGroup({{"child": child}}, Path({str(tmp_path)!r}), {{}}):
@@ -265,9 +295,25 @@ def walked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("walk") / "report"
     root = Path(processes.__file__).resolve().parents[2]
     result = subprocess.run(
-        [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "quadruped",
-         "--duration", "3", "--mu", "0.6", "--output", str(folder)],
-        cwd=root, capture_output=True, text=True, timeout=600)
+        [
+            sys.executable,
+            "-m",
+            "contact_id_controller",
+            "demo",
+            "--robot",
+            "quadruped",
+            "--duration",
+            "3",
+            "--mu",
+            "0.6",
+            "--output",
+            str(folder),
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "normal_force_relative_error" in result.stdout
     return folder
@@ -286,16 +332,39 @@ def test_quadruped_walks_within_the_limits_of_the_demo(walked):
 
 def test_walk_leaves_a_whole_report(walked):
     names = {path.name for path in walked.iterdir()}
-    assert {"report.html", "summary.json", "animation.gif", "parameters.yaml", "controller.npz",
-            "simulated_robot.npz", "normal_forces.png", "base_path.png", "log"} <= names
+    assert {
+        "report.html",
+        "summary.json",
+        "animation.gif",
+        "parameters.yaml",
+        "controller.npz",
+        "simulated_robot.npz",
+        "normal_forces.png",
+        "base_path.png",
+        "log",
+    } <= names
 
 
 def test_interrupted_run_leaves_no_process_behind(tmp_path):
     root = Path(processes.__file__).resolve().parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-m", "contact_id_controller", "demo", "--robot", "quadruped",
-         "--duration", "60", "--output", str(tmp_path)],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        [
+            sys.executable,
+            "-m",
+            "contact_id_controller",
+            "demo",
+            "--robot",
+            "quadruped",
+            "--duration",
+            "60",
+            "--output",
+            str(tmp_path),
+        ],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     output = ""
     while "walking" not in output:
         line = process.stdout.readline()

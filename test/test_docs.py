@@ -61,8 +61,11 @@ def blocks(page):
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_named_files_and_functions_exist(page):
     words = prose(page)
-    missing = [path for path in FILE.findall(words) if located(path) is None
-               and path not in made_by_the_recipe()]
+    missing = [
+        path
+        for path in FILE.findall(words)
+        if located(path) is None and path not in made_by_the_recipe()
+    ]
     assert not missing
     pairs = NAME_IN_FILE.findall(words)
     assert [f"{name} in {path}" for name, path in pairs if not defines(located(path), name)] == []

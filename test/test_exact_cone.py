@@ -6,9 +6,9 @@ from clarabel_programs import by_clarabel
 from robots import gliding_solo, random_contacts, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.experiments.random_problems import random_problem
-from contact_id_controller.models.exact_distribution import TIE_BREAK
+from contact_id_controller.models.steps.forces_exact_cone import TIE_BREAK
 from contact_id_controller.projected.program import QcqpProgram
 
 DT = 1e-3
@@ -34,8 +34,13 @@ def test_sticking_contacts_agree_with_clarabel(robot, mu):
     assert max(exact.residuals(q, v).values()) < 1e-6
     motion = problem.Y.T @ pyramid.impulses
     A = np.block([[np.eye(12), -DT * problem.T.T], [np.zeros((6, 12)), DT * problem.Y.T]])
-    program = QcqpProgram(A, np.concatenate([problem.torque_offset, motion]), np.full(4, mu), 1.0,
-                          force_weight=TIE_BREAK * np.square(DT * problem.T).sum() / 12)
+    program = QcqpProgram(
+        A,
+        np.concatenate([problem.torque_offset, motion]),
+        np.full(4, mu),
+        1.0,
+        force_weight=TIE_BREAK * np.square(DT * problem.T).sum() / 12,
+    )
     judge = np.array(by_clarabel(program).x)[:12]
     assert exact.torques @ exact.torques == pytest.approx(judge @ judge, rel=1e-5)
 
@@ -81,10 +86,15 @@ def test_motion_is_that_of_the_pyramid_on_random_contacts(robot):
     assert solve(empty, cone="exact").status == "solved"
 
 
-@pytest.mark.parametrize("options", [
-    {"cone": "round"}, {"cone": "exact", "distribution": "least_force"},
-    {"cone": "exact", "polygon": "circumscribed"}, {"cone": "exact", "objective": "kinetic_energy"},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cone": "round"},
+        {"cone": "exact", "distribution": "least_force"},
+        {"cone": "exact", "polygon": "circumscribed"},
+        {"cone": "exact", "objective": "kinetic_energy"},
+    ],
+)
 def test_impossible_options_are_refused(robot, options):
     with pytest.raises(UnknownModelError):
         solve(planted(robot, 0.6)[0], **options)

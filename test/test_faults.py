@@ -10,22 +10,19 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
+from contact_id_controller.commands import faults  # noqa: E402
 from contact_id_controller.exceptions import ConfigurationError, RunError  # noqa: E402
-from contact_id_controller.experiments import faults  # noqa: E402
-from contact_id_controller.experiments.fault import (  # noqa: E402
-    ALLOWANCE_S,
-    WALKS_AGAIN,
-    WALKS_ON,
-    Fault,
-    Observed,
-)
-from contact_id_controller.experiments.fault_nodes import campaign_parameters  # noqa: E402
-from contact_id_controller.experiments.fault_world import FaultWorld  # noqa: E402
-from contact_id_controller.experiments.held_efforts import HeldEfforts  # noqa: E402
+from contact_id_controller.faults.held_efforts import HeldEfforts  # noqa: E402
+from contact_id_controller.faults.nodes import campaign_parameters  # noqa: E402
+from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
+from contact_id_controller.faults.world import FaultWorld  # noqa: E402
 
 SAFETY = Path(__file__).resolve().parents[1] / "docs" / "safety.md"
-SHORT_FORM = ("NaN in one joint, one state", "commands of the wrong size injected",
-              "joint states stop")
+SHORT_FORM = (
+    "NaN in one joint, one state",
+    "commands of the wrong size injected",
+    "joint states stop",
+)
 REAL_TIME_FACTOR = 0.15
 """Slower than the campaign: the machines that run tests are busy."""
 
@@ -75,12 +72,17 @@ def _raises(world):
     raise RunError("no answer")
 
 
-@pytest.mark.parametrize("act, words", [
-    (lambda world: Observed(0.1 + 1.1 * ALLOWANCE_S, WALKS_ON), "reaction after 0.155 s"),
-    (lambda world: Observed(None, WALKS_ON), "no reaction"),
-    (lambda world: Observed(0.0, WALKS_AGAIN), "robot walks again.*, stated: walks on"),
-    (_violates, r"reached the robot: \[nan\]"), (_dies, "process controller died"),
-    (_raises, "no reaction; robot no answer")])
+@pytest.mark.parametrize(
+    "act, words",
+    [
+        (lambda world: Observed(0.1 + 1.1 * ALLOWANCE_S, WALKS_ON), "reaction after 0.155 s"),
+        (lambda world: Observed(None, WALKS_ON), "no reaction"),
+        (lambda world: Observed(0.0, WALKS_AGAIN), "robot walks again.*, stated: walks on"),
+        (_violates, r"reached the robot: \[nan\]"),
+        (_dies, "process controller died"),
+        (_raises, "no reaction; robot no answer"),
+    ],
+)
 def test_what_is_not_as_stated_is_called_wrong(act, words):
     row, page = judged(act)
     assert re.search(words, "; ".join(row.wrong))
@@ -125,14 +127,25 @@ def test_a_document_without_a_place_for_the_table_is_refused_before_the_walk(tmp
 
 def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():
     real, slow = (campaign_parameters("quadruped", factor) for factor in (1.0, 0.2))
-    changed = {(node, name): values[name] / real[node][name] for node, values in slow.items()
-               for name in values if values[name] != real[node][name]}
-    assert changed == pytest.approx({
-        ("controller", "state_timeout_s"): 5.0, ("command_watchdog", "timeout_s"): 5.0,
-        ("command_watchdog", "state_timeout_s"): 5.0, ("command_watchdog", "period_s"): 5.0,
-        ("simulated_robot", "real_time_factor"): 0.2})
-    for robot, factor, words in (("centipede", 0.2, "robot is 'centipede'"),
-                                 ("quadruped", 2.0, "factor is 2")):
+    changed = {
+        (node, name): values[name] / real[node][name]
+        for node, values in slow.items()
+        for name in values
+        if values[name] != real[node][name]
+    }
+    assert changed == pytest.approx(
+        {
+            ("controller", "state_timeout_s"): 5.0,
+            ("command_watchdog", "timeout_s"): 5.0,
+            ("command_watchdog", "state_timeout_s"): 5.0,
+            ("command_watchdog", "period_s"): 5.0,
+            ("simulated_robot", "real_time_factor"): 0.2,
+        }
+    )
+    for robot, factor, words in (
+        ("centipede", 0.2, "robot is 'centipede'"),
+        ("quadruped", 2.0, "factor is 2"),
+    ):
         with pytest.raises(ConfigurationError, match=words):
             campaign_parameters(robot, factor)
 

@@ -9,9 +9,7 @@ from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.constraints import Coupling, Pin, Weld
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
 from contact_id_controller.forward import build_forward_problem, constraint_forces, step
-from contact_id_controller.geometry import (
-    Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface,
-)
+from contact_id_controller.geometry import Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface
 from contact_id_controller.models import available
 
 DT = 0.001

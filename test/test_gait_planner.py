@@ -8,17 +8,13 @@ import pinocchio as pin
 import pytest
 from kinematic_walk import ROBOTS, START_S, KinematicWalk, planned_state
 
-from contact_id_controller.exceptions import (
-    ConfigurationError,
-    StateError,
-    UnknownFrameError,
-)
-from contact_id_controller.planning.balance import pushing_fraction, virtual_response
-from contact_id_controller.planning.command import WaypointFollower
-from contact_id_controller.planning.gait import GaitPlanner
-from contact_id_controller.planning.gait_clock import GaitClock
-from contact_id_controller.planning.leg_kernels import bias, pose_leg, reach
-from contact_id_controller.planning.legs import Legs
+from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownFrameError
+from contact_id_controller.planning.gait.balance import pushing_fraction, virtual_response
+from contact_id_controller.planning.gait.command import WaypointFollower
+from contact_id_controller.planning.gait.gait_clock import GaitClock
+from contact_id_controller.planning.gait.leg_kernels import bias, pose_leg, reach
+from contact_id_controller.planning.gait.legs import Legs
+from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.robot import RobotModel
 
 QUADRUPED = ROBOTS["quadruped"]
@@ -40,6 +36,7 @@ def in_force(plan, settings, step_s=1e-3):
 
 # Feet
 
+
 @pytest.mark.parametrize("name", ROBOTS)
 def test_centres_of_standing_feet_are_at_rest_in_the_world(name):
     walk = walking(ROBOTS[name], roll_feet=False)
@@ -48,7 +45,8 @@ def test_centres_of_standing_feet_are_at_rest_in_the_world(name):
         assert plan.unreachable == ()
         for t in in_force(plan, walk.settings):
             centers, velocities, _ = walk.foot_motion(
-                *planned_state(walk.model, plan.joints, plan.base, t))
+                *planned_state(walk.model, plan.joints, plan.base, t)
+            )
             for foot, stands in enumerate(plan.contacts.sample(t)):
                 if not stands:
                     places.pop(foot, None)
@@ -67,7 +65,8 @@ def test_contact_points_of_rolling_feet_are_at_rest(name):
     for plan in walk.walk(0.6):
         for t in in_force(plan, walk.settings):
             _, centers, contacts = walk.foot_motion(
-                *planned_state(walk.model, plan.joints, plan.base, t))
+                *planned_state(walk.model, plan.joints, plan.base, t)
+            )
             for foot, stands in enumerate(plan.contacts.sample(t)):
                 if not stands:
                     landed[foot] = t
@@ -98,7 +97,8 @@ def test_feet_leave_and_meet_the_ground_at_rest(profile):
         for k in np.flatnonzero((stance[1:] != stance[:-1]).any(axis=1)):
             t = plan.joints.start_s + plan.joints.times_s[k + 1]
             _, velocities, _ = walk.foot_motion(
-                *planned_state(walk.model, plan.joints, plan.base, t - 1e-6))
+                *planned_state(walk.model, plan.joints, plan.base, t - 1e-6)
+            )
             assert np.abs(velocities[stance[k + 1] != stance[k]]).max() < 5e-3
             switches += 1
     assert switches > 4
@@ -126,6 +126,7 @@ def test_velocity_in_the_world_frame_does_not_turn_with_the_body():
 
 
 # The gait
+
 
 def test_duty_factor_and_touchdown_phases_are_as_set():
     walk = KinematicWalk(QUADRUPED, stand_time_s=0.0)
@@ -187,6 +188,7 @@ def test_stepping_in_place_is_an_option():
 
 # Joint plans
 
+
 def test_positions_velocities_and_accelerations_of_a_plan_agree():
     walk = walking(grid_s=0.001, horizon_s=0.1)
     for plan in walk.walk(0.3):
@@ -247,14 +249,17 @@ def test_change_of_command_bends_the_plan_within_the_acceleration_limit():
     for old, new in zip(plans, plans[1:]):
         t = new.joints.start_s
         assert new.joints.sample(t).velocity == pytest.approx(
-            old.joints.sample(t).velocity, abs=5e-3)
+            old.joints.sample(t).velocity, abs=5e-3
+        )
     accelerations = [
-        new.base.sample(new.base.start_s + 1e-6).linear_acceleration[0] for new in plans]
+        new.base.sample(new.base.start_s + 1e-6).linear_acceleration[0] for new in plans
+    ]
     assert min(accelerations) == pytest.approx(-0.4, abs=0.02)
     assert walk.v[0] == pytest.approx(-0.2, abs=2e-3)
 
 
 # Way-points
+
 
 def test_way_points_of_the_paper_are_visited_in_order_and_again():
     walk = KinematicWalk(QUADRUPED, waypoints_m=WAYPOINTS)
@@ -285,6 +290,7 @@ def test_follower_without_points_stands():
 
 # Feedback
 
+
 def test_plan_moves_smoothly_to_where_the_base_really_is():
     walk = walking(linear=(0.0, 0.0), yaw_rate=0.0)
     old = walk.advance()
@@ -292,7 +298,8 @@ def test_plan_moves_smoothly_to_where_the_base_really_is():
     plan = walk.advance()
     t = plan.base.start_s
     assert plan.base.sample(t).position[0] == pytest.approx(
-        old.base.sample(t).position[0], abs=1e-6)
+        old.base.sample(t).position[0], abs=1e-6
+    )
     assert plan.base.sample(t).linear_velocity[0] == pytest.approx(0.0, abs=1e-3)
     moved = plan.base.sample(t + 0.29).position[0] - plan.base.sample(t).position[0]
     assert 0.006 < moved < 0.0101
@@ -344,12 +351,12 @@ def test_base_away_from_its_nominal_height_and_attitude_is_led_there():
     assert abs(first.base.quaternions_xyzw[0] @ start[3:7]) == pytest.approx(1.0, abs=1e-9)
     last = walk.walk(1.0)[-1]
     assert last.base.positions[-1, 2] == pytest.approx(0.1718, abs=1e-3)
-    roll, pitch, yaw = pin.rpy.matrixToRpy(
-        pin.Quaternion(last.base.quaternions_xyzw[-1]).matrix())
+    roll, pitch, yaw = pin.rpy.matrixToRpy(pin.Quaternion(last.base.quaternions_xyzw[-1]).matrix())
     assert (roll, pitch, yaw) == pytest.approx((0.0, 0.0, 0.3), abs=1e-2)
 
 
 # Balance
+
 
 def integrated(value, rate, stiffness, damping, time_s, steps=200000):
     step = time_s / steps
@@ -363,17 +370,24 @@ def test_virtual_forces_move_the_base_as_integrating_them_would():
     arms = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])
     # Over-damped, under-damped, critically damped.
     response = virtual_response(
-        np.array([0.01, 0.002, -0.003]), np.array([0.05, 0.02, 0.0]),
-        np.array([100.0, 50.0, 1.0]), np.array([100.0, 0.5, 2.0]), np.array([4.8, 0.05, 1.0]),
-        arms, 9.81)
+        np.array([0.01, 0.002, -0.003]),
+        np.array([0.05, 0.02, 0.0]),
+        np.array([100.0, 50.0, 1.0]),
+        np.array([100.0, 0.5, 2.0]),
+        np.array([4.8, 0.05, 1.0]),
+        arms,
+        9.81,
+    )
     for t in (0.0, 0.03, 0.2):
         values, rates, accelerations = (part[0] for part in response.at(np.array([t])))
         for k in range(3):
-            wanted = integrated(response.value[k], response.rate[k], response.stiffness[k],
-                                response.damping[k], t)
+            wanted = integrated(
+                response.value[k], response.rate[k], response.stiffness[k], response.damping[k], t
+            )
             assert (values[k], rates[k]) == pytest.approx(wanted, abs=1e-5)
         assert accelerations == pytest.approx(
-            -response.stiffness * values - response.damping * rates, abs=1e-5)
+            -response.stiffness * values - response.damping * rates, abs=1e-5
+        )
 
 
 def test_virtual_forces_of_the_feet_only_push():
@@ -406,6 +420,7 @@ def test_balance_starts_the_plan_of_height_and_attitude_from_the_measured_ones()
 
 # Targets out of reach
 
+
 @pytest.mark.parametrize("changes", [{"base_height_m": 0.4}, {"step_height_m": 0.5}])
 def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes):
     walk = KinematicWalk(QUADRUPED, stand_time_s=0.0, **changes)
@@ -430,6 +445,7 @@ def test_planner_recovers_when_targets_are_in_reach_again():
 
 # Kinematics of a leg
 
+
 def prismatic_leg():
     """A body with legs of a turning, a sliding and another turning joint."""
     model = pin.Model()
@@ -437,8 +453,11 @@ def prismatic_leg():
     model.appendBodyToJoint(body, pin.Inertia.Random(), pin.SE3.Identity())
     parent = body
     rng = np.random.default_rng(3)
-    for name, joint in (("turn", pin.JointModelRX()), ("slide", pin.JointModelPZ()),
-                        ("turn2", pin.JointModelRevoluteUnaligned(np.array([0.6, 0.8, 0.0])))):
+    for name, joint in (
+        ("turn", pin.JointModelRX()),
+        ("slide", pin.JointModelPZ()),
+        ("turn2", pin.JointModelRevoluteUnaligned(np.array([0.6, 0.8, 0.0]))),
+    ):
         placement = pin.SE3(pin.exp3(rng.standard_normal(3)), 0.2 * rng.standard_normal(3))
         parent = model.addJoint(parent, joint, placement, name)
         model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())
@@ -449,8 +468,11 @@ def prismatic_leg():
     return RobotModel(model), ("foot",)
 
 
-@pytest.mark.parametrize("make", [
-    prismatic_leg, lambda: (QUADRUPED.model(), QUADRUPED.feet)], ids=["prismatic", "quadruped"])
+@pytest.mark.parametrize(
+    "make",
+    [prismatic_leg, lambda: (QUADRUPED.model(), QUADRUPED.feet)],
+    ids=["prismatic", "quadruped"],
+)
 def test_leg_kernels_agree_with_pinocchio(make):
     robot, feet = make()
     center = np.array([0.01, -0.02, 0.03])
@@ -478,12 +500,15 @@ def test_leg_kernels_agree_with_pinocchio(make):
         assert angular == pytest.approx(moved[3:])
         assert linear == pytest.approx(moved[:3] - pin.skew(arm) @ moved[3:])
         classical = pin.getFrameClassicalAcceleration(
-            robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+            robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED
+        )
         omega = jacobian[3:] @ v
         assert spin == pytest.approx(classical.angular)
         assert drift == pytest.approx(
-            classical.linear + np.cross(classical.angular, arm)
-            + np.cross(omega, np.cross(omega, arm)))
+            classical.linear
+            + np.cross(classical.angular, arm)
+            + np.cross(omega, np.cross(omega, arm))
+        )
 
 
 def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
@@ -505,19 +530,23 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
 
 # Bad input
 
-@pytest.mark.parametrize("changes, words", [
-    ({"feet": ()}, "'feet' is empty"),
-    ({"feet": ("LF_FOOT", "LF_FOOT", "LH_FOOT", "RH_FOOT")}, "twice"),
-    ({"touchdown_phases": (0.1, 0.2)}, "'touchdown_phases' has 2 values, must have 4"),
-    ({"duty_factor": 1.2}, r"within \[0.1, 0.95\]"),
-    ({"gait_period_s": "fast"}, "must be a number"),
-    ({"swing_profile": "loop"}, "must be one of 'cubic', 'quintic'"),
-    ({"waypoints_m": (1.0,)}, "must be pairs"),
-    ({"lead_time_s": 0.2}, "must not exceed plan_period_s"),
-    ({"horizon_s": 0.05}, "at least 0.07"),
-    ({"gait": 1.0}, "unknown parameter 'gait'"),
-    ({"posture": (0.1, 0.2)}, "has 2 values, must have one for each of the 12 joints"),
-])
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"feet": ()}, "'feet' is empty"),
+        ({"feet": ("LF_FOOT", "LF_FOOT", "LH_FOOT", "RH_FOOT")}, "twice"),
+        ({"touchdown_phases": (0.1, 0.2)}, "'touchdown_phases' has 2 values, must have 4"),
+        ({"duty_factor": 1.2}, r"within \[0.1, 0.95\]"),
+        ({"gait_period_s": "fast"}, "must be a number"),
+        ({"swing_profile": "loop"}, "must be one of 'cubic', 'quintic'"),
+        ({"waypoints_m": (1.0,)}, "must be pairs"),
+        ({"lead_time_s": 0.2}, "must not exceed plan_period_s"),
+        ({"horizon_s": 0.05}, "at least 0.07"),
+        ({"gait": 1.0}, "unknown parameter 'gait'"),
+        ({"posture": (0.1, 0.2)}, "has 2 values, must have one for each of the 12 joints"),
+    ],
+)
 def test_bad_settings_are_refused_in_one_line(changes, words):
     with pytest.raises(ConfigurationError, match=words) as caught:
         GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(**changes))
@@ -538,8 +567,12 @@ def test_bad_states_and_commands_are_refused_and_change_nothing():
     walk = walking()
     spoilt = walk.q.copy()
     spoilt[9] = np.nan
-    for q, v in ((spoilt, walk.v), (walk.q[:-1], walk.v), (walk.q, np.append(walk.v, 0.0)),
-                 (np.zeros_like(walk.q), walk.v)):
+    for q, v in (
+        (spoilt, walk.v),
+        (walk.q[:-1], walk.v),
+        (walk.q, np.append(walk.v, 0.0)),
+        (np.zeros_like(walk.q), walk.v),
+    ):
         with pytest.raises(StateError):
             walk.planner.plan(walk.time_s, q, v)
     with pytest.raises(ConfigurationError, match="not finite"):

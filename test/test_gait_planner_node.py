@@ -21,14 +21,10 @@ from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.gait_planner import GaitPlannerNode, stamp_of  # noqa: E402
-from contact_id_controller.ros.plan_messages import (  # noqa: E402
-    base_message,
-    joint_message,
-    stance_message,
-)
+from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 QUADRUPED = ROBOTS["quadruped"]
 DOMAIN = str(free_domain())
@@ -41,7 +37,9 @@ PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000
 def parameters(**changes):
     values = {
         "urdf": str(Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"),
-        "feet": list(QUADRUPED.feet), "posture": list(QUADRUPED.posture), "stand_time_s": 0.1,
+        "feet": list(QUADRUPED.feet),
+        "posture": list(QUADRUPED.posture),
+        "stand_time_s": 0.1,
     }
     return {**values, **changes}
 
@@ -51,13 +49,22 @@ class PlannerProcess:
 
     def __init__(self, folder, **changes):
         file = folder / "planner.yaml"
-        file.write_text(yaml.safe_dump(
-            {"gait_planner": {"ros__parameters": parameters(**changes)}}))
+        file.write_text(
+            yaml.safe_dump({"gait_planner": {"ros__parameters": parameters(**changes)}})
+        )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "contact_id_controller.ros.gait_planner",
-             "--ros-args", "--params-file", str(file)],
-            cwd=Path(__file__).resolve().parents[1], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [
+                sys.executable,
+                "-m",
+                "contact_id_controller.ros.gait_planner",
+                "--ros-args",
+                "--params-file",
+                str(file),
+            ],
+            cwd=Path(__file__).resolve().parents[1],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def finish(self):
@@ -120,14 +127,18 @@ class Peer:
     def follow(self):
         """Take the state that the last plan in force asks for."""
         now_s = self.stamp_ns * 1e-9
-        begun = [k for k, message in enumerate(self.joints)
-                 if conversions.seconds(message.header.stamp) <= now_s and k < len(self.bases)]
+        begun = [
+            k
+            for k, message in enumerate(self.joints)
+            if conversions.seconds(message.header.stamp) <= now_s and k < len(self.bases)
+        ]
         if begun:
             k = begun[-1]
             joints = conversions.joint_trajectory(self.joints[k], allow_moving_end=True)
             base = conversions.base_trajectory(self.bases[k])
             self.q, self.v = planned_state(
-                self.walk.model, joints.in_order(self.walk.model.joint_names), base, now_s)
+                self.walk.model, joints.in_order(self.walk.model.joint_names), base, now_s
+            )
 
     def meet(self):
         """Publish the same state, a little later each time, until there is a plan."""
@@ -154,8 +165,11 @@ class Peer:
 
 @pytest.fixture(scope="module", autouse=True)
 def private_domain():
-    changes = {"ROS_DOMAIN_ID": DOMAIN, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-               "OMP_NUM_THREADS": "1"}
+    changes = {
+        "ROS_DOMAIN_ID": DOMAIN,
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "OMP_NUM_THREADS": "1",
+    }
     patch = pytest.MonkeyPatch()
     for name, value in changes.items():
         patch.setenv(name, value)
@@ -197,8 +211,11 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     begin_ns = peer.stamp_ns
     peer.run(0.6)
     wanted = [begin_ns + k * PLAN_NS + LEAD_NS for k in range(12)]
-    peer.wait_for(lambda: all(
-        stamps(plans)[-1:] == wanted[-1:] for plans in (peer.joints, peer.bases, peer.contacts)))
+    peer.wait_for(
+        lambda: all(
+            stamps(plans)[-1:] == wanted[-1:] for plans in (peer.joints, peer.bases, peer.contacts)
+        )
+    )
     assert stamps(peer.joints) == wanted
     assert stamps(peer.bases) == stamps(peer.contacts) == wanted
     assert peer.q[0] > 0.03  # it walks
@@ -234,11 +251,14 @@ def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):
     assert np.abs(base.linear_velocities[-1]).max() < 0.02
 
 
-@pytest.mark.parametrize("spoil, words", [
-    (lambda names, values: {"position": [np.nan, *values[1:]]}, "is not finite"),
-    (lambda names, values: {"name": ["wheel", *names[1:]]}, "joint state lacks"),
-    (lambda names, values: {"velocity": values[1:]}, "12 positions and 11 velocities"),
-])
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (lambda names, values: {"position": [np.nan, *values[1:]]}, "is not finite"),
+        (lambda names, values: {"name": ["wheel", *names[1:]]}, "joint state lacks"),
+        (lambda names, values: {"velocity": values[1:]}, "12 positions and 11 velocities"),
+    ],
+)
 def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoil, words):
     process = planner()
     peer.meet()
@@ -258,14 +278,16 @@ def test_joints_in_another_order_are_matched_by_name(peer, planner):
     peer.meet()
     model = peer.walk.model
     peer.run(
-        0.06, name=model.joint_names[::-1],
+        0.06,
+        name=model.joint_names[::-1],
         position=peer.q[model.q_index][::-1].tolist(),
         velocity=peer.v[model.actuated][::-1].tolist(),
     )
     peer.wait_for(lambda: peer.joints)
     plan = conversions.joint_trajectory(peer.joints[-1], allow_moving_end=True)
     assert plan.in_order(model.joint_names).positions[0] == pytest.approx(
-        peer.q[model.q_index], abs=1e-3)
+        peer.q[model.q_index], abs=1e-3
+    )
 
 
 def test_planning_begins_anew_when_time_goes_back(peer, planner):
@@ -280,14 +302,17 @@ def test_planning_begins_anew_when_time_goes_back(peer, planner):
     assert conversions.contact_schedule(peer.contacts[0]).stance.all()
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"urdf": ""}, "'urdf' is empty"),
-    ({"urdf": "nowhere.urdf"}, "'nowhere.urdf' not found"),
-    ({"feet": ["paw", "RF_FOOT", "LH_FOOT", "RH_FOOT"]}, "'paw' does not exist"),
-    ({"joints": ["wheel"]}, "'wheel' is not"),
-    ({"gait_period_s": -1.0}, "'gait_period_s' is -1, must be within"),
-    ({"gait_perod_s": 0.3}, "unknown parameter 'gait_perod_s', did you mean 'gait_period_s'"),
-])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"urdf": ""}, "'urdf' is empty"),
+        ({"urdf": "nowhere.urdf"}, "'nowhere.urdf' not found"),
+        ({"feet": ["paw", "RF_FOOT", "LH_FOOT", "RH_FOOT"]}, "'paw' does not exist"),
+        ({"joints": ["wheel"]}, "'wheel' is not"),
+        ({"gait_period_s": -1.0}, "'gait_period_s' is -1, must be within"),
+        ({"gait_perod_s": 0.3}, "unknown parameter 'gait_perod_s', did you mean 'gait_period_s'"),
+    ],
+)
 def test_bad_parameters_refuse_to_start_with_one_line(tmp_path, changes, words):
     code, output = PlannerProcess(tmp_path, **changes).finish()
     lines = [line for line in output.splitlines() if line.startswith("gait_planner:")]

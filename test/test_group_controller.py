@@ -10,20 +10,19 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from lifecycle_msgs.msg import State, Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from ros_bench import JOINTS, Bench  # noqa: E402
-
 import rclpy  # noqa: E402
 from group_effort_controller import GroupEffortController  # noqa: E402
+from lifecycle_msgs.msg import State, Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from ros_bench import JOINTS, Bench  # noqa: E402
 
 from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros import group_controller  # noqa: E402
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 DOMAIN = free_domain()
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
@@ -119,7 +118,8 @@ def test_the_same_order_is_one_line_and_the_torques_arrive(group_of, bench_of, c
 @pytest.mark.parametrize("theirs", [SWAPPED, JOINTS[:-1]], ids=["swapped", "one less"])
 @pytest.mark.parametrize("by_service", [False, True], ids=["by itself", "by service"])
 def test_another_order_refuses_configure_with_both_in_one_line(
-        group_of, bench_of, capfd, theirs, by_service):
+    group_of, bench_of, capfd, theirs, by_service
+):
     group_of(theirs)
     bench = bench_of()
     capfd.readouterr()
@@ -138,7 +138,8 @@ def test_another_order_refuses_configure_with_both_in_one_line(
 
 
 def test_a_group_controller_that_is_absent_or_has_no_joints_is_a_warning(
-        group_of, bench_of, capfd, monkeypatch):
+    group_of, bench_of, capfd, monkeypatch
+):
     monkeypatch.setattr(group_controller, "WAIT_S", 0.3)
     bench = bench_of()
     assert bench.node.trigger_configure() == SUCCESS
@@ -156,8 +157,10 @@ def test_the_watchdog_makes_the_same_check(group_of, bench_of, capfd):
 
     def watchdog(joints):
         values = {"joints": joints, "effort_limits_nm": 1.0, "group_controller": NAME}
-        return CommandWatchdogNode(context=context, parameter_overrides=[
-            Parameter(name, value=value) for name, value in values.items()])
+        return CommandWatchdogNode(
+            context=context,
+            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+        )
 
     with pytest.raises(ConfigurationError, match="make them the same"):
         watchdog(SWAPPED)

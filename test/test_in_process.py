@@ -17,12 +17,12 @@ import yaml
 from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.in_process import InProcessController
-from contact_id_controller.control.settings import ControllerSettings
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.safety.in_process import InProcessController
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.state import RobotState
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "config" / "ros2_control" / "solo12_in_process.yaml"
@@ -31,16 +31,25 @@ JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 VELOCITY = 0.01 * np.arange(1, 13)
 DAMPING = -0.5 * VELOCITY
-VALUES = {"urdf": QUADRUPED, "joints": JOINTS, "contact_frames": QUADRUPED_FEET,
-          "contact_radii_m": [0.01], "damping_nm_s_rad": [0.5], "state_timeout_s": 10.0,
-          "start_ramp_s": 0.0, "blend_rate_nm_s": float("inf"), "recovery_window_s": 10.0,
-          "emergency_stop_output": "zero"}
+VALUES = {
+    "urdf": QUADRUPED,
+    "joints": JOINTS,
+    "contact_frames": QUADRUPED_FEET,
+    "contact_radii_m": [0.01],
+    "damping_nm_s_rad": [0.5],
+    "state_timeout_s": 10.0,
+    "start_ramp_s": 0.0,
+    "blend_rate_nm_s": float("inf"),
+    "recovery_window_s": 10.0,
+    "emergency_stop_output": "zero",
+}
 PERIOD_S = 0.001
 
 
 @pytest.fixture
 def pytroller(monkeypatch):
     """Our module, over a stand-in for the base class that comes with the plugin."""
+
     class ControllerImplBase:
         def __init__(self, topic_names, topic_types, message_payloads):
             self.setup(**dict(zip(topic_names, message_payloads)))
@@ -59,6 +68,7 @@ def pytroller(monkeypatch):
 @pytest.fixture
 def plugin(pytroller, monkeypatch, tmp_path):
     """Makes the plugin for changed parameters."""
+
     def make(**changes):
         file = tmp_path / "robot.yaml"
         file.write_text(yaml.safe_dump({"controller": {"ros__parameters": {**VALUES, **changes}}}))
@@ -99,23 +109,33 @@ def odometry(height_m=0.162):
     point = SimpleNamespace
     return point(
         header=point(stamp=point(sec=1, nanosec=0), frame_id="world"),
-        pose=point(pose=point(position=point(x=0.0, y=0.0, z=height_m),
-                              orientation=point(x=0.0, y=0.0, z=0.0, w=1.0))),
-        twist=point(twist=point(linear=point(x=0.0, y=0.0, z=0.0),
-                                angular=point(x=0.0, y=0.0, z=0.0))))
+        pose=point(
+            pose=point(
+                position=point(x=0.0, y=0.0, z=height_m),
+                orientation=point(x=0.0, y=0.0, z=0.0, w=1.0),
+            )
+        ),
+        twist=point(
+            twist=point(linear=point(x=0.0, y=0.0, z=0.0), angular=point(x=0.0, y=0.0, z=0.0))
+        ),
+    )
 
 
 def trajectory(names, position, time_s=1):
     point = SimpleNamespace(
-        positions=array.array("d", position), velocities=array.array("d"),
-        accelerations=array.array("d"), time_from_start=SimpleNamespace(sec=time_s, nanosec=0))
+        positions=array.array("d", position),
+        velocities=array.array("d"),
+        accelerations=array.array("d"),
+        time_from_start=SimpleNamespace(sec=time_s, nanosec=0),
+    )
     stamp = SimpleNamespace(sec=0, nanosec=0)
     return SimpleNamespace(header=SimpleNamespace(stamp=stamp), joint_names=names, points=[point])
 
 
 def test_a_simulated_robot_stands_and_the_torques_are_those_of_the_controller(plugin):
     simulated = MujocoRobot(
-        QUADRUPED, [SphereFoot(frame, 0.01) for frame in QUADRUPED_FEET], friction=0.6)
+        QUADRUPED, [SphereFoot(frame, 0.01) for frame in QUADRUPED_FEET], friction=0.6
+    )
     robot = simulated.robot
     position = np.zeros(robot.nq - 7)
     position[robot.q_index - 7] = STANDING[[JOINTS.index(name) for name in robot.joint_names]]
@@ -129,8 +149,9 @@ def test_a_simulated_robot_stands_and_the_torques_are_those_of_the_controller(pl
     order = [JOINTS.index(name) for name in robot.joint_names]
     for step in range(400):
         inner._clock = lambda: state.time_s
-        efforts = plugin.update(np.concatenate(
-            (state.q[columns], state.v[rows], state.q[:7], state.v[:6])))
+        efforts = plugin.update(
+            np.concatenate((state.q[columns], state.v[rows], state.q[:7], state.v[:6]))
+        )
         expected = plain.step(RobotState(state.time_s, state.q, state.v)).torques
         np.testing.assert_allclose(efforts, expected, atol=1e-9)
         state = simulated.step(efforts[order])
@@ -147,14 +168,20 @@ def changed(**values):
     return state
 
 
-@pytest.mark.parametrize("bad, reason, torques", [
-    (changed(_3=np.nan), "state_not_finite", DAMPING),
-    (changed(_26=np.inf), "state_not_finite", DAMPING),
-    # The velocity is not known now, but was a moment ago.
-    (changed(_14=np.nan), "state_not_finite", DAMPING),
-    (measured(of_base=base(quaternion=(0.0, 0.0, 0.5, 1.0))), "base_bad", DAMPING),
-    (np.zeros(0), "wrong_size", DAMPING), (np.zeros(25), "wrong_size", DAMPING),
-    (np.zeros(36), "wrong_size", DAMPING), (np.zeros((2, 12)), "wrong_size", DAMPING)])
+@pytest.mark.parametrize(
+    "bad, reason, torques",
+    [
+        (changed(_3=np.nan), "state_not_finite", DAMPING),
+        (changed(_26=np.inf), "state_not_finite", DAMPING),
+        # The velocity is not known now, but was a moment ago.
+        (changed(_14=np.nan), "state_not_finite", DAMPING),
+        (measured(of_base=base(quaternion=(0.0, 0.0, 0.5, 1.0))), "base_bad", DAMPING),
+        (np.zeros(0), "wrong_size", DAMPING),
+        (np.zeros(25), "wrong_size", DAMPING),
+        (np.zeros(36), "wrong_size", DAMPING),
+        (np.zeros((2, 12)), "wrong_size", DAMPING),
+    ],
+)
 def test_bad_state_is_counted_and_answered_by_damping(plugin, capfd, bad, reason, torques):
     plugin = plugin()
     good = plugin.update(measured())
@@ -176,8 +203,9 @@ def test_without_a_velocity_of_late_the_torque_is_zero(plugin):
     assert not plugin.update(np.full(37, np.nan)).any()
 
 
-@pytest.mark.parametrize("what", [lambda state: 1 / 0,
-                                  lambda state: SimpleNamespace(torques=np.full(12, np.nan))])
+@pytest.mark.parametrize(
+    "what", [lambda state: 1 / 0, lambda state: SimpleNamespace(torques=np.full(12, np.nan))]
+)
 def test_an_error_of_the_controller_is_answered_by_damping(plugin, what):
     plugin = plugin()
     good = plugin.update(measured())
@@ -196,8 +224,11 @@ def test_the_base_may_come_as_odometry_and_gets_old(plugin):
     assert plugin.inner.refused == {"base_missing": 1}
     plugin.implementation.odometry_cb(odometry())
     good = plugin.update(state)
-    np.testing.assert_allclose(good, InProcessController(
-        ControllerSettings.from_mapping(VALUES)).update(measured()), atol=1e-9)
+    np.testing.assert_allclose(
+        good,
+        InProcessController(ControllerSettings.from_mapping(VALUES)).update(measured()),
+        atol=1e-9,
+    )
     plugin.implementation.odometry_cb(odometry(height_m=np.nan))
     np.testing.assert_allclose(plugin.update(state), DAMPING)
     plugin.implementation.odometry_cb(odometry())
@@ -217,8 +248,12 @@ def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
     plugin.implementation.joint_trajectory_cb(trajectory(names, goal))
     plugin.implementation.contact_schedule_cb(trajectory(QUADRUPED_FEET, [1, 0, 1, 1], 9))
     for bad in (trajectory(["tail"], [0.0]), trajectory(names, [np.nan] * 12), object(), None):
-        for callback in ("joint_trajectory_cb", "base_trajectory_cb", "contact_schedule_cb",
-                         "odometry_cb"):
+        for callback in (
+            "joint_trajectory_cb",
+            "base_trajectory_cb",
+            "contact_schedule_cb",
+            "odometry_cb",
+        ):
             getattr(plugin.implementation, callback)(bad)
     now_s[0] += 0.5
     plugin.update(measured())
@@ -312,10 +347,12 @@ def test_emergency_stop_and_a_base_that_jumps(plugin):
     assert inner.result is not None, "the third that agrees is the new place"
 
 
-@pytest.mark.parametrize("value, words", [
-    (None, "CONTACT_ID_CONFIG is not set"), ("/nowhere.yaml", "/nowhere.yaml")])
+@pytest.mark.parametrize(
+    "value, words", [(None, "CONTACT_ID_CONFIG is not set"), ("/nowhere.yaml", "/nowhere.yaml")]
+)
 def test_a_file_that_is_not_there_fails_configure_with_one_line(
-        pytroller, monkeypatch, value, words):
+    pytroller, monkeypatch, value, words
+):
     monkeypatch.delenv("CONTACT_ID_CONFIG", raising=False)
     if value:
         monkeypatch.setenv("CONTACT_ID_CONFIG", value)
@@ -332,7 +369,8 @@ def test_the_example_names_the_interfaces_and_callbacks_of_this_robot(pytroller,
     joints = implementation.inner.robot.joint_names
     assert parameters["command_interfaces"] == [f"{name}/effort" for name in joints]
     assert parameters["input_interfaces"] == [
-        f"{name}/{kind}" for kind in ("position", "velocity") for name in joints]
+        f"{name}/{kind}" for kind in ("position", "velocity") for name in joints
+    ]
     for topic in parameters["subscribed_topics"]:
         assert callable(getattr(implementation, parameters[topic]["python_function_name"]))
     implementation.odometry_cb(odometry(0.3))
@@ -342,6 +380,8 @@ def test_the_example_names_the_interfaces_and_callbacks_of_this_robot(pytroller,
 
 
 def test_it_needs_no_ros():
-    code = ("import sys, contact_id_controller.control.in_process; "
-            "sys.exit(any(name.startswith(('rclpy', 'rcl_', 'std_msgs')) for name in sys.modules))")
+    code = (
+        "import sys, contact_id_controller.safety.in_process; "
+        "sys.exit(any(name.startswith(('rclpy', 'rcl_', 'std_msgs')) for name in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

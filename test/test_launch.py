@@ -25,6 +25,7 @@ class _Stand:
 @pytest.fixture
 def launch_file(monkeypatch):
     """The names that the launch file defines."""
+
     def module(name, **content):
         made = ModuleType(name)
         vars(made).update(content)
@@ -34,11 +35,22 @@ def launch_file(monkeypatch):
         def perform(self, context):
             return context[self.arguments[0]]
 
-    classes = {name: type(name, (_Stand,), {}) for name in (
-        "LaunchDescription", "DeclareLaunchArgument", "OpaqueFunction", "Node", "LifecycleNode")}
+    classes = {
+        name: type(name, (_Stand,), {})
+        for name in (
+            "LaunchDescription",
+            "DeclareLaunchArgument",
+            "OpaqueFunction",
+            "Node",
+            "LifecycleNode",
+        )
+    }
     module("launch", LaunchDescription=classes["LaunchDescription"])
-    module("launch.actions", DeclareLaunchArgument=classes["DeclareLaunchArgument"],
-           OpaqueFunction=classes["OpaqueFunction"])
+    module(
+        "launch.actions",
+        DeclareLaunchArgument=classes["DeclareLaunchArgument"],
+        OpaqueFunction=classes["OpaqueFunction"],
+    )
     module("launch.substitutions", LaunchConfiguration=LaunchConfiguration)
     module("launch_ros")
     module("launch_ros.actions", Node=classes["Node"], LifecycleNode=classes["LifecycleNode"])
@@ -76,8 +88,13 @@ def test_the_other_robot_is_one_argument(launch_file):
 
 
 def test_on_a_real_robot_nothing_is_simulated(launch_file):
-    nodes = _start(launch_file, simulate="false", planner="false", config="/robot.yaml",
-                   commands="/effort_controller/commands")
+    nodes = _start(
+        launch_file,
+        simulate="false",
+        planner="false",
+        config="/robot.yaml",
+        commands="/effort_controller/commands",
+    )
     assert nodes.keys() == {"controller"}
     controller = nodes["controller"]
     assert controller["parameters"][0] == "/robot.yaml"
@@ -87,20 +104,31 @@ def test_on_a_real_robot_nothing_is_simulated(launch_file):
 
 def test_friction_and_solver_of_the_file_hold_unless_chosen(launch_file):
     assert _start(launch_file, simulate="false")["controller"]["parameters"][-1] == {
-        "autostart": True}
-    chosen = _start(launch_file, simulate="false", friction="none", solver="none",
-                    autostart="false")
+        "autostart": True
+    }
+    chosen = _start(
+        launch_file, simulate="false", friction="none", solver="none", autostart="false"
+    )
     assert chosen["controller"]["parameters"][-1] == {
-        "autostart": False, "friction": "none", "solver": "none"}
+        "autostart": False,
+        "friction": "none",
+        "solver": "none",
+    }
 
 
 def test_lockstep_is_chosen_for_controller_and_simulated_robot_together(launch_file):
     nodes = _start(launch_file, mode="lockstep")
     assert nodes["controller"]["parameters"][-1]["mode"] == "lockstep"
     assert nodes["simulated_robot"]["parameters"][-1] == {
-        "mode": "lockstep", "wait_for_plan_s": 0.1}
-    assert _start(launch_file, mode="lockstep", planner="false")[
-        "simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0
+        "mode": "lockstep",
+        "wait_for_plan_s": 0.1,
+    }
+    assert (
+        _start(launch_file, mode="lockstep", planner="false")["simulated_robot"]["parameters"][-1][
+            "wait_for_plan_s"
+        ]
+        == 0.0
+    )
 
 
 def test_the_watchdog_stands_between_controller_and_robot(launch_file):
@@ -117,8 +145,9 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
 
 @pytest.mark.parametrize("watchdog", ["false", "true"])
 def test_ros2_control_is_one_argument_topic_and_order_follow(launch_file, watchdog):
-    nodes = _start(launch_file, simulate="false", ros2_control="/effort_controller",
-                   watchdog=watchdog)
+    nodes = _start(
+        launch_file, simulate="false", ros2_control="/effort_controller", watchdog=watchdog
+    )
     last = nodes["command_watchdog" if watchdog == "true" else "controller"]
     assert ("commands", "/effort_controller/commands") in last["remappings"]
     for name in nodes.keys() & {"controller", "command_watchdog"}:

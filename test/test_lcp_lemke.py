@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contact_id_controller.exceptions import LcpError
-from contact_id_controller.lcp import _compile, lemke, lemke_friction, problems
+from contact_id_controller.kernels import compile as _compile
+from contact_id_controller.lcp import lemke, lemke_friction, problems
 
 
 def enumerate_solutions(M, q):
@@ -36,7 +37,7 @@ def assert_solves(M, q, result, tolerance=1e-10):
 def test_murty(n):
     M, q = problems.murty(n)
     expected = np.zeros(n)
-    expected[-1] = 2.0 ** n
+    expected[-1] = 2.0**n
     np.testing.assert_allclose(lemke(M, q).z, expected, atol=1e-9)
 
 
@@ -68,9 +69,15 @@ def test_empty_and_trivial_problems_need_no_pivot():
     np.testing.assert_array_equal(result.w, [0, 1, 2])
 
 
-@pytest.mark.parametrize("M, q", [([[0.0]], [-1.0]), ([[-1.0]], [-1.0]),
-                                  ([[1.0, -1.0], [-1.0, 1.0]], [-1.0, 0.5]),
-                                  (np.zeros((3, 3)), [1.0, -1e-3, 2.0])])
+@pytest.mark.parametrize(
+    "M, q",
+    [
+        ([[0.0]], [-1.0]),
+        ([[-1.0]], [-1.0]),
+        ([[1.0, -1.0], [-1.0, 1.0]], [-1.0, 0.5]),
+        (np.zeros((3, 3)), [1.0, -1e-3, 2.0]),
+    ],
+)
 def test_unsolvable_ends_on_a_ray_and_is_not_regularized_away(M, q):
     result = lemke(M, q)
     assert result.status == "ray" and not result.solved
@@ -135,10 +142,19 @@ def test_pivot_limit_is_a_status():
     assert lemke(*problems.murty(8), max_pivots=1).status == "pivot_limit"
 
 
-@pytest.mark.parametrize("arguments", [
-    (np.eye(2), [1.0]), (np.ones((2, 3)), [1.0, 1.0]), (np.eye(2), [np.nan, 1.0]),
-    ([[np.inf]], [1.0]), (np.eye(2), [1.0, 1.0], [1.0, 0.0]), ("M", [1.0]),
-    (np.eye(2), [1.0, 1.0], None, [1, 0]), (np.eye(1), [1.0], None, None, -1)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (np.eye(2), [1.0]),
+        (np.ones((2, 3)), [1.0, 1.0]),
+        (np.eye(2), [np.nan, 1.0]),
+        ([[np.inf]], [1.0]),
+        (np.eye(2), [1.0, 1.0], [1.0, 0.0]),
+        ("M", [1.0]),
+        (np.eye(2), [1.0, 1.0], None, [1, 0]),
+        (np.eye(1), [1.0], None, None, -1),
+    ],
+)
 def test_bad_input_is_refused_by_name(arguments):
     with pytest.raises(LcpError):
         lemke(*arguments)
@@ -150,8 +166,9 @@ def test_single_contact_approaches_the_exact_cone():
     errors = []
     sides = np.array([4, 16, 64, 256, 1024, 4096])
     for k in sides:
-        result = lemke_friction(np.linalg.cholesky(W), [-1.0, 2.0, 3.0], [0.13],
-                                problems.polygon(k))
+        result = lemke_friction(
+            np.linalg.cholesky(W), [-1.0, 2.0, 3.0], [0.13], problems.polygon(k)
+        )
         assert result.status == "solved"
         errors.append(np.linalg.norm(result.impulses[0] - exact))
     # the edge taken is at most half a side away from the slip; the published digits end at 1e-8
@@ -167,8 +184,9 @@ def test_factored_friction_solves_the_assembled_problem(edges, mu):
         result = lemke_friction(*problem)
         assert result.status == "solved"
         M, q = problems.friction_matrix(*problem)
-        z, w = (np.concatenate([a[:, 0], a[:, 1:-1].ravel(), a[:, -1]])
-                for a in (result.z, result.w))
+        z, w = (
+            np.concatenate([a[:, 0], a[:, 1:-1].ravel(), a[:, -1]]) for a in (result.z, result.w)
+        )
         size = np.abs(q) + np.abs(M) @ z + 1e-5 * (np.abs(q).max() + (np.abs(M) @ z).max())
         np.testing.assert_array_less(np.abs(M @ z + q - w), 1e-10 * size)
         assert (z >= 0).all() and (w >= 0).all() and (z * w == 0).all()
@@ -181,8 +199,12 @@ def test_friction_warm_start_and_scales():
     assert warm.pivots == 0
     np.testing.assert_allclose(warm.impulses, cold.impulses, atol=1e-12)
     Y, c, mu, edges = problem
-    np.testing.assert_allclose(lemke_friction(1e3 * Y, 1e-2 * c, mu, edges).impulses,
-                               1e-8 * cold.impulses, rtol=1e-9, atol=1e-20)
+    np.testing.assert_allclose(
+        lemke_friction(1e3 * Y, 1e-2 * c, mu, edges).impulses,
+        1e-8 * cold.impulses,
+        rtol=1e-9,
+        atol=1e-20,
+    )
 
 
 def test_friction_without_contacts_without_approach_and_without_solution():
@@ -190,17 +212,22 @@ def test_friction_without_contacts_without_approach_and_without_solution():
     assert lemke_friction(np.zeros((0, 6)), [], [], edges).status == "solved"
     apart = lemke_friction(np.eye(3), [1.0, 0.5, 0.0], [0.5], edges)
     assert apart.status == "solved" and (apart.impulses == 0).all()
-    squeezed = lemke_friction([[1.0], [0.0], [0.0], [-1.0], [0.0], [0.0]],
-                              [-1.0, 0, 0, -1.0, 0, 0], [0.5, 0.5], edges)
+    squeezed = lemke_friction(
+        [[1.0], [0.0], [0.0], [-1.0], [0.0], [0.0]], [-1.0, 0, 0, -1.0, 0, 0], [0.5, 0.5], edges
+    )
     assert squeezed.status == "ray" and (squeezed.impulses == 0).all()
 
 
-@pytest.mark.parametrize("arguments", [
-    (np.eye(3), [1.0], [0.5], problems.polygon(4)),
-    (np.eye(3), np.zeros(3), [-0.1], problems.polygon(4)),
-    (np.eye(3), np.zeros(3), [np.inf], problems.polygon(4)),
-    (np.eye(3), np.zeros(3), [0.5], np.eye(2)),
-    (np.eye(3), np.zeros(3), [0.5], problems.polygon(4), [True])])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (np.eye(3), [1.0], [0.5], problems.polygon(4)),
+        (np.eye(3), np.zeros(3), [-0.1], problems.polygon(4)),
+        (np.eye(3), np.zeros(3), [np.inf], problems.polygon(4)),
+        (np.eye(3), np.zeros(3), [0.5], np.eye(2)),
+        (np.eye(3), np.zeros(3), [0.5], problems.polygon(4), [True]),
+    ],
+)
 def test_bad_friction_input_is_refused_by_name(arguments):
     with pytest.raises(LcpError):
         lemke_friction(*arguments)
@@ -231,7 +258,11 @@ def test_a_cache_of_somebody_else_is_not_read(monkeypatch, tmp_path, forgotten):
 
 
 def test_a_cache_is_left_when_a_kernel_it_was_made_from_changes(tmp_path):
-    texts = {"inner": "x = 1  # kernel", "outer": "from .inner import x  # kernel", "other": "# kernel"}
+    texts = {
+        "inner": "x = 1  # kernel",
+        "outer": "from .inner import x  # kernel",
+        "other": "# kernel",
+    }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
     before = {name: _compile._digest(tmp_path / f"{name}.py") for name in texts}

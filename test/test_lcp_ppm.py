@@ -23,7 +23,7 @@ def projected_gradient(Y, q, steps=200000):
 def test_murty(n):
     result = ppm(*problems.murty(n))
     assert result.status == "solved"
-    np.testing.assert_allclose(result.z, 2.0 ** n * np.eye(n)[-1], atol=1e-9)
+    np.testing.assert_allclose(result.z, 2.0**n * np.eye(n)[-1], atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 3, 6, 9])
@@ -55,18 +55,24 @@ def test_zero_diagonal_needs_exchange_pivots():
     np.testing.assert_allclose(ppm(M, q).z, [2.0, 1.0], rtol=1e-14)
 
 
-@pytest.mark.parametrize("M, q", [([[0.0]], [-1.0]), ([[1.0, -1.0], [-1.0, 1.0]], [-1.0, 0.5]),
-                                  (np.zeros((2, 2)), [1.0, -1.0])])
+@pytest.mark.parametrize(
+    "M, q",
+    [([[0.0]], [-1.0]), ([[1.0, -1.0], [-1.0, 1.0]], [-1.0, 0.5]), (np.zeros((2, 2)), [1.0, -1.0])],
+)
 def test_unsolvable_is_recognised(M, q):
     assert ppm(M, q).status == "unsolvable"
     assert lemke(M, q).status == "ray"
 
 
-@pytest.mark.parametrize("Y, q", [
-    ([[1.0, 0.0], [-1.0, 0.0]], [-1.0, -1.0]),  # squeezed from both sides
-    ([[1.0], [0.0]], [-1.0, -1.0]),  # a row that nothing moves
-    (np.zeros((2, 0)), [1.0, -1.0]),
-    ([[1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0]], [-1.0, -1.0, -1.0])])  # together they block
+@pytest.mark.parametrize(
+    "Y, q",
+    [
+        ([[1.0, 0.0], [-1.0, 0.0]], [-1.0, -1.0]),  # squeezed from both sides
+        ([[1.0], [0.0]], [-1.0, -1.0]),  # a row that nothing moves
+        (np.zeros((2, 0)), [1.0, -1.0]),
+        ([[1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0]], [-1.0, -1.0, -1.0]),
+    ],
+)  # together they block
 def test_factored_unsolvable_is_recognised(Y, q):
     result = ppm_factored(Y, q)
     assert result.status == "unsolvable" and (result.z == 0).all()
@@ -151,11 +157,17 @@ def test_a_thousand_rows_need_few_pivots():
     assert result.status == "solved" and result.pivots < 60 and result.basis.sum() <= 6
 
 
-@pytest.mark.parametrize("call", [
-    lambda: ppm(np.eye(2), [1.0]), lambda: ppm(np.eye(2), [np.nan, 1.0]),
-    lambda: ppm_factored(np.eye(2), [1.0]), lambda: ppm_factored(np.eye(2), [1.0, np.inf]),
-    lambda: ppm_factored(np.eye(2), [1.0, 1.0], row_floor=-1.0),
-    lambda: ppm_factored(np.eye(2), [1.0, 1.0], warm_start=[True])])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ppm(np.eye(2), [1.0]),
+        lambda: ppm(np.eye(2), [np.nan, 1.0]),
+        lambda: ppm_factored(np.eye(2), [1.0]),
+        lambda: ppm_factored(np.eye(2), [1.0, np.inf]),
+        lambda: ppm_factored(np.eye(2), [1.0, 1.0], row_floor=-1.0),
+        lambda: ppm_factored(np.eye(2), [1.0, 1.0], warm_start=[True]),
+    ],
+)
 def test_bad_input_is_refused_by_name(call):
     with pytest.raises(LcpError):
         call()

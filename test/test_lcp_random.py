@@ -29,15 +29,22 @@ def degenerate(rng):
 
 
 def friction(rng):
-    return problems.friction_matrix(*problems.standing_robot(
-        rng, int(rng.integers(1, 9)), int(rng.integers(3, 6)), rng.choice([0.0, 0.1, 0.6, 2.0])))
+    return problems.friction_matrix(
+        *problems.standing_robot(
+            rng, int(rng.integers(1, 9)), int(rng.integers(3, 6)), rng.choice([0.0, 0.1, 0.6, 2.0])
+        )
+    )
 
 
 def certified(M, q, z):
     size = np.abs(q) + np.abs(M) @ np.abs(z)
     w = (M @ z + q) / (size + 1e-5 * size.max(initial=0) + 1e-300)  # rounding alone is no error
-    return np.isfinite(z).all() and z.min() >= -1e-9 and w.min() >= -1e-9 and np.abs(
-        np.minimum(z / (np.abs(z).max() + 1e-300), np.abs(w))).max() < 1e-8
+    return (
+        np.isfinite(z).all()
+        and z.min() >= -1e-9
+        and w.min() >= -1e-9
+        and np.abs(np.minimum(z / (np.abs(z).max() + 1e-300), np.abs(w))).max() < 1e-8
+    )
 
 
 @pytest.mark.parametrize("family", [copositive, low_rank, degenerate, friction])
@@ -72,8 +79,12 @@ def test_every_friction_problem_of_a_standing_robot_is_solved():
     rng = np.random.default_rng(8)
     for _ in range(300):
         problem = problems.standing_robot(
-            rng, int(rng.integers(1, 65)), int(rng.integers(3, 9)),
-            rng.choice([0.0, 0.1, 0.6, 2.0]), 10 ** rng.uniform(-3, 0))
+            rng,
+            int(rng.integers(1, 65)),
+            int(rng.integers(3, 9)),
+            rng.choice([0.0, 0.1, 0.6, 2.0]),
+            10 ** rng.uniform(-3, 0),
+        )
         result = lemke_friction(*problem)
         assert result.status == "solved" and result.residual < 1e-10
 
@@ -88,15 +99,20 @@ def test_factored_and_dense_friction_agree_on_the_motion_of_one_contact_each():
         np.testing.assert_allclose(lemke_friction(Y, c, mu, edges).impulses[0], dense, atol=1e-10)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 12), st.integers(1, 6), st.booleans(),
-       st.floats(-9, 9))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 12),
+    st.integers(1, 6),
+    st.booleans(),
+    st.floats(-9, 9),
+)
 @settings(max_examples=150, deadline=None)
 def test_factored_is_always_an_answer(seed, n, r, integers, exponent):
     rng = np.random.default_rng(seed)
     Y, q = rng.normal(size=(n, r)), rng.normal(size=n)
     if integers:
         Y, q = np.round(Y), np.round(2 * q)
-    Y, q = Y * 10.0 ** exponent, q * 10.0 ** -exponent
+    Y, q = Y * 10.0**exponent, q * 10.0**-exponent
     result = ppm_factored(Y, q)
     assert result.status in ("solved", "unsolvable")
     assert np.isfinite(result.z).all() and np.isfinite(result.w).all()

@@ -7,17 +7,10 @@ import pytest
 from robots import QUADRUPED
 
 from contact_id_controller import RobotModel
-from contact_id_controller.control.limits import (
-    EFFORT,
-    POSITION,
-    POWER,
-    RATE,
-    VELOCITY,
-    Limits,
-)
-from contact_id_controller.control.settings import ControllerSettings
-from contact_id_controller.control.torque_output import TorqueOutput
+from contact_id_controller.control.limits import EFFORT, POSITION, POWER, RATE, VELOCITY, Limits
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.safety.torque_output import TorqueOutput
+from contact_id_controller.settings.controller import ControllerSettings
 
 NA = 12
 ZERO = np.zeros(NA)

@@ -12,24 +12,39 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from ros_bench import joint_state, odometry  # noqa: E402
 
-from contact_id_controller.control.safety import SafetyState  # noqa: E402
-from contact_id_controller.experiments import in_process  # noqa: E402
 from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
 from contact_id_controller.ros.control_loop import ControlLoop  # noqa: E402
+from contact_id_controller.runs import one_process as in_process  # noqa: E402
+from contact_id_controller.safety.machine import SafetyState  # noqa: E402
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # noqa: E402
 
 BLEND_NM_S, RATE_NM_S = 100.0, 1000.0
-MODELS = (("coulomb", "qp"), ("coulomb", "lcp"), ("coulomb", "qp_one_stage"), ("no_slip", "qp"),
-          ("no_slip", "lcp"))
+MODELS = (
+    ("coulomb", "qp"),
+    ("coulomb", "lcp"),
+    ("coulomb", "qp_one_stage"),
+    ("no_slip", "qp"),
+    ("no_slip", "lcp"),
+)
 
 
 @pytest.fixture
 def walk():
     settings = in_process.controller_settings(
-        "quadruped", friction_coefficient=[1.0], start_ramp_s=0.0, mode="lockstep",
-        blend_rate_nm_s=[BLEND_NM_S], effort_rate_limits_nm_s=[RATE_NM_S])
-    world = MujocoRobot(settings.urdf, in_process.feet_of(settings), joints=settings.joints,
-                        friction=1.0, period_s=settings.period_s)
+        "quadruped",
+        friction_coefficient=[1.0],
+        start_ramp_s=0.0,
+        mode="lockstep",
+        blend_rate_nm_s=[BLEND_NM_S],
+        effort_rate_limits_nm_s=[RATE_NM_S],
+    )
+    world = MujocoRobot(
+        settings.urdf,
+        in_process.feet_of(settings),
+        joints=settings.joints,
+        friction=1.0,
+        period_s=settings.period_s,
+    )
     return in_process.InProcessRun("quadruped", settings, world)
 
 
@@ -72,9 +87,12 @@ def test_fifty_switches_while_trotting(walk, loop):
         if switched:
             friction, solver = MODELS[(switches + 1) % len(MODELS)]
             settings = dataclasses.replace(
-                loop.controller.settings, friction=friction, solver=solver,
+                loop.controller.settings,
+                friction=friction,
+                solver=solver,
                 friction_coefficient=(0.8 + 0.1 * (switches % 3),),
-                joint_position_gain=(1500.0 + 50.0 * (switches % 4),))
+                joint_position_gain=(1500.0 + 50.0 * (switches % 4),),
+            )
             loop.check(settings)
             loop.apply(settings)
             switches += 1

@@ -4,26 +4,40 @@ import numpy as np
 import pytest
 import quadprog
 from robots import (
-    QUADRUPED, QUADRUPED_FEET, SOLO_FEET, frame_positions, gliding_solo, solo12, standing_solo,
+    QUADRUPED,
+    QUADRUPED_FEET,
+    SOLO_FEET,
+    frame_positions,
+    gliding_solo,
+    solo12,
+    standing_solo,
 )
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
-from contact_id_controller.models.cones import STICKING
-from contact_id_controller.models.distribution import (
-    LEAST_SHARE, MANY_TIE_BREAK, RELUCTANCE, TIE_BREAK,
+from contact_id_controller.kernels.pyramid import STICKING
+from contact_id_controller.models.quadprog.kinetic_energy import generators
+from contact_id_controller.models.steps.forces import (
+    LEAST_SHARE,
+    MANY_TIE_BREAK,
+    RELUCTANCE,
+    TIE_BREAK,
 )
-from contact_id_controller.models.exact_distribution import distribute_exact
-from contact_id_controller.models.kinetic_energy import generators
+from contact_id_controller.models.steps.forces_exact_cone import distribute_exact
 
 DT = 1e-3
 DISTRIBUTED = {
-    "coulomb/qp": {}, "coulomb/qp least_force": {"distribution": "least_force"},
-    "coulomb/qp exact": {"cone": "exact"}, "coulomb/qp quadprog": {"backend": "quadprog"},
-    "coulomb/qp energy": {"objective": "kinetic_energy"}, "coulomb/lcp": {},
-    "coulomb/lcp_min_diff": {"distribution": "least_torque"}, "no_slip/lcp": {}, "no_slip/qp": {},
+    "coulomb/qp": {},
+    "coulomb/qp least_force": {"distribution": "least_force"},
+    "coulomb/qp exact": {"cone": "exact"},
+    "coulomb/qp quadprog": {"backend": "quadprog"},
+    "coulomb/qp energy": {"objective": "kinetic_energy"},
+    "coulomb/lcp": {},
+    "coulomb/lcp_min_diff": {"distribution": "least_torque"},
+    "no_slip/lcp": {},
+    "no_slip/qp": {},
     "viscous/lcp": {},
 }
 ONE_STAGE = ["coulomb/qp_one_stage", "no_slip/qp_one_stage", "coulomb/qcqp", "coulomb/lcp_min_diff"]
@@ -52,8 +66,12 @@ def soles(contacts, per_foot):
     angle = 2.0 * np.pi * np.arange(per_foot) / per_foot
     ring = 0.01 * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
     points = (contacts.points[:, None] + ring).reshape(-1, 3)
-    return ContactSet(points, np.tile([0, 0, 1.0], (len(points), 1)),
-                      np.repeat(contacts.frames, per_foot), np.repeat(contacts.friction, per_foot))
+    return ContactSet(
+        points,
+        np.tile([0, 0, 1.0], (len(points), 1)),
+        np.repeat(contacts.frames, per_foot),
+        np.repeat(contacts.friction, per_foot),
+    )
 
 
 def shared(contacts, share):
@@ -78,20 +96,23 @@ def judged(problem, vertex, tie, distribution):
     edges = [generators(mu, 4).T for mu in problem.contacts.friction]
     E = np.zeros((3 * len(problem), 4 * len(problem)))
     for i, block in enumerate(edges):
-        E[3 * i:3 * i + 3, 4 * i:4 * i + 4] = block
+        E[3 * i : 3 * i + 3, 4 * i : 4 * i + 4] = block
     E = E[:, E.T @ (problem.Y @ (problem.Y.T @ vertex.impulses) + vertex.attainable) < 1e-7]
     carrying = np.repeat(np.abs(E).reshape(len(problem), -1).any(axis=1), 3)
     torque = distribution == "least_torque"
     T = problem.T.T if torque else np.zeros((1, 3 * len(problem)))
     offset = vertex.torques - problem.T.T @ vertex.impulses if torque else np.zeros(1)
     scale = np.square(problem.T[carrying]).sum() / carrying.sum() if torque else 1.0
-    weight = (tie if torque else 1.0) + RELUCTANCE * (1.0 / share ** 2 - 1.0)
+    weight = (tie if torque else 1.0) + RELUCTANCE * (1.0 / share**2 - 1.0)
     H = T.T @ T + scale * np.diag(np.repeat(weight, 3))
     HE = E.T @ H @ E
     answer = quadprog.solve_qp(
-        HE + 1e-11 * np.trace(HE) / len(HE) * np.eye(len(HE)), -E.T @ (T.T @ offset),
+        HE + 1e-11 * np.trace(HE) / len(HE) * np.eye(len(HE)),
+        -E.T @ (T.T @ offset),
         np.ascontiguousarray(np.vstack([problem.Y.T @ E, np.eye(len(HE))]).T),
-        np.concatenate([problem.Y.T @ vertex.impulses, np.zeros(len(HE))]), meq=6)
+        np.concatenate([problem.Y.T @ vertex.impulses, np.zeros(len(HE))]),
+        meq=6,
+    )
     return E @ answer[0], lambda z: 0.5 * z @ H @ z + offset @ T @ z
 
 
@@ -105,8 +126,15 @@ def test_forces_minimise_the_weighted_objective(robot, per_foot, tie, distributi
     spread = 0.0
     for number in range(8):
         share = 10.0 ** rng.uniform(-1.5 if number else 0.0, 0.0, len(contacts))
-        problem = build_problem(robot, q, v, acceleration + rng.normal(size=12),
-                                shared(contacts, share), DT, contact_time_constant_s=0.05)
+        problem = build_problem(
+            robot,
+            q,
+            v,
+            acceleration + rng.normal(size=12),
+            shared(contacts, share),
+            DT,
+            contact_time_constant_s=0.05,
+        )
         vertex = solve(problem, distribution="none")
         ours = solve(problem, distribution=distribution)
         judge, cost = judged(problem, vertex, tie, distribution)
@@ -125,8 +153,17 @@ def test_no_force_in_the_exact_cones_is_better(robot, share):
     start = solve(problem, distribution="none")
     z, nothing = start.impulses.copy(), np.zeros(4)
     steps = distribute_exact(
-        problem.T, problem.torque_offset, problem.Y, problem.Y.T @ z, np.full(4, STICKING), nothing,
-        nothing, problem.contacts.friction, problem.contacts.load_share, z)
+        problem.T,
+        problem.torque_offset,
+        problem.Y,
+        problem.Y.T @ z,
+        np.full(4, STICKING),
+        nothing,
+        nothing,
+        problem.contacts.friction,
+        problem.contacts.load_share,
+        z,
+    )
     assert steps > 0
     np.testing.assert_allclose(problem.Y.T @ z, problem.Y.T @ start.impulses, atol=1e-9)
     weight = RELUCTANCE * (1.0 / np.square(share) - 1.0) * np.square(problem.T).sum() / 12
@@ -157,8 +194,9 @@ def test_shares_change_the_forces_and_never_the_motion(robot, name):
         acceleration = rng.normal(size=robot.na)
 
         def at(contacts, v=v, acceleration=acceleration):
-            return build_problem(robot, q, v, acceleration, contacts, DT,
-                                 contact_time_constant_s=0.05)
+            return build_problem(
+                robot, q, v, acceleration, contacts, DT, contact_time_constant_s=0.05
+            )
 
         whole, plain = solved(at(contacts), name), solved(at(shared(contacts, [1] * 4)), name)
         assert np.array_equal(plain.impulses, whole.impulses)
@@ -203,8 +241,9 @@ def test_force_follows_the_share_without_jumps(quadruped, per_foot):
     contacts = soles(contacts, per_foot) if per_foot > 1 else contacts
     mine = np.repeat(np.arange(4), per_foot) == 1
     shares = np.linspace(1e-3, 1.0, 101)
-    solutions = [solve(at_rest(robot, q, shared(contacts, np.where(mine, share, 1.0))))
-                 for share in shares]
+    solutions = [
+        solve(at_rest(robot, q, shared(contacts, np.where(mine, share, 1.0)))) for share in shares
+    ]
     load = np.array([solution.forces[mine, 2].sum() for solution in solutions])
     torques = np.array([solution.torques for solution in solutions])
     assert np.all(np.diff(load) >= -1e-6 * robot.weight)
@@ -244,8 +283,9 @@ def test_a_share_outside_its_range_is_refused(share):
 
 
 def test_shares_stay_with_their_contacts(robot):
-    contacts = ContactSet(np.zeros((3, 3)), [[0, 0, 1]] * 3, ["a", "b", "c"],
-                          load_share=[0.2, 1.0, 0.7])
+    contacts = ContactSet(
+        np.zeros((3, 3)), [[0, 0, 1]] * 3, ["a", "b", "c"], load_share=[0.2, 1.0, 0.7]
+    )
     assert contacts.subset([True, False, True]).load_share.tolist() == [0.2, 0.7]
     assert contacts.moved(np.ones((3, 3))).load_share.tolist() == [0.2, 1.0, 0.7]
     again = contacts.moved(np.ones((3, 3)), load_share=np.array([1.0, 0.5, 0.7]))

@@ -6,29 +6,40 @@ import json
 import numpy as np
 import pinocchio as pin
 import pytest
-from test_mujoco_robot import block, JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, hold, standing
+from test_mujoco_robot import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, block, hold, standing
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.state import RobotState
+from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.experiments import locomotion
-from contact_id_controller.experiments.in_process import (
-    InProcessRun, controller_settings, feet_of,
-)
-from contact_id_controller.experiments.locomotion import (
-    CONTROLLERS, LocomotionRun, prepare, run_locomotion,
-)
-from contact_id_controller.experiments.locomotion_figures import MEANINGS, Record, figures
-from contact_id_controller.experiments.stabiliser import Stabiliser
-from contact_id_controller.experiments.terrains import (
-    COMPLIANT_GROUND, FRICTION_RANGE, TERRAINS, Ground, bumpy_field,
-)
 from contact_id_controller.geometry import (
-    FootContacts, FrictionMap, HalfSpace, HeightField, SphereFoot, TerrainFeet, stand_on,
+    FootContacts,
+    FrictionMap,
+    HalfSpace,
+    HeightField,
+    SphereFoot,
+    TerrainFeet,
+    stand_on,
 )
+from contact_id_controller.papers import locomotion
+from contact_id_controller.papers.locomotion import (
+    CONTROLLERS,
+    LocomotionRun,
+    prepare,
+    run_locomotion,
+)
+from contact_id_controller.papers.locomotion_figures import MEANINGS, Record, figures
+from contact_id_controller.papers.terrains import (
+    COMPLIANT_GROUND,
+    FRICTION_RANGE,
+    TERRAINS,
+    Ground,
+    bumpy_field,
+)
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
 from contact_id_controller.simulation.compliant_robot import CompliantRobot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import RigidRobot
+from contact_id_controller.state import RobotState
 
 PLANES = [name for name, kind in TERRAINS.items() if not kind.bumps]
 
@@ -49,12 +60,20 @@ def test_the_coulomb_controller_steps_on_every_terrain_in_both_engines(terrain, 
     assert measured["torque_mean_nm"] < 1.0
 
 
-@pytest.mark.parametrize("controller, model", [
-    ("lcp_mu", "coulomb/lcp"), ("no_slip_lcp", "no_slip/lcp"), ("qp_mu", "coulomb/qp")])
+@pytest.mark.parametrize(
+    "controller, model",
+    [("lcp_mu", "coulomb/lcp"), ("no_slip_lcp", "no_slip/lcp"), ("qp_mu", "coulomb/qp")],
+)
 def test_with_the_papers_settings_the_matching_rigid_ground_answers_as_predicted(controller, model):
     """Time constant one period, no drift term: the simulator solves the controller's problem."""
-    result = short(controller, "rigid_low", engine="rigid", engine_model=model, settings="papers",
-                   duration_s=0.6)
+    result = short(
+        controller,
+        "rigid_low",
+        engine="rigid",
+        engine_model=model,
+        settings="papers",
+        duration_s=0.6,
+    )
     measured = result["figures"]
     assert measured["finished"]
     assert measured["force_error_relative"] < 1e-3
@@ -66,8 +85,9 @@ def test_another_contact_model_in_the_simulator_is_noticed():
     run = LocomotionRun("lcp_mu", "rigid_low", engine="rigid", settings="papers", duration_s=0.2)
     same = run_locomotion(run)["figures"]["force_error_median_n"]
     walk, _ = prepare(run)
-    walk.world = RigidRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, model=("viscous", "lcp"),
-                            viscosity_n_s_m=1.0)
+    walk.world = RigidRobot(
+        QUADRUPED, QUADRUPED_FEET, joints=JOINTS, model=("viscous", "lcp"), viscosity_n_s_m=1.0
+    )
     walk.state = walk.world.reset(walk.state.q)
     record = Record(walk.robot, walk.controller, walk.planner)
     for _ in range(200):
@@ -86,7 +106,8 @@ def test_a_result_is_json_says_what_was_run_and_explains_its_figures():
 
 def test_the_same_seed_gives_the_same_run_and_another_one_another():
     first, again, other = (
-        short("qp_mu", "height_field", seed=seed, duration_s=0.2) for seed in (1, 1, 2))
+        short("qp_mu", "height_field", seed=seed, duration_s=0.2) for seed in (1, 1, 2)
+    )
     for result in (first, again, other):
         for name in ("solve_time_us", "step_time_us"):
             del result["figures"][name]
@@ -112,7 +133,8 @@ def test_figures_are_the_stated_means():
     assert measured["position_error_rad"] == pytest.approx(np.abs(plan - position).mean())
     assert measured["torque_mean_nm"] == pytest.approx(np.abs(torque).mean())
     assert measured["torque_rate_nm_s"] == pytest.approx(
-        np.abs(np.diff(torque, axis=0)).mean() / 1e-3)
+        np.abs(np.diff(torque, axis=0)).mean() / 1e-3
+    )
     assert measured["force_error_n"] == pytest.approx(error)
     assert measured["force_error_relative"] == pytest.approx(error / applied.mean())
     assert applied.mean() == pytest.approx(47.088, rel=0.02)
@@ -170,7 +192,8 @@ def test_the_stabiliser_presses_with_the_feet_on_the_side_that_sinks():
     expected = np.zeros(robot.nv)
     for name, force in zip(feet, forces):
         frame = pin.getFrameJacobian(
-            robot.model, data, robot.frame_id(name), pin.LOCAL_WORLD_ALIGNED)
+            robot.model, data, robot.frame_id(name), pin.LOCAL_WORLD_ALIGNED
+        )
         expected -= max(force, 0.0) * frame[2]
     np.testing.assert_allclose(added, expected[robot.actuated], rtol=0.03, atol=0.02)
 
@@ -191,13 +214,17 @@ def test_every_controller_of_the_comparison_stands_and_begins_to_step(controller
     assert (measured["force_error_n"] is not None) == predicts
 
 
-@pytest.mark.parametrize("change, message", [
-    (dict(controller="lqr"), "no controller 'lqr'.*qp_mu"),
-    (dict(terrain="moon"), "no terrain 'moon'.*rigid_low"),
-    (dict(engine="bullet"), "no engine 'bullet'.*mujoco"),
-    (dict(engine="rigid", engine_model="coulomb/qcqp"), "no simulation of coulomb/qcqp"),
-    (dict(settings="mine"), "no settings 'mine'.*papers"), (dict(duration_s=-1.0), "duration_s"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(controller="lqr"), "no controller 'lqr'.*qp_mu"),
+        (dict(terrain="moon"), "no terrain 'moon'.*rigid_low"),
+        (dict(engine="bullet"), "no engine 'bullet'.*mujoco"),
+        (dict(engine="rigid", engine_model="coulomb/qcqp"), "no simulation of coulomb/qcqp"),
+        (dict(settings="mine"), "no settings 'mine'.*papers"),
+        (dict(duration_s=-1.0), "duration_s"),
+    ],
+)
 def test_what_does_not_exist_is_refused_by_name(change, message):
     with pytest.raises(ConfigurationError, match=message):
         run_locomotion(LocomotionRun(**{"controller": "qp_mu", "terrain": "rigid_low", **change}))
@@ -258,8 +285,9 @@ def test_mujoco_has_the_same_uneven_ground():
 def test_a_robot_comes_to_rest_alike_on_uneven_ground_of_both_engines():
     field, ends = bumpy_field(0), []
     for simulated in (
-            MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, terrain=field),
-            RigidRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, ground=field)):
+        MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, terrain=field),
+        RigidRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=1.0, ground=field),
+    ):
         q = simulated.robot.configuration([0.03, -0.07, 0.5, 0, 0, 0, 1], STANDING)
         simulated.reset(simulated.place_on_ground(q))
         ends.append(hold(simulated, 0.5).q)
@@ -285,8 +313,13 @@ def test_mujoco_takes_friction_from_the_place_of_each_foot(tmp_path):
 
 def test_mujoco_asks_for_the_friction_where_a_foot_touches_not_at_its_centre():
     field = bumpy_field(0)
-    simulated = MujocoRobot(QUADRUPED, QUADRUPED_FEET, joints=JOINTS, friction=lambda points: 1.0
-                            + 0.0 * points[:, 0], terrain=field)
+    simulated = MujocoRobot(
+        QUADRUPED,
+        QUADRUPED_FEET,
+        joints=JOINTS,
+        friction=lambda points: 1.0 + 0.0 * points[:, 0],
+        terrain=field,
+    )
     simulated.reset(standing(simulated))
     hold(simulated, 0.3)
     pin.forwardKinematics(simulated.robot.model, simulated.robot.data, simulated.state().q)
@@ -357,8 +390,13 @@ def step_up(seconds):
     heights = np.zeros((101, 101))
     heights[56:] = 0.004  # from x = 0.06 on
     field = HeightField(grid, grid, heights)
-    settings = controller_settings("quadruped", solver="lcp", contact_time_constant_s=1e-3,
-                                   velocity_product_term=False, friction_coefficient=[0.6])
+    settings = controller_settings(
+        "quadruped",
+        solver="lcp",
+        contact_time_constant_s=1e-3,
+        velocity_product_term=False,
+        friction_coefficient=[0.6],
+    )
     world = RigidRobot(settings.urdf, feet_of(settings), joints=settings.joints, ground=field)
     feet = TerrainFeet(world.robot, feet_of(settings), field, 0.6)
     walk = InProcessRun("quadruped", settings, world, feet=feet)
@@ -379,12 +417,15 @@ def test_a_foot_that_lands_early_is_foreseen(monkeypatch):
     assert error < 0.3 * blind
 
 
-@pytest.mark.parametrize("controller, settings", [
-    ("qp_inf", {}), ("no_slip_lcp", {"friction": "coulomb", "solver": "lcp"})])
+@pytest.mark.parametrize(
+    "controller, settings",
+    [("qp_inf", {}), ("no_slip_lcp", {"friction": "coulomb", "solver": "lcp"})],
+)
 def test_what_takes_friction_to_be_unbounded_walks_where_it_is(monkeypatch, controller, settings):
     """Held before they touched, or by a very wide polygon, feet were torn with 4e6 N."""
     kind = CONTROLLERS[controller]
     monkeypatch.setitem(
-        CONTROLLERS, controller, kind._replace(settings={**kind.settings, **settings}))
+        CONTROLLERS, controller, kind._replace(settings={**kind.settings, **settings})
+    )
     measured = short(controller, "rigid_high", duration_s=1.2)["figures"]
     assert measured["finished"] and measured["force_error_relative"] < 0.05

@@ -16,9 +16,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.benchmark.random_problems import (
+    PERIOD_S,
+    ROBOTS,
+    RandomProblem,
+    scaled_robot,
+)
+from contact_id_controller.benchmark.robustness import BAD, TOLERANCE, attempt, models
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.experiments.random_problems import PERIOD_S, ROBOTS, RandomProblem, scaled_robot
-from contact_id_controller.experiments.robustness import BAD, TOLERANCE, attempt, models
 from contact_id_controller.models import available
 from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
 from contact_id_controller.solution import SOLVED
@@ -29,8 +34,14 @@ EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", 0))
 def profile(examples):
     """In the suite few examples, always the same, and no shrinking."""
     phases = list(Phase) if EXAMPLES else [Phase.generate]
-    return settings(max_examples=EXAMPLES or examples, derandomize=not EXAMPLES, phases=phases, deadline=None,
-                    database=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=EXAMPLES or examples,
+        derandomize=not EXAMPLES,
+        phases=phases,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 PAIRS = [pair for pair in available() if pair[0] != "none"]
@@ -38,8 +49,8 @@ SCALES = [(1.0, 1.0), (1e-3, 1e-2), (1e3, 10.0), (1.0, 1e3), (1e3, 1e-3)]  # of 
 FRICTION = [0.0, 1e-4, 0.1, 0.6, 1.0, 10.0, np.inf]
 NORMALS = [(0, 0, 1), (0.6, 0, 0.8), (-0.6, 0, 0.8), (0, 1, 0), (0, -1, 0), (0, 0, -1)]
 CONTACT = st.tuples(
-    st.integers(0, 3),                              # which of up to four bodies it is on
-    st.sampled_from([*NORMALS, None]),              # None: any direction
+    st.integers(0, 3),  # which of up to four bodies it is on
+    st.sampled_from([*NORMALS, None]),  # None: any direction
     st.sampled_from(FRICTION),
     st.sampled_from([0.0, 0.0, 1e-6, 1e-3, -1e-4]),  # gap, in units of the robot's length
     st.sampled_from([None, None, 0.0, 1e-9, 1e-6]),  # distance of a copy of the contact before
@@ -71,13 +82,21 @@ def drawn(most=24):
     """Problems of at most so many contacts, often few."""
     sizes = sorted({min(size, most) for size in (MOST_CONTACTS, 8, 24)})
     return st.builds(
-        Drawn, st.sampled_from(KINDS), st.sampled_from(SCALES), st.sampled_from([0.0, 1e-4, 0.1, 3.0]),
-        st.sampled_from([0.0, 0.2, 3.0]), st.booleans(),
+        Drawn,
+        st.sampled_from(KINDS),
+        st.sampled_from(SCALES),
+        st.sampled_from([0.0, 1e-4, 0.1, 3.0]),
+        st.sampled_from([0.0, 0.2, 3.0]),
+        st.booleans(),
         st.sampled_from(sizes).flatmap(lambda size: st.lists(CONTACT, max_size=size)),
-        st.sampled_from([PERIOD_S, 0.01, 0.05, 1.0]), st.sampled_from([0.0, 1.0, 30.0]),
-        st.sampled_from([0.0, 0.2, 1.0]), st.sampled_from([4, 3, 5, 8]),
+        st.sampled_from([PERIOD_S, 0.01, 0.05, 1.0]),
+        st.sampled_from([0.0, 1.0, 30.0]),
+        st.sampled_from([0.0, 0.2, 1.0]),
+        st.sampled_from([4, 3, 5, 8]),
         st.sampled_from(["inscribed", "circumscribed"]),
-        st.sampled_from(["least_torque", "least_force", "none"]), st.integers(0, 2 ** 32 - 1))
+        st.sampled_from(["least_torque", "least_force", "none"]),
+        st.integers(0, 2**32 - 1),
+    )
 
 
 def build(drawn):
@@ -91,8 +110,16 @@ def build(drawn):
         q[3:7] = pin.Quaternion(pin.exp3(drawn.tilt * rng.normal(size=3))).coeffs()
         v[:3] *= length
     contacts = make_contacts(robot, q, drawn.rows, drawn.flat, length, extra == "object", rng)
-    problem = build_problem(robot, q, v, drawn.acceleration * rng.normal(size=robot.na), contacts, PERIOD_S,
-                            contact_time_constant_s=drawn.time_constant, penetration_gain=drawn.gain)
+    problem = build_problem(
+        robot,
+        q,
+        v,
+        drawn.acceleration * rng.normal(size=robot.na),
+        contacts,
+        PERIOD_S,
+        contact_time_constant_s=drawn.time_constant,
+        penetration_gain=drawn.gain,
+    )
     return RandomProblem(problem, q, v, repr(drawn), drawn.edges, drawn.polygon, drawn.distribution)
 
 
@@ -100,8 +127,11 @@ def make_contacts(robot, q, rows, flat, length, has_object, rng):
     """The contact set of drawn rows; ``flat``: all points in one plane."""
     data = robot.model.createData()
     pin.framesForwardKinematics(robot.model, data, q)
-    bodies = [frame.name for frame in robot.model.frames
-              if frame.type == pin.FrameType.BODY and frame.parentJoint > 0]
+    bodies = [
+        frame.name
+        for frame in robot.model.frames
+        if frame.type == pin.FrameType.BODY and frame.parentJoint > 0
+    ]
     feet = [str(name) for name in rng.choice(bodies, 4)]
     if has_object:
         feet[0] = "object"
@@ -119,9 +149,14 @@ def make_contacts(robot, q, rows, flat, length, has_object, rng):
         frames.append(feet[foot])
         if flat:
             points[-1][2] = -0.3 * length
-    return ContactSet(np.reshape(points, (-1, 3)), np.reshape(normals, (-1, 3)), frames,
-                      np.array([row[2] for row in rows]), length * np.array([row[3] for row in rows]),
-                      viscosity=rng.uniform(0.0, 100.0, len(rows)))
+    return ContactSet(
+        np.reshape(points, (-1, 3)),
+        np.reshape(normals, (-1, 3)),
+        frames,
+        np.array([row[2] for row in rows]),
+        length * np.array([row[3] for row in rows]),
+        viscosity=rng.uniform(0.0, 100.0, len(rows)),
+    )
 
 
 UNLAWFUL = "wrong"
@@ -154,7 +189,9 @@ def test_a_model_that_says_solved_obeys_its_laws(pair):
     @given(drawn(MOST_CONTACTS if pair[1] == "lcp_min_diff" else 24))
     def check(structure):
         trial = attempt(*pair, build(structure), dynamics=True)
-        assert trial.outcome != UNLAWFUL and (trial.outcome != SOLVED or trial.violation <= TOLERANCE), trial
+        assert trial.outcome != UNLAWFUL and (
+            trial.outcome != SOLVED or trial.violation <= TOLERANCE
+        ), trial
 
     check()
 
@@ -170,4 +207,6 @@ def test_the_same_problem_has_the_same_answer_and_a_warm_start_keeps_it_finite(s
             assert first.status == second.status
             np.testing.assert_array_equal(first.torques, second.torques)
             np.testing.assert_array_equal(first.impulses, second.impulses)
-            assert all(np.isfinite(x).all() for x in (again.torques, again.impulses, again.velocity))
+            assert all(
+                np.isfinite(x).all() for x in (again.torques, again.impulses, again.velocity)
+            )

@@ -20,8 +20,15 @@ from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 
 DT, TIME_CONSTANT, MU = 1e-3, 0.05, 0.6
-MODELS = [("coulomb", "qp"), ("coulomb", "qp_one_stage"), ("coulomb", "lcp"), ("no_slip", "qp"),
-          ("no_slip", "qp_one_stage"), ("no_slip", "lcp"), ("viscous", "lcp")]
+MODELS = [
+    ("coulomb", "qp"),
+    ("coulomb", "qp_one_stage"),
+    ("coulomb", "lcp"),
+    ("no_slip", "qp"),
+    ("no_slip", "qp_one_stage"),
+    ("no_slip", "lcp"),
+    ("viscous", "lcp"),
+]
 DISTRIBUTED = [pair for pair in MODELS if pair[1] != "qp_one_stage"]
 
 
@@ -31,8 +38,10 @@ class Case:
     def __init__(self, robot, seed, n, mu=MU):
         rng = np.random.default_rng(seed)
         self.robot, self.n = robot, n
-        self.q = robot.configuration([0, 0, 0.3, *pin.Quaternion(pin.exp3(0.2 * rng.normal(size=3))).coeffs()],
-                                     np.tile([0.1, 0.8, -1.6], 4) + 0.2 * rng.normal(size=12))
+        self.q = robot.configuration(
+            [0, 0, 0.3, *pin.Quaternion(pin.exp3(0.2 * rng.normal(size=3))).coeffs()],
+            np.tile([0.1, 0.8, -1.6], 4) + 0.2 * rng.normal(size=12),
+        )
         self.v = 0.3 * rng.normal(size=robot.nv)
         self.acceleration = 5.0 * rng.normal(size=robot.na)
         frames = [SOLO_FEET[i % 4] for i in range(n)]
@@ -40,13 +49,20 @@ class Case:
         points = frame_positions(robot, self.q, frames) + self.offsets
         normals = np.array([0, 0, 1.0]) + 0.2 * rng.normal(size=(n, 3))
         normals /= np.linalg.norm(normals, axis=1)[:, None]
-        self.contacts = ContactSet(points, normals, frames, mu, rng.choice([0.0, 1e-5], n), viscosity=5.0,
-                                   identities=[f"contact {i}" for i in range(n)])
+        self.contacts = ContactSet(
+            points,
+            normals,
+            frames,
+            mu,
+            rng.choice([0.0, 1e-5], n),
+            viscosity=5.0,
+            identities=[f"contact {i}" for i in range(n)],
+        )
         self.problem = self.build(self.contacts)
         J, drift = point_kinematics(robot, self.q, self.v, frames, self.offsets)
         turn = np.zeros((3 * n, 3 * n))
         for i in range(n):
-            turn[3 * i:3 * i + 3, 3 * i:3 * i + 3] = self.problem.frames[i]
+            turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = self.problem.frames[i]
         self.J, self.drift = turn @ J, DT * (turn @ drift)
         self.target = self.drift - (1.0 - DT / TIME_CONSTANT) * self.J @ self.v  # w = J v+ + target
         data = robot.model.createData()
@@ -59,8 +75,15 @@ class Case:
         self.gap[::3] = self.contacts.gaps / DT
 
     def build(self, contacts):
-        return build_problem(self.robot, self.q, self.v, self.acceleration, contacts, DT,
-                             contact_time_constant_s=TIME_CONSTANT)
+        return build_problem(
+            self.robot,
+            self.q,
+            self.v,
+            self.acceleration,
+            contacts,
+            DT,
+            contact_time_constant_s=TIME_CONSTANT,
+        )
 
     def gauss(self, equalities, inequalities, soft=0.0):
         """Rows on w + gap; soft > 0 lets each w yield by soft times its impulse. Returns v+, z, tau, objective."""
@@ -75,12 +98,15 @@ class Case:
         at = self.target + self.gap
         bounds = np.concatenate([self.desired, -equalities @ at, -inequalities @ at])
         fixed = len(P) + len(equalities)
-        x, value, _, _, multipliers, _ = quadprog.solve_qp(H, linear, np.ascontiguousarray(rows.T), bounds, fixed)
+        x, value, _, _, multipliers, _ = quadprog.solve_qp(
+            H, linear, np.ascontiguousarray(rows.T), bounds, fixed
+        )
         defect = H @ x - linear  # = rows^T multipliers: signs of the equalities' are not told apart
-        multipliers[:fixed] = np.linalg.lstsq(rows[:fixed].T, defect - rows[fixed:].T @ multipliers[fixed:],
-                                              rcond=None)[0]
-        z = equalities.T @ multipliers[len(P):fixed] + inequalities.T @ multipliers[fixed:]
-        return x[:nv], z, multipliers[:len(P)] / DT, value
+        multipliers[:fixed] = np.linalg.lstsq(
+            rows[:fixed].T, defect - rows[fixed:].T @ multipliers[fixed:], rcond=None
+        )[0]
+        z = equalities.T @ multipliers[len(P) : fixed] + inequalities.T @ multipliers[fixed:]
+        return x[:nv], z, multipliers[: len(P)] / DT, value
 
 
 def pyramid(n, mu, edges=4):
@@ -88,7 +114,7 @@ def pyramid(n, mu, edges=4):
     E = np.zeros((n * edges, 3 * n))
     for i, j in product(range(n), range(edges)):
         angle = 2 * np.pi * j / edges
-        E[edges * i + j, 3 * i:3 * i + 3] = 1.0, mu * np.cos(angle), mu * np.sin(angle)
+        E[edges * i + j, 3 * i : 3 * i + 3] = 1.0, mu * np.cos(angle), mu * np.sin(angle)
     return E
 
 
@@ -161,7 +187,9 @@ def test_one_stage_models_yield_in_proportion_to_their_force(robot, friction):
         tangents, normals = split(4)
         rows = (np.zeros((0, 12)), pyramid(4, MU)) if friction == "coulomb" else (tangents, normals)
         v, z, torques, _ = case.gauss(*rows, soft)
-        solution = solve(case.problem, friction, "qp_one_stage", consistency="report", regularisation=1e-3)
+        solution = solve(
+            case.problem, friction, "qp_one_stage", consistency="report", regularisation=1e-3
+        )
         close(solution.velocity, v)
         close(solution.impulses, z, 1e-7)
         close(solution.torques, torques, 1e-7)
@@ -173,7 +201,9 @@ def full_polygon_lcp(case, mu, edges=4):
     A, J = case.M[:6, :6], case.J[:, :6]
     free = np.linalg.solve(A, case.M[:6] @ case.v - DT * case.h[:6] - case.M[:6, 6:] @ case.desired)
     c = J @ free + case.J[:, 6:] @ case.desired + case.target + case.gap
-    D = np.vstack([np.eye(3 * n)[::3], pyramid(n, 1.0, edges) - np.repeat(np.eye(3 * n)[::3], edges, axis=0)])
+    D = np.vstack(
+        [np.eye(3 * n)[::3], pyramid(n, 1.0, edges) - np.repeat(np.eye(3 * n)[::3], edges, axis=0)]
+    )
     E = np.kron(np.eye(n), np.ones((edges, 1)))
     size = n * (edges + 1)
     M = np.zeros((size + n, size + n))
@@ -182,7 +212,11 @@ def full_polygon_lcp(case, mu, edges=4):
     M[size:, :n] = mu * np.eye(n)
     M[size:, n:size] = -E.T
     q = np.concatenate([D @ c, np.zeros(n)])
-    return M, q, lambda z: np.concatenate([free + np.linalg.solve(A, J.T @ (D.T @ z[:size])), case.desired])
+    return (
+        M,
+        q,
+        lambda z: np.concatenate([free + np.linalg.solve(A, J.T @ (D.T @ z[:size])), case.desired]),
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8])
@@ -208,9 +242,9 @@ def test_implicit_viscous_friction_against_enumeration_of_the_loaded_contacts(ro
         for loaded in product([False, True], repeat=4):
             K = np.zeros((nv + na + 12, nv + na + 12))
             right = np.zeros(len(K))
-            K[:nv, :nv], K[:nv, nv:nv + na], K[:nv, nv + na:] = case.M, -DT * case.P.T, -case.J.T
+            K[:nv, :nv], K[:nv, nv : nv + na], K[:nv, nv + na :] = case.M, -DT * case.P.T, -case.J.T
             right[:nv] = case.M @ case.v - DT * case.h
-            K[nv:nv + na, :nv], right[nv:nv + na] = case.P, case.desired
+            K[nv : nv + na, :nv], right[nv : nv + na] = case.P, case.desired
             for r in range(12):
                 row = nv + na + r
                 if r % 3:  # z_T + dt mu_v (J_T v+ + drift) = 0
@@ -222,13 +256,13 @@ def test_implicit_viscous_friction_against_enumeration_of_the_loaded_contacts(ro
                     K[row, row] = 1.0
             x = np.linalg.solve(K, right)
             parting = normals @ (case.J @ x[:nv] + case.target + case.gap)
-            if parting.min() > -1e-9 and x[nv + na::3].min() > -1e-9:
+            if parting.min() > -1e-9 and x[nv + na :: 3].min() > -1e-9:
                 found = x
                 break
         assert found is not None
         solution = solve(case.problem, "viscous", "lcp", consistency="report")
         close(solution.velocity, found[:nv])
-        close(tangents @ solution.impulses, tangents @ found[nv + na:], 1e-7)
+        close(tangents @ solution.impulses, tangents @ found[nv + na :], 1e-7)
 
 
 def test_least_torque_is_the_least_of_all_forces_with_the_same_motion(robot):
@@ -250,7 +284,9 @@ def test_least_torque_is_the_least_of_all_forces_with_the_same_motion(robot):
         rows = np.vstack([right[keep], np.hstack([np.zeros((m, na)), np.eye(m)])])
         bounds = np.concatenate([(left.T @ value)[keep] / size[keep], np.full(m, -1e-12)])
         H = np.diag(np.concatenate([np.ones(na), np.full(m, 1e-10)]))
-        x = quadprog.solve_qp(H, np.zeros(na + m), np.ascontiguousarray(rows.T), bounds, int(keep.sum()))[0]
+        x = quadprog.solve_qp(
+            H, np.zeros(na + m), np.ascontiguousarray(rows.T), bounds, int(keep.sum())
+        )[0]
         assert np.linalg.norm(solution.torques) <= np.linalg.norm(x[:na]) * (1 + 1e-4) + 1e-6
 
 
@@ -258,8 +294,10 @@ def test_least_torque_is_the_least_of_all_forces_with_the_same_motion(robot):
 def test_distribution_and_warm_start_never_change_the_motion(robot, friction, solver):
     previous = None
     for case in cases(robot, 6, 6):
-        motions = [solve(case.problem, friction, solver, distribution=name).velocity
-                   for name in ("least_torque", "least_force", "none")]
+        motions = [
+            solve(case.problem, friction, solver, distribution=name).velocity
+            for name in ("least_torque", "least_force", "none")
+        ]
         motions.append(solve(case.problem, friction, solver, warm_start=previous).velocity)
         for motion in motions[1:]:
             close(motion, motions[0])
@@ -271,9 +309,15 @@ def test_renumbered_contacts_get_the_same_forces(robot, friction, solver):
     for case in cases(robot, 5, 6):
         order = np.random.default_rng(3).permutation(5)
         old = case.contacts
-        renumbered = ContactSet(old.points[order], old.normals[order], [old.frames[i] for i in order],
-                                old.friction[order], old.gaps[order], viscosity=old.viscosity[order],
-                                identities=[old.identities[i] for i in order])
+        renumbered = ContactSet(
+            old.points[order],
+            old.normals[order],
+            [old.frames[i] for i in order],
+            old.friction[order],
+            old.gaps[order],
+            viscosity=old.viscosity[order],
+            identities=[old.identities[i] for i in order],
+        )
         before = solve(case.problem, friction, solver)
         after = solve(case.build(renumbered), friction, solver, warm_start=before)
         assert before.status == after.status == "solved"
@@ -293,11 +337,28 @@ def test_forces_grow_with_the_mass_and_the_motion_stays(robot, friction, solver)
     heavy = RobotModel(model, robot.joint_names)
     for light_case in cases(robot, 4, 6):
         contacts = light_case.contacts
-        stiff = ContactSet(contacts.points, contacts.normals, contacts.frames, contacts.friction,
-                           contacts.gaps, viscosity=factor * contacts.viscosity)
+        stiff = ContactSet(
+            contacts.points,
+            contacts.normals,
+            contacts.frames,
+            contacts.friction,
+            contacts.gaps,
+            viscosity=factor * contacts.viscosity,
+        )
         light = solve(light_case.problem, friction, solver)
-        other = solve(build_problem(heavy, light_case.q, light_case.v, light_case.acceleration, stiff, DT,
-                                    contact_time_constant_s=TIME_CONSTANT), friction, solver)
+        other = solve(
+            build_problem(
+                heavy,
+                light_case.q,
+                light_case.v,
+                light_case.acceleration,
+                stiff,
+                DT,
+                contact_time_constant_s=TIME_CONSTANT,
+            ),
+            friction,
+            solver,
+        )
         close(other.velocity, light.velocity)
         close(other.torques, factor * light.torques, 1e-6)
         close(other.forces, factor * light.forces, 1e-6)

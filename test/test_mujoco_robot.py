@@ -29,10 +29,15 @@ SOLO_FEET = [SphereFoot(f"{leg}_FOOT", 0.016) for leg in ("FL", "FR", "HL", "HR"
 ANYMAL = "example-robot-data://anymal_b_simple_description/robots/anymal.urdf"
 ANYMAL_FEET = [SphereFoot(f"{leg}_FOOT", 0.03) for leg in LEGS]
 
-INERTIAL = '<inertial><origin xyz="{com}"/><mass value="{mass}"/>' \
-           '<inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial>'
-BLOCK = '<robot name="block"><link name="block">' \
-        + INERTIAL.format(com="0 0 0", mass=2, i=0.02) + "</link></robot>"
+INERTIAL = (
+    '<inertial><origin xyz="{com}"/><mass value="{mass}"/>'
+    '<inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+BLOCK = (
+    '<robot name="block"><link name="block">'
+    + INERTIAL.format(com="0 0 0", mass=2, i=0.02)
+    + "</link></robot>"
+)
 ARM = (
     '<robot name="arm"><link name="ground_plate"/>'
     '<link name="upper">' + INERTIAL.format(com="0.1 0 0", mass=1, i=0.01) + "</link>"
@@ -142,7 +147,8 @@ def test_gravity_torques_are_pinocchios(simulated, seed):
     transform = velocity_transform(simulated, q)
     simulated.reset(q)
     expected = pin.computeGeneralizedGravity(
-        simulated.robot.model, simulated.robot.model.createData(), q)
+        simulated.robot.model, simulated.robot.model.createData(), q
+    )
     np.testing.assert_allclose(transform.T @ simulated.mujoco_data.qfrc_bias, expected, atol=1e-10)
 
 
@@ -169,8 +175,9 @@ def test_foot_positions_are_pinocchios(simulated, seed):
     model = simulated.robot.model
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
-    expected = [data.oMf[model.getFrameId(foot.frame)].act(np.array(foot.center))
-                for foot in simulated.feet]
+    expected = [
+        data.oMf[model.getFrameId(foot.frame)].act(np.array(foot.center)) for foot in simulated.feet
+    ]
     np.testing.assert_allclose(simulated.foot_positions(), expected, atol=1e-12)
 
 
@@ -270,7 +277,8 @@ def test_without_friction_nothing_slows_it(tmp_path):
 
 @pytest.mark.parametrize("friction, slope", [(0.1, 0.08), (0.6, 0.48), (np.inf, 0.7)])
 def test_below_its_limit_friction_holds_with_less_than_a_tenth_of_a_millimetre_per_second(
-        tmp_path, friction, slope):
+    tmp_path, friction, slope
+):
     simulated = block(tmp_path, friction=friction)
     simulated.mujoco_model.opt.gravity[0] = slope * 9.81
     for _ in range(300):
@@ -334,9 +342,16 @@ def test_torques_are_applied_as_they_come_beyond_the_urdfs_limits(tmp_path):
     np.testing.assert_allclose(v, 1e-3 * expected, rtol=1e-6)  # nor does the URDF's damping act
 
 
-@pytest.mark.parametrize("command", [
-    np.full(12, np.nan), np.append(np.zeros(11), np.inf), np.ones(11), np.ones((12, 1)), 3.0,
-])
+@pytest.mark.parametrize(
+    "command",
+    [
+        np.full(12, np.nan),
+        np.append(np.zeros(11), np.inf),
+        np.ones(11),
+        np.ones((12, 1)),
+        3.0,
+    ],
+)
 def test_bad_commands_become_zero_and_are_counted(command):
     simulated = quadruped()
     q = standing(simulated)
@@ -372,16 +387,19 @@ def test_armature_and_damping_are_added_when_given(tmp_path):
     assert not plain.mujoco_data.qfrc_passive.any()
 
 
-@pytest.mark.parametrize("change, error, message", [
-    (dict(urdf="nowhere.urdf"), RobotDescriptionError, "nowhere.urdf"),
-    (dict(feet=[SphereFoot("PAW", 0.01)]), UnknownFrameError, "'PAW'.*'LF_FOOT'"),
-    (dict(feet=[SphereFoot("LF_FOOT", 0.0)]), ConfigurationError, "radius_m.*'LF_FOOT'"),
-    (dict(joints=["LF_HAA", "TAIL"]), UnknownJointError, "'TAIL'"),
-    (dict(friction=-0.1), ConfigurationError, "-0.1"),
-    (dict(friction=np.nan), ConfigurationError, "nan"),
-    (dict(period_s=0.0), ConfigurationError, "period_s is 0.0"),
-    (dict(substeps=0), ConfigurationError, "substeps 0"),
-])
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        (dict(urdf="nowhere.urdf"), RobotDescriptionError, "nowhere.urdf"),
+        (dict(feet=[SphereFoot("PAW", 0.01)]), UnknownFrameError, "'PAW'.*'LF_FOOT'"),
+        (dict(feet=[SphereFoot("LF_FOOT", 0.0)]), ConfigurationError, "radius_m.*'LF_FOOT'"),
+        (dict(joints=["LF_HAA", "TAIL"]), UnknownJointError, "'TAIL'"),
+        (dict(friction=-0.1), ConfigurationError, "-0.1"),
+        (dict(friction=np.nan), ConfigurationError, "nan"),
+        (dict(period_s=0.0), ConfigurationError, "period_s is 0.0"),
+        (dict(substeps=0), ConfigurationError, "substeps 0"),
+    ],
+)
 def test_bad_settings_are_refused_by_name(change, error, message):
     settings = dict(urdf=QUADRUPED, feet=QUADRUPED_FEET)
     settings.update(change)
@@ -389,10 +407,16 @@ def test_bad_settings_are_refused_by_name(change, error, message):
         MujocoRobot(settings.pop("urdf"), settings.pop("feet"), **settings)
 
 
-@pytest.mark.parametrize("change", [
-    dict(time_constant_s=0.0), dict(damping_ratio=-1.0), dict(impedance=(0.9, 1.0)),
-    dict(impedance=(0.9,)), dict(tangential_stiffening=np.inf),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(time_constant_s=0.0),
+        dict(damping_ratio=-1.0),
+        dict(impedance=(0.9, 1.0)),
+        dict(impedance=(0.9,)),
+        dict(tangential_stiffening=np.inf),
+    ],
+)
 def test_impossible_ground_is_refused(change):
     with pytest.raises(ConfigurationError, match=next(iter(change))):
         GroundSettings(**change)

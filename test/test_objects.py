@@ -17,7 +17,7 @@ from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.forward import build_forward_problem, step
 from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Sphere, Surface
 from contact_id_controller.models import available
-from contact_id_controller.models.consistency import TOUCHING_SPEED
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 
 ARM = "package://contact_id_controller/urdf/arm.urdf"
 TIPS = ["tip_1", "tip_2", "tip_3", "tip_4"]

@@ -9,7 +9,13 @@ from contact_id_controller import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.projected.dynamics import ProjectedDynamics
 from contact_id_controller.projected.operational_space import (
-    center_of_mass_task, frame_pose_task, frame_position_task, joint_task, program, regulate, track,
+    center_of_mass_task,
+    frame_pose_task,
+    frame_position_task,
+    joint_task,
+    program,
+    regulate,
+    track,
 )
 
 STIFFNESS, DAMPING, STEP_S = 100.0, 20.0, 1e-3
@@ -48,12 +54,18 @@ def test_tracking_gives_every_task_its_second_order_law(robot):
     q, v, contacts = standing(robot, feet=(0, 1, 2))
     model = ProjectedDynamics(robot, q, v, contacts)
     swing = frame_positions(robot, q, SOLO_FEET)[3]
-    tasks = [body_task(model, [0.02, -0.01, 0.01], [0.1, 0.0, -0.1]),
-             frame_position_task(model, "HR_FOOT", swing + [0.0, 0.0, 0.05], STIFFNESS, DAMPING, 0.1, 0.3)]
+    tasks = [
+        body_task(model, [0.02, -0.01, 0.01], [0.1, 0.0, -0.1]),
+        frame_position_task(
+            model, "HR_FOOT", swing + [0.0, 0.0, 0.05], STIFFNESS, DAMPING, 0.1, 0.3
+        ),
+    ]
     qdd = accelerations(model, track(model, tasks))
     np.testing.assert_allclose(model.A @ qdd + model.A_dot @ v, 0.0, atol=1e-9)
     for task in tasks:
-        np.testing.assert_allclose(task.jacobian @ qdd + task.jacobian_dot @ v, expected(task, v), atol=1e-8)
+        np.testing.assert_allclose(
+            task.jacobian @ qdd + task.jacobian_dot @ v, expected(task, v), atol=1e-8
+        )
 
 
 def test_a_posture_completes_and_does_not_disturb(robot):
@@ -64,7 +76,9 @@ def test_a_posture_completes_and_does_not_disturb(robot):
         track(model, [task])
     posture = joint_task(model, q[7:] + 0.1, STIFFNESS, DAMPING)
     qdd = accelerations(model, track(model, [task], posture))
-    np.testing.assert_allclose(task.jacobian @ qdd + task.jacobian_dot @ v, expected(task, v), atol=1e-8)
+    np.testing.assert_allclose(
+        task.jacobian @ qdd + task.jacobian_dot @ v, expected(task, v), atol=1e-8
+    )
 
 
 def test_rates_of_the_tasks_are_their_derivatives(robot):
@@ -73,9 +87,11 @@ def test_rates_of_the_tasks_are_their_derivatives(robot):
 
     def values(at):
         model = ProjectedDynamics(robot, at, v, contacts)
-        return [center_of_mass_task(model, np.zeros(3), 1.0, 1.0),
-                frame_position_task(model, "FL_FOOT", np.zeros(3), 1.0, 1.0),
-                frame_pose_task(model, "base_link", pin.SE3.Identity(), 1.0, 1.0)]
+        return [
+            center_of_mass_task(model, np.zeros(3), 1.0, 1.0),
+            frame_position_task(model, "FL_FOOT", np.zeros(3), 1.0, 1.0),
+            frame_pose_task(model, "base_link", pin.SE3.Identity(), 1.0, 1.0),
+        ]
 
     ahead, now, behind = (values(pin.integrate(robot.model, q, s * v)) for s in (step, 0.0, -step))
     for a, n, b in zip(ahead, now, behind):
@@ -145,7 +161,9 @@ def test_least_power_and_the_disturbance_of_a_plan_that_friction_cannot_hold(rob
     tau_c = track(model, [body_task(model, [0.1, 0.0, 0.0])])  # 10 m/s2 forward, friction holds 3
     hard = program(model, tau_c).solve()
     assert hard.status == "relaxed" and hard.level == 1
-    assert np.all(np.hypot(hard.forces[:, 1], hard.forces[:, 2]) <= 0.3 * hard.forces[:, 0] * (1 + 1e-9))
+    assert np.all(
+        np.hypot(hard.forces[:, 1], hard.forces[:, 2]) <= 0.3 * hard.forces[:, 0] * (1 + 1e-9)
+    )
     d = np.linalg.solve(model.Mbar, model.P @ (model.B @ hard.torques) - tau_c)
     assert np.linalg.norm(d) == pytest.approx(np.linalg.norm(hard.disturbance), rel=1e-5)
     F, f0 = model.multipliers()
@@ -156,7 +174,9 @@ def test_least_power_and_the_disturbance_of_a_plan_that_friction_cannot_hold(rob
 def test_no_contact_at_all_leaves_a_fixed_arm_its_inverse_dynamics():
     from contact_id_controller import RobotModel
 
-    arm = RobotModel.from_urdf("example-robot-data://panda_description/urdf/panda.urdf", floating_base=False)
+    arm = RobotModel.from_urdf(
+        "example-robot-data://panda_description/urdf/panda.urdf", floating_base=False
+    )
     q = arm.neutral()
     q[:7] = [0.1, -0.5, 0.2, -1.8, 0.1, 1.5, 0.3]
     v = 0.3 * np.ones(arm.nv)

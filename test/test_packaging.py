@@ -34,9 +34,21 @@ DEPENDENCIES = {
     "rcl_interfaces": ("rclpy", "ros-rclpy"),
     "builtin_interfaces": ("rclpy", "ros-rclpy"),
     "ament_index_python": ("ament_index_python", "ros-ament-index-python"),
-    **{name: (name, "ros-" + name.replace("_", "-")) for name in (
-        "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "nav_msgs", "rosgraph_msgs",
-        "sensor_msgs", "std_msgs", "std_srvs", "trajectory_msgs", "visualization_msgs")},
+    **{
+        name: (name, "ros-" + name.replace("_", "-"))
+        for name in (
+            "diagnostic_msgs",
+            "geometry_msgs",
+            "lifecycle_msgs",
+            "nav_msgs",
+            "rosgraph_msgs",
+            "sensor_msgs",
+            "std_msgs",
+            "std_srvs",
+            "trajectory_msgs",
+            "visualization_msgs",
+        )
+    },
 }
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
@@ -77,7 +89,8 @@ def wheel(tmp_path_factory):
     """A wheel, built from a copy of the sources."""
     folder = tmp_path_factory.mktemp("wheel")
     ignored = shutil.ignore_patterns(
-        ".*", "__pycache__", "*.egg-info", "build", "dist", "install", "log", "report")
+        ".*", "__pycache__", "*.egg-info", "build", "dist", "install", "log", "report"
+    )
     shutil.copytree(ROOT, folder / "source", ignore=ignored)
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, folder / "source")
     (file,) = folder.glob("*.whl")
@@ -131,14 +144,18 @@ def test_launch_files_have_their_dependencies(manifest):
 
 def test_quadprog_stays_behind_the_door_of_the_qp_models():
     # Its licence is the GPL: it is an extra, and loaded only where it is asked for.
-    allowed = {"contact_id_controller/models/quadprog_backend.py",
-               "contact_id_controller/models/kinetic_energy.py"}
+    allowed = {
+        "contact_id_controller/models/quadprog/two_stages.py",
+        "contact_id_controller/models/quadprog/kinetic_energy.py",
+    }
     assert set(_foreign_imports().get("quadprog", [])) <= allowed
 
 
 def test_package_works_without_the_optional_quadprog():
-    code = ("import sys; sys.modules['quadprog'] = None\n"
-            "import contact_id_controller.control.controller, contact_id_controller.cli\n")
+    code = (
+        "import sys; sys.modules['quadprog'] = None\n"
+        "import contact_id_controller.control.controller, contact_id_controller.cli\n"
+    )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
 
@@ -155,22 +172,36 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
         names = set(archive.namelist())
     modules = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py")}
     assert modules <= names
-    shared = {path.relative_to(ROOT).as_posix() for folder, pattern in (
-        ("config", "*.yaml"), ("config/arms", "*.yaml"), ("config/ros2_control", "*.yaml"),
-        ("urdf", "*.urdf"), ("launch", "*.launch.py"))
-        for path in (ROOT / folder).glob(pattern)}
+    shared = {
+        path.relative_to(ROOT).as_posix()
+        for folder, pattern in (
+            ("config", "*.yaml"),
+            ("config/arms", "*.yaml"),
+            ("config/ros2_control", "*.yaml"),
+            ("urdf", "*.urdf"),
+            ("launch", "*.launch.py"),
+        )
+        for path in (ROOT / folder).glob(pattern)
+    }
     assert shared
     for name in (*shared, "package.xml"):
         assert any(n.endswith(f"data/share/contact_id_controller/{name}") for n in names), name
-    assert any(n.endswith("ament_index/resource_index/packages/contact_id_controller")
-               for n in names)
+    assert any(
+        n.endswith("ament_index/resource_index/packages/contact_id_controller") for n in names
+    )
 
 
 def test_pip_puts_scripts_where_a_shell_finds_them(wheel, tmp_path):
-    _pip("install", "--no-deps", "--no-warn-script-location", "--ignore-installed", "--prefix",
-         tmp_path, wheel)
-    scripts = {
-        "contact_id", "controller", "command_watchdog", "gait_planner", "simulated_robot"}
+    _pip(
+        "install",
+        "--no-deps",
+        "--no-warn-script-location",
+        "--ignore-installed",
+        "--prefix",
+        tmp_path,
+        wheel,
+    )
+    scripts = {"contact_id", "controller", "command_watchdog", "gait_planner", "simulated_robot"}
     # Debian and Ubuntu put a local/ in between.
     (folder,) = {path.parent for path in tmp_path.rglob("contact_id") if path.is_file()}
     assert folder.name == "bin"

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from contact_id_controller import cli
-from contact_id_controller.control.findings import ERROR
-from contact_id_controller.control.settings import TABLE, ControllerSettings, load_settings
-from contact_id_controller.control.specification import ParameterSpec
-from contact_id_controller.experiments import parameter_reference as reference
-from contact_id_controller.experiments.check import check_config
+from contact_id_controller.check.findings import ERROR
+from contact_id_controller.commands import parameters as reference
+from contact_id_controller.commands.check import check_config
+from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
+from contact_id_controller.settings.specification import ParameterSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,8 +27,9 @@ def parsed(text):
     return {node: body["ros__parameters"] for node, body in yaml.safe_load(text).items()}
 
 
-@pytest.mark.parametrize("path, make", [(reference.PAGE, reference.page),
-                                        (reference.TEMPLATE, reference.template)])
+@pytest.mark.parametrize(
+    "path, make", [(reference.PAGE, reference.page), (reference.TEMPLATE, reference.template)]
+)
 def test_files_are_up_to_date(tables, path, make):
     current = (ROOT / path).read_text(encoding="utf-8") == make(tables)
     assert current, f"{path} is out of date; run: {reference.COMMAND}"
@@ -94,14 +95,20 @@ def test_ros_reads_the_filled_template(tmp_path, tables):
     try:
         for node, table in tables.items():
             made = rclpy.create_node(
-                node, context=context, automatically_declare_parameters_from_overrides=True,
-                cli_args=["--ros-args", "--params-file", str(file)])
+                node,
+                context=context,
+                automatically_declare_parameters_from_overrides=True,
+                cli_args=["--ros-args", "--params-file", str(file)],
+            )
             values = ParameterTable(made, table).values()
             made.destroy_node()
             wrong = {spec.name for spec in table if values[spec.name] != spec.default}
             assert "joints" in wrong
-            assert all(spec.name in reference.OWN or reference.is_required(spec)
-                       for spec in table if spec.name in wrong)
+            assert all(
+                spec.name in reference.OWN or reference.is_required(spec)
+                for spec in table
+                if spec.name in wrong
+            )
     finally:
         context.try_shutdown()
 
@@ -111,7 +118,9 @@ def test_a_new_row_is_noticed(tables):
     more = {**tables, "controller": (*tables["controller"], row)}
     assert reference.page(more) != reference.page(tables)
     line = next(line for line in reference.page(more).splitlines() if "`rebound`" in line)
-    assert line == "| `rebound` | number | `1.0e-05` | 0 or more | m |  | How high \\| it \\< jumps. |"
+    assert (
+        line == "| `rebound` | number | `1.0e-05` | 0 or more | m |  | How high \\| it \\< jumps. |"
+    )
     assert parsed(reference.template(more))["controller"]["rebound"] == 1e-5
 
 
@@ -119,7 +128,9 @@ def test_printed_rows_are_those_that_contain_the_words(capsys):
     assert cli.run(["parameters", "controller.", "gain", "linear"]) == 0
     heads = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert [line.split(":")[0] for line in heads] == [
-        "controller.base_linear_position_gain", "controller.base_linear_velocity_gain"]
+        "controller.base_linear_position_gain",
+        "controller.base_linear_velocity_gain",
+    ]
     assert "default [50.0]; in 1/s^2; 0 or more" in heads[0]
     assert cli.run(["parameters", "nonsense"]) == cli.BAD_INPUT
     assert "contains nonsense" in capsys.readouterr().err
@@ -137,8 +148,11 @@ def test_write_makes_both_files(tmp_path, tables, capsys):
 
 def test_without_ros_the_rest_is_shown_and_nothing_is_written(monkeypatch, capsys, tmp_path):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec",
-                        lambda name, *rest: None if name == "rclpy" else find(name, *rest))
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "rclpy" else find(name, *rest),
+    )
     assert cli.run(["parameters"]) == 0
     printed = capsys.readouterr().out
     assert "controller.period_s: number" in printed and "gait_planner.feet: " in printed

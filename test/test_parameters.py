@@ -6,13 +6,19 @@ import os
 import numpy as np
 import pytest
 
-from contact_id_controller.control.settings import TABLE, ControllerSettings, load_settings
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.experiments.processes import free_domain
+from contact_id_controller.runs.processes import free_domain
+from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
 
 MINIMAL = {"urdf": "robot.urdf"}
-KINDS = {"string": "text", "boolean": True, "integer": 5, "number": 0.5, "strings": ["a"],
-         "numbers": [0.5]}
+KINDS = {
+    "string": "text",
+    "boolean": True,
+    "integer": 5,
+    "number": 0.5,
+    "strings": ["a"],
+    "numbers": [0.5],
+}
 DOMAIN = free_domain()
 
 
@@ -31,8 +37,18 @@ def test_every_row_is_described_and_its_default_is_valid():
 
 
 def test_units_are_given_where_the_name_ends_in_one():
-    endings = {"_s": "s", "_m": "m", "_nm": "N·m", "_m_s": "m/s", "_n": "N", "_w": "W",
-               "_nm_s": "N·m/s", "_rad": "rad", "_rad_s": "rad/s", "_nm_s_rad": "N·m·s/rad"}
+    endings = {
+        "_s": "s",
+        "_m": "m",
+        "_nm": "N·m",
+        "_m_s": "m/s",
+        "_n": "N",
+        "_w": "W",
+        "_nm_s": "N·m/s",
+        "_rad": "rad",
+        "_rad_s": "rad/s",
+        "_nm_s_rad": "N·m·s/rad",
+    }
     for row in TABLE:
         for ending in sorted(endings, key=len, reverse=True):
             if row.name.endswith(ending):
@@ -44,14 +60,18 @@ def test_units_are_given_where_the_name_ends_in_one():
 def test_values_of_another_kind_are_refused_by_name(row):
     for kind, value in KINDS.items():
         accepted = kind == row.kind or (kind, row.kind) in {
-            ("integer", "number"), ("integer", "numbers"), ("number", "numbers")}
+            ("integer", "number"),
+            ("integer", "numbers"),
+            ("number", "numbers"),
+        }
         if not accepted:
             with pytest.raises(ConfigurationError, match=f"'{row.name}'.*must be"):
                 row.check(value)
 
 
-@pytest.mark.parametrize("row", [r for r in TABLE if math.isfinite(r.minimum)],
-                         ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [r for r in TABLE if math.isfinite(r.minimum)], ids=lambda row: row.name
+)
 def test_values_below_the_range_are_refused_with_the_range(row):
     low = row.minimum - 1
     with pytest.raises(ConfigurationError, match=f"'{row.name}'.*{row.minimum:g}"):
@@ -75,20 +95,23 @@ def test_time_constant_of_contacts_says_what_it_does():
         assert word in text
 
 
-@pytest.mark.parametrize("changes, message", [
-    ({"perod_s": 1e-3}, "did you mean 'period_s'"),
-    ({"zzz": 1}, "unknown parameter 'zzz'"),
-    ({"urdf": ""}, "'urdf' is empty"),
-    ({"joints": ["a", "b", "a"]}, "names 'a' more than once"),
-    ({"contact_frames": ["a", "a"]}, "names 'a' more than once"),
-    ({"joints": ["a", "b"], "joint_velocity_gain": [1, 2, 3]}, "3 values, must have 1 or 2"),
-    ({"joints": ["a", "b"], "effort_limits_nm": [1, 2, 3]}, "3 values, must have 1 or 2"),
-    ({"contact_frames": ["a", "b"], "friction_coefficient": [1, 2, 3]}, "must have 1 or 2"),
-    ({"base_linear_position_gain": [1, 2]}, "must have 1 or 3"),
-    ({"ground_normal": [0, 1]}, "ground_normal"),
-    ({"ground_normal": [0, 0, 0]}, "not all 0"),
-    ({"contact_time_constant_s": 5e-4}, "not be below period_s"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"perod_s": 1e-3}, "did you mean 'period_s'"),
+        ({"zzz": 1}, "unknown parameter 'zzz'"),
+        ({"urdf": ""}, "'urdf' is empty"),
+        ({"joints": ["a", "b", "a"]}, "names 'a' more than once"),
+        ({"contact_frames": ["a", "a"]}, "names 'a' more than once"),
+        ({"joints": ["a", "b"], "joint_velocity_gain": [1, 2, 3]}, "3 values, must have 1 or 2"),
+        ({"joints": ["a", "b"], "effort_limits_nm": [1, 2, 3]}, "3 values, must have 1 or 2"),
+        ({"contact_frames": ["a", "b"], "friction_coefficient": [1, 2, 3]}, "must have 1 or 2"),
+        ({"base_linear_position_gain": [1, 2]}, "must have 1 or 3"),
+        ({"ground_normal": [0, 1]}, "ground_normal"),
+        ({"ground_normal": [0, 0, 0]}, "not all 0"),
+        ({"contact_time_constant_s": 5e-4}, "not be below period_s"),
+    ],
+)
 def test_values_that_do_not_fit_each_other_are_refused(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         ControllerSettings.from_mapping({**MINIMAL, **changes})
@@ -96,7 +119,8 @@ def test_values_that_do_not_fit_each_other_are_refused(changes, message):
 
 def test_one_value_stands_for_all():
     settings = ControllerSettings.from_mapping(
-        {**MINIMAL, "joint_position_gain": 3, "friction_coefficient": [0.1, math.inf]})
+        {**MINIMAL, "joint_position_gain": 3, "friction_coefficient": [0.1, math.inf]}
+    )
     assert np.array_equal(settings.spread("joint_position_gain", 3), [3.0, 3.0, 3.0])
     assert np.array_equal(settings.spread("friction_coefficient", 2), [0.1, math.inf])
     with pytest.raises(ConfigurationError, match="2 values, must have 1 or 3"):
@@ -113,25 +137,31 @@ def write(folder, text):
 
 
 def test_section_of_a_ros_parameter_file_is_read_on_top_of_the_common_one(tmp_path):
-    file = write(tmp_path, """
+    file = write(
+        tmp_path,
+        """
 /**:
   ros__parameters: {use_sim_time: true, period_s: 0.002, solver: pid, friction: none}
 controller:
   ros__parameters: {urdf: a.urdf, period_s: 0.004}
 other:
   ros__parameters: {anything: 1}
-""")
+""",
+    )
     settings = load_settings(file)
     assert (settings.urdf, settings.period_s, settings.solver) == ("a.urdf", 0.004, "pid")
 
 
-@pytest.mark.parametrize("text, message", [
-    ("controller: {ros__parameters: {urdf: [}}", "cannot read"),
-    ("planner: {ros__parameters: {}}", "no section 'controller', only 'planner'"),
-    ("- 1", "no section 'controller'"),
-    ("controller: {urdf: a}", "no 'ros__parameters'"),
-    ("controller: {ros__parameters: {urdf: a, perod_s: 1}}", "did you mean"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("controller: {ros__parameters: {urdf: [}}", "cannot read"),
+        ("planner: {ros__parameters: {}}", "no section 'controller', only 'planner'"),
+        ("- 1", "no section 'controller'"),
+        ("controller: {urdf: a}", "no 'ros__parameters'"),
+        ("controller: {ros__parameters: {urdf: a, perod_s: 1}}", "did you mean"),
+    ],
+)
 def test_bad_file_is_refused_in_one_line(tmp_path, text, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         load_settings(write(tmp_path, text))
@@ -167,9 +197,12 @@ def table_of_node(ros_context):
     nodes = []
 
     def make(overrides, **options):
-        node = Node("parameters", context=ros_context,
-                    automatically_declare_parameters_from_overrides=True,
-                    parameter_overrides=[Parameter(k, value=v) for k, v in overrides.items()])
+        node = Node(
+            "parameters",
+            context=ros_context,
+            automatically_declare_parameters_from_overrides=True,
+            parameter_overrides=[Parameter(k, value=v) for k, v in overrides.items()],
+        )
         nodes.append(node)
         return node, ParameterTable(node, TABLE, **options)
 
@@ -198,8 +231,14 @@ def test_descriptors_show_meaning_unit_and_range(table_of_node):
 
 
 def test_ros_values_give_the_same_settings_as_a_mapping(table_of_node):
-    values = {**MINIMAL, "joints": ["a", "b"], "friction_coefficient": 1, "period_s": 0.002,
-              "effort_limits_nm": [1, 2], "mode": "lockstep"}
+    values = {
+        **MINIMAL,
+        "joints": ["a", "b"],
+        "friction_coefficient": 1,
+        "period_s": 0.002,
+        "effort_limits_nm": [1, 2],
+        "mode": "lockstep",
+    }
     _, table = table_of_node(values)
     expected = ControllerSettings.from_mapping(values)
     assert ControllerSettings.from_mapping(table.values()) == expected
@@ -211,10 +250,18 @@ def test_misspelt_parameter_is_found(table_of_node):
         table.values()
 
 
-@pytest.mark.parametrize("name, value", [
-    ("period_s", 7.0), ("period_s", "x"), ("friction_edges", 2), ("objective", "joy"),
-    ("damping_nm_s_rad", [-1.0]), ("joints", [1, 2]), ("velocity_product_term", 1),
-])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("period_s", 7.0),
+        ("period_s", "x"),
+        ("friction_edges", 2),
+        ("objective", "joy"),
+        ("damping_nm_s_rad", [-1.0]),
+        ("joints", [1, 2]),
+        ("velocity_product_term", 1),
+    ],
+)
 def test_bad_value_is_reported_and_never_set(table_of_node, name, value):
     _, table = table_of_node({**MINIMAL, name: value})
     with pytest.raises(ConfigurationError, match=name):

@@ -9,13 +9,24 @@ import pytest
 from clarabel_programs import by_clarabel
 
 from contact_id_controller.cli import run as command
-from contact_id_controller.experiments import allocations, power_runs
-from contact_id_controller.experiments.allocations import (
-    ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID, Allocation, breach, pseudo_inverse,
+from contact_id_controller.commands.power import excess, figures, table
+from contact_id_controller.papers import allocations, power_runs
+from contact_id_controller.papers.allocations import (
+    ALLOCATIONS,
+    CONES,
+    PINV,
+    PINV_W,
+    PYRAMID,
+    Allocation,
+    breach,
+    pseudo_inverse,
 )
-from contact_id_controller.experiments.power import excess, figures, table
-from contact_id_controller.experiments.power_runs import (
-    Run, arm_push, configuration, legged, peak_torque,
+from contact_id_controller.papers.power_runs import (
+    Run,
+    arm_push,
+    configuration,
+    legged,
+    peak_torque,
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -41,12 +52,15 @@ def runs():
 
 
 def limited_slope(robot, limit_nm):
-    return legged(robot, "limits", DURATION_S, slope_deg=20.0, friction=0.6, limit_nm=limit_nm,
-                  solver="qcqp")
+    return legged(
+        robot, "limits", DURATION_S, slope_deg=20.0, friction=0.6, limit_nm=limit_nm, solver="qcqp"
+    )
 
 
 @pytest.mark.parametrize("name", ["arm", "slope", "limits", "too tight", "walk"])
-def test_exact_cones_never_violate_and_lose_no_more_where_the_pseudo_inverse_is_feasible(runs, name):
+def test_exact_cones_never_violate_and_lose_no_more_where_the_pseudo_inverse_is_feasible(
+    runs, name
+):
     run = runs[name]
     assert not run.broken[:, C].any()
     # Limits that no torques within them satisfy cost the plan, and are counted as such.
@@ -93,8 +107,13 @@ def test_the_plan_is_given_up_exactly_where_clarabel_finds_no_solution(runs, mon
 
 def test_pseudo_inverse_satisfies_its_optimality_conditions():
     rng = np.random.default_rng(0)
-    offset, F, E, e, w = (rng.normal(size=5), rng.normal(size=(5, 9)), rng.normal(size=(4, 9)),
-                          rng.normal(size=4), rng.uniform(0.5, 2.0, 5))
+    offset, F, E, e, w = (
+        rng.normal(size=5),
+        rng.normal(size=(5, 9)),
+        rng.normal(size=(4, 9)),
+        rng.normal(size=4),
+        rng.uniform(0.5, 2.0, 5),
+    )
     E[3], e[3] = E[2], e[2]  # rows that depend on each other
     F[:, 5:] = F[:, :4]
     u, f = pseudo_inverse(offset, F, E, e, w)
@@ -111,7 +130,7 @@ def test_breaches_are_counted_one_by_one():
     def broken(force, torques=(0.0, 0.0)):
         return tuple(breach(Allocation(np.array(torques), np.array([force]), True), mu, limits))
 
-    assert broken((2.0, 0.8, 0.6)) == (False, False, False)   # on the circle
+    assert broken((2.0, 0.8, 0.6)) == (False, False, False)  # on the circle
     assert broken((2.0, 0.8, 0.601)) == (True, False, False)
     assert broken((-1.0, 0.0, 0.0)) == (False, True, False)
     assert broken((-1.0, 0.1, 0.0)) == (True, True, False)
@@ -136,8 +155,11 @@ def test_the_command_writes_table_numbers_and_plot(tmp_path, capsys):
     assert command(["power", "--duration", "0.02", "--output", str(tmp_path)]) == 0
     result = json.loads((tmp_path / "power.json").read_text())
     assert len(result["rows"]) % len(ALLOCATIONS) == 0 and "machine" in result
-    assert all(row["cone"] == row["pull"] == row["torque"] == 0.0
-               for row in result["rows"] if row["allocation"] == CONES)
+    assert all(
+        row["cone"] == row["pull"] == row["torque"] == 0.0
+        for row in result["rows"]
+        if row["allocation"] == CONES
+    )
     assert (tmp_path / "power.png").stat().st_size > 10_000
     assert "(c) cones" in capsys.readouterr().out
 

@@ -7,10 +7,14 @@ from robots import SOLO_FEET, point_kinematics, random_contacts, random_state, s
 
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.exceptions import (
-    ConfigurationError, ContactSetError, RobotDescriptionError, StateError, UnknownFrameError,
+    ConfigurationError,
+    ContactSetError,
+    RobotDescriptionError,
+    StateError,
+    UnknownFrameError,
     UnknownJointError,
 )
-from contact_id_controller.problem import tangents
+from contact_id_controller.kernels.spatial import tangents
 from contact_id_controller.robot import RobotModel
 
 DT = 1e-3
@@ -29,8 +33,16 @@ def test_reduced_problem_equals_full_dynamics(robot, time_constant):
         acceleration = rng.normal(size=robot.na)
         contacts, offsets = random_contacts(robot, q, SOLO_FEET, rng)
         force = rng.normal(size=robot.nv)
-        problem = build_problem(robot, q, v, acceleration, contacts, DT,
-                                contact_time_constant_s=time_constant, external_forces=force)
+        problem = build_problem(
+            robot,
+            q,
+            v,
+            acceleration,
+            contacts,
+            DT,
+            contact_time_constant_s=time_constant,
+            external_forces=force,
+        )
         data = robot.model.createData()
         M = pin.crba(robot.model, data, q)
         M = np.triu(M) + np.triu(M, 1).T
@@ -38,7 +50,7 @@ def test_reduced_problem_equals_full_dynamics(robot, time_constant):
         J, drift = point_kinematics(robot, q, v, SOLO_FEET, offsets)
         R = np.zeros((12, 12))
         for i in range(4):
-            R[3 * i:3 * i + 3, 3 * i:3 * i + 3] = problem.frames[i]
+            R[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = problem.frames[i]
         J, drift = R @ J, R @ drift
         z = rng.normal(size=12) * 0.01
         # Un-reduced: unknown end velocity and torques, joint velocities prescribed.
@@ -47,9 +59,11 @@ def test_reduced_problem_equals_full_dynamics(robot, time_constant):
         P[np.arange(robot.na), robot.actuated] = 1.0
         system = np.block([[M, -DT * P.T], [P, np.zeros((robot.na, robot.na))]])
         answer = np.linalg.solve(system, np.concatenate([M @ v + J.T @ z - DT * h, joint_velocity]))
-        end, torques = answer[:robot.nv], answer[robot.nv:]
+        end, torques = answer[: robot.nv], answer[robot.nv :]
         contact_velocity = J @ end + DT * drift - (1.0 - DT / time_constant) * (J @ v)
-        np.testing.assert_allclose(problem.Y @ (problem.Y.T @ z) + problem.c, contact_velocity, atol=1e-11)
+        np.testing.assert_allclose(
+            problem.Y @ (problem.Y.T @ z) + problem.c, contact_velocity, atol=1e-11
+        )
         np.testing.assert_allclose(problem.torque_offset + problem.T.T @ z, torques, atol=1e-9)
         base = np.linalg.solve(problem.L.T, problem.base + problem.Y.T @ z)
         np.testing.assert_allclose(base, end[robot.unactuated], atol=1e-11)
@@ -80,8 +94,14 @@ def test_moving_environment_shifts_contact_velocity(robot):
     q, v = random_state(robot, rng)
     contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
     belt = rng.normal(size=(4, 3))
-    moving = ContactSet(contacts.points, contacts.normals, contacts.frames, 0.6, contacts.gaps,
-                        surface_velocities=belt)
+    moving = ContactSet(
+        contacts.points,
+        contacts.normals,
+        contacts.frames,
+        0.6,
+        contacts.gaps,
+        surface_velocities=belt,
+    )
     still = build_problem(robot, q, v, np.zeros(robot.na), contacts, DT)
     carried = build_problem(robot, q, v, np.zeros(robot.na), moving, DT)
     shift = np.einsum("ijk,ik->ij", still.frames, belt).ravel()
@@ -120,18 +140,26 @@ def test_no_contact_is_plain_inverse_dynamics_of_a_free_robot(robot):
     np.testing.assert_allclose(effort[6:], problem.torque_offset, atol=1e-9)
 
 
-@pytest.mark.parametrize("change, error, words", [
-    ({"period": 0.0}, ConfigurationError, "period"),
-    ({"period": float("nan")}, ConfigurationError, "period"),
-    ({"contact_time_constant_s": 1e-4}, ConfigurationError, "contact_time_constant_s"),
-    ({"penetration_gain": 2.0}, ConfigurationError, "penetration_gain"),
-    ({"q": np.zeros(3)}, StateError, "q must have shape"),
-    ({"v": np.full(18, np.nan)}, StateError, "finite"),
-    ({"desired_acceleration": np.full(12, np.inf)}, StateError, "finite"),
-])
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        ({"period": 0.0}, ConfigurationError, "period"),
+        ({"period": float("nan")}, ConfigurationError, "period"),
+        ({"contact_time_constant_s": 1e-4}, ConfigurationError, "contact_time_constant_s"),
+        ({"penetration_gain": 2.0}, ConfigurationError, "penetration_gain"),
+        ({"q": np.zeros(3)}, StateError, "q must have shape"),
+        ({"v": np.full(18, np.nan)}, StateError, "finite"),
+        ({"desired_acceleration": np.full(12, np.inf)}, StateError, "finite"),
+    ],
+)
 def test_bad_problem_is_refused_by_name(robot, change, error, words):
-    good = {"q": robot.neutral(), "v": np.zeros(18), "desired_acceleration": np.zeros(12),
-            "contacts": ContactSet.empty(), "period": DT}
+    good = {
+        "q": robot.neutral(),
+        "v": np.zeros(18),
+        "desired_acceleration": np.zeros(12),
+        "contacts": ContactSet.empty(),
+        "period": DT,
+    }
     with pytest.raises(error, match=words):
         build_problem(robot, **{**good, **change})
 
@@ -161,13 +189,16 @@ def test_bad_robot_is_refused_by_name(tmp_path):
     with pytest.raises(RobotDescriptionError, match="cannot be read"):
         RobotModel.from_urdf(broken)
     with pytest.raises(UnknownJointError, match="'NO_JOINT'.*FL_HAA"):
-        RobotModel.from_urdf("example-robot-data://solo_description/robots/solo12.urdf",
-                             joints=["NO_JOINT"])
+        RobotModel.from_urdf(
+            "example-robot-data://solo_description/robots/solo12.urdf", joints=["NO_JOINT"]
+        )
 
 
 def test_command_order_is_the_callers(robot):
     names = robot.joint_names[::-1]
-    other = RobotModel.from_urdf("example-robot-data://solo_description/robots/solo12.urdf", joints=names)
+    other = RobotModel.from_urdf(
+        "example-robot-data://solo_description/robots/solo12.urdf", joints=names
+    )
     q = other.configuration([0, 0, 1, 0, 0, 0, 1], np.arange(12) * 0.1)
     assert q[robot.q_index[0]] == pytest.approx(1.1)
     assert other.joint_names == names
@@ -178,7 +209,9 @@ def test_dynamics_defect_counts_external_forces(robot):
     q, v = random_state(robot, rng)
     contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
     force = 20.0 * rng.normal(size=robot.nv)
-    problem = build_problem(robot, q, v, rng.normal(size=robot.na), contacts, DT, external_forces=force)
+    problem = build_problem(
+        robot, q, v, rng.normal(size=robot.na), contacts, DT, external_forces=force
+    )
     solution = solve(problem)
     assert solution.residuals(q, v)["dynamics"] < 1e-7
     np.testing.assert_array_equal(problem.external_forces, force)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0
@@ -52,15 +52,26 @@ sys.exit(run_node("probe", make, serve))
 @pytest.fixture
 def probe(tmp_path):
     """Starts the node above in a process of its own."""
-    environment = dict(os.environ, ROS_DOMAIN_ID=str(free_domain()),
-                       ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", PYTHONPATH=str(ROOT),
-                       ROS_LOG_DIR=str(tmp_path))
+    environment = dict(
+        os.environ,
+        ROS_DOMAIN_ID=str(free_domain()),
+        ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+        PYTHONPATH=str(ROOT),
+        ROS_LOG_DIR=str(tmp_path),
+    )
     started = []
 
     def start(*arguments, **options):
-        started.append(subprocess.Popen(
-            [sys.executable, "-c", NODE, *arguments], env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options))
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", NODE, *arguments],
+                env=environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                **options,
+            )
+        )
         return started[-1]
 
     yield start

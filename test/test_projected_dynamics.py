@@ -4,7 +4,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from robots import (
-    QUADRUPED, QUADRUPED_FEET, SOLO_FEET, frame_positions, point_kinematics, random_state, solo12,
+    QUADRUPED,
+    QUADRUPED_FEET,
+    SOLO_FEET,
+    frame_positions,
+    point_kinematics,
+    random_state,
+    solo12,
 )
 
 from contact_id_controller import ContactSet, RobotModel
@@ -18,8 +24,11 @@ STEP_S = 1e-6
 @pytest.fixture(scope="module")
 def robots():
     """Three robots, two floating and one fixed, with frames to stand on."""
-    return [(solo12(), SOLO_FEET), (RobotModel.from_urdf(QUADRUPED), QUADRUPED_FEET),
-            (RobotModel.from_urdf(PANDA, floating_base=False), ["panda_hand", "panda_link5"])]
+    return [
+        (solo12(), SOLO_FEET),
+        (RobotModel.from_urdf(QUADRUPED), QUADRUPED_FEET),
+        (RobotModel.from_urdf(PANDA, floating_base=False), ["panda_hand", "panda_link5"]),
+    ]
 
 
 def held(robot, q, frames, rng, mu=0.6):
@@ -50,7 +59,9 @@ def test_property_1_positive_definite_and_skew_symmetric(robots):
     for robot, q, v, contacts, rng in cases(robots, 0):
         model = ProjectedDynamics(robot, q, v, contacts, scale=1.0)
         values = np.linalg.eigvalsh(model.Mbar)
-        assert values[0] > 0.0 and values[-1] <= max(1.0, np.linalg.eigvalsh(model.M)[-1]) * (1 + 1e-12)
+        assert values[0] > 0.0 and values[-1] <= max(1.0, np.linalg.eigvalsh(model.M)[-1]) * (
+            1 + 1e-12
+        )
         ahead, behind = (moved(robot, q, v, contacts, sign * STEP_S) for sign in (1.0, -1.0))
         if ahead.rank != model.rank or behind.rank != model.rank:
             continue
@@ -59,8 +70,12 @@ def test_property_1_positive_definite_and_skew_symmetric(robots):
         np.testing.assert_allclose(rate, model.Mbar_dot, atol=1e-6 * size)
         skew = rate - 2.0 * model.Cbar
         np.testing.assert_allclose(skew, -skew.T, atol=1e-6 * size)
-        np.testing.assert_allclose((ahead.P - behind.P) / (2.0 * STEP_S), model.P_dot, atol=1e-5 * size)
-        np.testing.assert_allclose((ahead.A - behind.A) / (2.0 * STEP_S), model.A_dot, atol=1e-5 * size)
+        np.testing.assert_allclose(
+            (ahead.P - behind.P) / (2.0 * STEP_S), model.P_dot, atol=1e-5 * size
+        )
+        np.testing.assert_allclose(
+            (ahead.A - behind.A) / (2.0 * STEP_S), model.A_dot, atol=1e-5 * size
+        )
 
 
 def test_projectors(robots):
@@ -93,7 +108,9 @@ def test_motion_and_forces_solve_the_equations_with_multipliers(robots):
             system = np.block([[model.M, -model.A.T], [model.A, np.zeros((m, m))]])
             right = np.concatenate([push - bias, -model.A_dot @ v])
             expected = np.linalg.lstsq(system, right, rcond=1e-12)[0]
-            np.testing.assert_allclose(qdd, expected[:robot.nv], atol=1e-6 * (1 + np.abs(expected).max()))
+            np.testing.assert_allclose(
+                qdd, expected[: robot.nv], atol=1e-6 * (1 + np.abs(expected).max())
+            )
             F, f0 = model.multipliers()
             pull = model.A.T @ (F @ torques + f0)
             tolerance = 1e-6 * (1 + np.abs(pull).max())
@@ -108,7 +125,9 @@ def test_drift_is_that_of_pinocchios_frames(robots):
     model = ProjectedDynamics(robot, q, v, contacts)
     J, drift = point_kinematics(robot, q, v, frames)
     lengths = np.linalg.norm(drift.reshape(-1, 3), axis=1)
-    np.testing.assert_allclose(np.linalg.norm((model.A_dot @ v).reshape(-1, 3), axis=1), lengths, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.norm((model.A_dot @ v).reshape(-1, 3), axis=1), lengths, rtol=1e-9
+    )
     np.testing.assert_allclose(model.A.T @ model.A, J.T @ J, atol=1e-12)
 
 

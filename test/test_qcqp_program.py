@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 from clarabel_programs import by_clarabel, compare, cost, violations
 
+from contact_id_controller.benchmark.random_programs import random_program
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.experiments.random_programs import random_program
-from contact_id_controller.projected.program import QcqpProgram
-from contact_id_controller.projected.second_order_cone import (
-    distance, longest_step, nt_scaling, product, quotient, scale, unscale,
+from contact_id_controller.kernels.interior_point.second_order_cone import (
+    distance,
+    longest_step,
+    nt_scaling,
+    product,
+    quotient,
+    scale,
+    unscale,
 )
+from contact_id_controller.projected.program import QcqpProgram
 
 LOAD_N = 100.0
 CORNERS = np.array([[0.1, 0.05], [-0.1, 0.05], [-0.1, -0.05], [0.1, -0.05]])
@@ -48,8 +54,10 @@ def test_random_programs_agree_with_clarabel(feasible):
 def test_cone_algebra_against_matrices():
     rng = np.random.default_rng(0)
     for exponent in (0.0, -3.0, -7.0):  # towards the boundary
-        x, s = (np.array([1.0, *(1.0 - 10.0 ** exponent * 0.5) * np.array([np.cos(t), np.sin(t)])])
-                for t in rng.uniform(0, 2 * np.pi, 2))
+        x, s = (
+            np.array([1.0, *(1.0 - 10.0**exponent * 0.5) * np.array([np.cos(t), np.sin(t)])])
+            for t in rng.uniform(0, 2 * np.pi, 2)
+        )
         s *= 3.0
         eta_w, point = np.empty(4), np.empty(3)
         assert nt_scaling(x, s, eta_w, point)
@@ -89,8 +97,15 @@ def test_hand_solved_block_on_a_slope():
 
 def test_dependent_rows_and_no_rows_at_all():
     program = random_program(3, 5)
-    twice = QcqpProgram(np.vstack([program.A, program.A[::-1]]), np.concatenate([program.b, program.b[::-1]]),
-                        program.friction, program.weights, program.lower, program.upper, program.force_weight)
+    twice = QcqpProgram(
+        np.vstack([program.A, program.A[::-1]]),
+        np.concatenate([program.b, program.b[::-1]]),
+        program.friction,
+        program.weights,
+        program.lower,
+        program.upper,
+        program.force_weight,
+    )
     once, again = program.solve(), twice.solve()
     assert once.status == again.status == "solved"
     np.testing.assert_allclose(again.torques, once.torques, atol=1e-5 * np.abs(once.torques).max())
@@ -109,7 +124,10 @@ def test_warm_start_changes_steps_not_results():
         other, warm = program.solve(), program.solve(warm_start=cold)
         assert other.status == warm.status
         if other.status == "solved":
-            a, b = cost(program, other.torques, other.forces), cost(program, warm.torques, warm.forces)
+            a, b = (
+                cost(program, other.torques, other.forces),
+                cost(program, warm.torques, warm.forces),
+            )
             assert abs(a - b) <= 1e-6 * a + 1e-12
             fewer += warm.iterations < other.iterations
     assert fewer > 20
@@ -168,15 +186,20 @@ def test_the_disturbance_is_the_least_that_helps():
     result = program.solve()
     assert result.status == "relaxed" and result.level == 1
     np.testing.assert_allclose(result.disturbance, [20.0], atol=1e-3)
-    assert np.all(np.hypot(result.forces[:, 1], result.forces[:, 2]) <= 0.6 * result.forces[:, 0] + 1e-9)
+    assert np.all(
+        np.hypot(result.forces[:, 1], result.forces[:, 2]) <= 0.6 * result.forces[:, 0] + 1e-9
+    )
 
 
-@pytest.mark.parametrize("arguments", [
-    (np.eye(4), np.zeros(3), [1.0]),
-    (np.eye(2), np.zeros(2), [1.0]),
-    (np.eye(4), np.zeros(4), [1.0], 1.0, 1.0, 1.0),
-    (np.eye(4), np.zeros(4), [1.0], [1.0, 2.0]),
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (np.eye(4), np.zeros(3), [1.0]),
+        (np.eye(2), np.zeros(2), [1.0]),
+        (np.eye(4), np.zeros(4), [1.0], 1.0, 1.0, 1.0),
+        (np.eye(4), np.zeros(4), [1.0], [1.0, 2.0]),
+    ],
+)
 def test_bad_programs_are_refused(arguments):
     with pytest.raises(ConfigurationError):
         QcqpProgram(*arguments)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import walking
 
-from contact_id_controller.control.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
 
 MU = 0.3
 
@@ -29,7 +29,9 @@ def test_walks_with_torque_limits_at_60_percent_of_what_the_pyramid_needs():
     torques = np.abs([result.torques for result in run.results])
     assert statuses(run) == {"solved", "relaxed"}
     assert torques.max() <= limit and torques.max() > 0.99 * limit
-    assert not any(result.saturated.any() for result in run.results)  # the solver keeps the limits itself
+    assert not any(
+        result.saturated.any() for result in run.results
+    )  # the solver keeps the limits itself
     assert outside_cone(run, MU) <= 1e-6 * run.robot.weight
     heights = np.array([state.q[2] for state in run.states])
     assert np.abs(heights - heights[0]).max() < 0.02 * heights[0] + 0.005
@@ -50,12 +52,21 @@ def jerk_sideways(acceleration):
         t = np.linspace(0.0, 0.5, 26)
         first, second = np.minimum(t, half), np.clip(t - half, 0.0, half)
         speed = acceleration * (first - second)
-        way = acceleration * (0.5 * first ** 2 + half * second - 0.5 * second ** 2)
+        way = acceleration * (0.5 * first**2 + half * second - 0.5 * second**2)
         positions, velocities = np.tile(state.q[:3], (26, 1)), np.zeros((26, 3))
         positions[:, 0] += way
         velocities[:, 0] = speed
-        control.set_base_trajectory(BaseTrajectory(
-            t, positions, np.tile(state.q[3:7], (26, 1)), velocities, np.zeros((26, 3)), state.time_s))
+        control.set_base_trajectory(
+            BaseTrajectory(
+                t,
+                positions,
+                np.tile(state.q[3:7], (26, 1)),
+                velocities,
+                np.zeros((26, 3)),
+                state.time_s,
+            )
+        )
+
     return plan
 
 
@@ -77,10 +88,22 @@ def test_a_plan_beyond_friction_costs_tracking_not_contact():
 
 
 def test_power_loss_is_that_of_the_motor_constants():
-    run = walking.run("quadruped", 0.01, MU, solver="qcqp", motor_resistance_ohm=[0.5],
-                      motor_torque_constant_nm_a=[0.25])
+    run = walking.run(
+        "quadruped",
+        0.01,
+        MU,
+        solver="qcqp",
+        motor_resistance_ohm=[0.5],
+        motor_torque_constant_nm_a=[0.25],
+    )
     for result in run.results:
         assert result.power_loss_w == pytest.approx(8.0 * np.square(result.torques).sum())
-    bare = walking.run("quadruped", 0.002, MU, solver="qcqp", motor_resistance_ohm=[],
-                       motor_torque_constant_nm_a=[])
+    bare = walking.run(
+        "quadruped",
+        0.002,
+        MU,
+        solver="qcqp",
+        motor_resistance_ohm=[],
+        motor_torque_constant_nm_a=[],
+    )
     assert all(math.isnan(result.power_loss_w) for result in bare.results)

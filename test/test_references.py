@@ -4,13 +4,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from contact_id_controller.control.references import (
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.trajectories import (
     BaseTrajectory,
     ContactSchedule,
     JointTrajectory,
     PlanSlot,
 )
-from contact_id_controller.exceptions import TrajectoryError
 
 NAMES = ["hip", "knee"]
 TIMES = np.array([0.0, 0.1, 0.25, 0.6])
@@ -138,8 +138,13 @@ def test_final_motion_is_refused_unless_allowed():
     ],
 )
 def test_malformed_joint_trajectory_is_refused_in_one_line(changes, words):
-    good = {"names": NAMES, "times_s": [0.0, 0.1, 0.2], "positions": np.zeros((3, 2)),
-            "velocities": np.zeros((3, 2)), "start_s": 1.0}
+    good = {
+        "names": NAMES,
+        "times_s": [0.0, 0.1, 0.2],
+        "positions": np.zeros((3, 2)),
+        "velocities": np.zeros((3, 2)),
+        "start_s": 1.0,
+    }
     JointTrajectory(**good)
     with pytest.raises(TrajectoryError, match=words) as caught:
         JointTrajectory(**{**good, **changes})
@@ -164,8 +169,14 @@ def turning_base(count=9, duration=0.4):
 
     times = np.linspace(0.0, duration, count)
     quaternions = [pin.Quaternion(attitude(t)).coeffs() for t in times]
-    plan = BaseTrajectory(times, [position(t) for t in times], quaternions,
-                          [velocity(t) for t in times], [spin(t) for t in times], start_s=1.0)
+    plan = BaseTrajectory(
+        times,
+        [position(t) for t in times],
+        quaternions,
+        [velocity(t) for t in times],
+        [spin(t) for t in times],
+        start_s=1.0,
+    )
     return plan, attitude, spin, position, velocity
 
 
@@ -186,8 +197,10 @@ def test_base_velocities_and_accelerations_are_derivatives_of_the_pose(duration)
     step = 1e-5 * duration
     for t in 1.0 + np.linspace(0.05, 0.3, 7) * duration:
         before, here, after = plan.sample(t - step), plan.sample(t), plan.sample(t + step)
-        turn = (pin.Quaternion(after.quaternion_xyzw).matrix()
-                @ pin.Quaternion(before.quaternion_xyzw).matrix().T)
+        turn = (
+            pin.Quaternion(after.quaternion_xyzw).matrix()
+            @ pin.Quaternion(before.quaternion_xyzw).matrix().T
+        )
         assert here.angular_velocity == pytest.approx(pin.log3(turn) / (2 * step), abs=1e-4)
         for name in ("angular", "linear"):
             change = getattr(after, f"{name}_velocity") - getattr(before, f"{name}_velocity")

@@ -60,13 +60,16 @@ def test_without_opengl_the_error_names_the_backend_and_the_remedy(recording, mo
         next(render_frames(QUADRUPED, FEET, *recording, **SIZE))
 
 
-@pytest.mark.parametrize("times, q, forces", [
-    (np.zeros(0), np.zeros((0, 19)), None),
-    (np.zeros(2), np.zeros((2, 19)), None),
-    (np.arange(2.0), np.zeros((3, 19)), None),
-    (np.arange(2.0), np.full((2, 19), np.nan), None),
-    (np.arange(2.0), np.zeros((2, 19)), np.zeros((2, 3, 3))),
-])
+@pytest.mark.parametrize(
+    "times, q, forces",
+    [
+        (np.zeros(0), np.zeros((0, 19)), None),
+        (np.zeros(2), np.zeros((2, 19)), None),
+        (np.arange(2.0), np.zeros((3, 19)), None),
+        (np.arange(2.0), np.full((2, 19), np.nan), None),
+        (np.arange(2.0), np.zeros((2, 19)), np.zeros((2, 3, 3))),
+    ],
+)
 def test_recordings_that_cannot_be_drawn_are_refused(times, q, forces):
     with pytest.raises(RenderingError, match="recording to draw"):
         render_frames(QUADRUPED, FEET, times, q, forces)

@@ -11,21 +11,33 @@ from PIL import Image
 from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
 
 from contact_id_controller.exceptions import RecordError, RenderingError
-from contact_id_controller.experiments import animation, report, summary
-from contact_id_controller.experiments.setup_run import make_setup
-from contact_id_controller.experiments.walk import load_walk
 from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.report import animation, report, summary
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs.record import load_walk
+from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.simulation import rendering
 
 UP = np.array([0.0, 0.0, 1.0])
 WEIGHT_N = 4.8 * 9.81
 
 REQUIRED = {
-    "robot", "friction", "solver", "duration_s", "fell", "mean_joint_position_error_rad",
-    "mean_joint_velocity_error_rad_s", "normal_force_relative_error", "torque_mean_nm",
-    "torque_rate_mean_nm_s", "solve_time_median_s", "solve_time_p99_s", "step_time_median_s",
-    "step_time_p99_s", "deadline_misses", "distance_travelled_m",
+    "robot",
+    "friction",
+    "solver",
+    "duration_s",
+    "fell",
+    "mean_joint_position_error_rad",
+    "mean_joint_velocity_error_rad_s",
+    "normal_force_relative_error",
+    "torque_mean_nm",
+    "torque_rate_mean_nm_s",
+    "solve_time_median_s",
+    "solve_time_p99_s",
+    "step_time_median_s",
+    "step_time_p99_s",
+    "deadline_misses",
+    "distance_travelled_m",
 }
 
 
@@ -38,8 +50,7 @@ def test_force_error_does_not_cancel_between_times_and_leaves_out_the_first_seco
     walk = synthetic_walk(3.0)
     signs = np.where(np.arange(len(walk)) % 2, 1.02, 0.98)
     signs[walk.time_s < 1.0] = 5.0
-    walk = dataclasses.replace(
-        walk, predicted_forces=walk.simulated_forces * signs[:, None, None])
+    walk = dataclasses.replace(walk, predicted_forces=walk.simulated_forces * signs[:, None, None])
     assert summary.normal_force_error(walk, WEIGHT_N, UP) == pytest.approx(0.02, rel=1e-6)
 
 
@@ -83,23 +94,48 @@ def _write_records(folder, *, control_times, robot_times, shuffle_feet=False):
     predicted[..., 2] = stamps[:, None] + foot_values
     simulated = np.zeros((m, 2, 3))
     simulated[..., 2] = times[:, None] + foot_values[order]
-    np.savez(folder / "controller.npz", time_s=stamps, torques=per_joint, forces=predicted,
-             contact=np.ones((n, 2), bool), position=per_joint, velocity=per_joint,
-             reference_position=per_joint, reference_velocity=per_joint,
-             solve_time_s=np.arange(n) + 1.0, step_time_s=np.arange(n) + 2.0,
-             power_loss_w=np.arange(n) + 3.0,
-             status=np.full(n, "solved"), deadline_misses=3, joint_names=joints, foot_names=feet,
-             refused_reasons=["stale"], refused_counts=[2])
-    np.savez(folder / "simulated_robot.npz", time_s=times, q=np.repeat(times[:, None], 2, axis=1),
-             v=np.zeros((m, 2)), torques=np.repeat(times[:, None], 2, axis=1),
-             contact_forces=simulated, fell=False, late_periods=1, joint_names=joints,
-             foot_names=[feet[i] for i in order])
+    np.savez(
+        folder / "controller.npz",
+        time_s=stamps,
+        torques=per_joint,
+        forces=predicted,
+        contact=np.ones((n, 2), bool),
+        position=per_joint,
+        velocity=per_joint,
+        reference_position=per_joint,
+        reference_velocity=per_joint,
+        solve_time_s=np.arange(n) + 1.0,
+        step_time_s=np.arange(n) + 2.0,
+        power_loss_w=np.arange(n) + 3.0,
+        status=np.full(n, "solved"),
+        deadline_misses=3,
+        joint_names=joints,
+        foot_names=feet,
+        refused_reasons=["stale"],
+        refused_counts=[2],
+    )
+    np.savez(
+        folder / "simulated_robot.npz",
+        time_s=times,
+        q=np.repeat(times[:, None], 2, axis=1),
+        v=np.zeros((m, 2)),
+        torques=np.repeat(times[:, None], 2, axis=1),
+        contact_forces=simulated,
+        fell=False,
+        late_periods=1,
+        joint_names=joints,
+        foot_names=[feet[i] for i in order],
+    )
     return folder / "controller.npz", folder / "simulated_robot.npz"
 
 
 def test_records_are_paired_by_stamp_and_by_name(tmp_path):
-    files = _write_records(tmp_path, control_times=[0.001, 0.002, 0.004, 0.005],
-                           robot_times=[0.0, 0.001, 0.002, 0.003, 0.004], shuffle_feet=True)
+    files = _write_records(
+        tmp_path,
+        control_times=[0.001, 0.002, 0.004, 0.005],
+        robot_times=[0.0, 0.001, 0.002, 0.003, 0.004],
+        shuffle_feet=True,
+    )
     walk = load_walk(*files, PERIOD_S)
     np.testing.assert_allclose(walk.time_s, [0.001, 0.002, 0.004])
     np.testing.assert_allclose(walk.predicted_forces, walk.simulated_forces)
@@ -110,21 +146,27 @@ def test_records_are_paired_by_stamp_and_by_name(tmp_path):
 
 def test_of_states_repeated_while_the_robot_is_held_the_last_counts(tmp_path):
     held = [1e-9, 2e-9, 3e-9]
-    files = _write_records(tmp_path, control_times=[*held, 0.001, 0.002],
-                           robot_times=[0.0, 0.001, 0.002])
+    files = _write_records(
+        tmp_path, control_times=[*held, 0.001, 0.002], robot_times=[0.0, 0.001, 0.002]
+    )
     walk = load_walk(*files, PERIOD_S)
     np.testing.assert_allclose(walk.solve_time_s, [3.0, 4.0, 5.0])
     assert walk.unanswered_states == 0
 
 
-@pytest.mark.parametrize("break_it, message", [
-    (lambda control, robot: control.unlink(), "no record of the controller"),
-    (lambda control, robot: robot.write_bytes(b"not a record"), "no record of the simulated robot"),
-    (lambda control, robot: np.savez(control, time_s=[0.0]), "lacks"),
-])
+@pytest.mark.parametrize(
+    "break_it, message",
+    [
+        (lambda control, robot: control.unlink(), "no record of the controller"),
+        (
+            lambda control, robot: robot.write_bytes(b"not a record"),
+            "no record of the simulated robot",
+        ),
+        (lambda control, robot: np.savez(control, time_s=[0.0]), "lacks"),
+    ],
+)
 def test_records_that_cannot_be_used_are_named(tmp_path, break_it, message):
-    control, robot = _write_records(tmp_path, control_times=[0.0, 0.001],
-                                    robot_times=[0.0, 0.001])
+    control, robot = _write_records(tmp_path, control_times=[0.0, 0.001], robot_times=[0.0, 0.001])
     break_it(control, robot)
     with pytest.raises(RecordError, match=message):
         load_walk(control, robot, PERIOD_S)
@@ -163,8 +205,11 @@ def written(tmp_path_factory):
         (place / "log").mkdir(parents=True)
         setup = make_setup(place, robot="quadruped", duration_s=1.0, mu=mu)
         setup.write(place / "parameters.yaml")
-        runs.append(report.write_report(
-            synthetic_walk(1.0, predicted_share=0.98, noise=0.02), setup, place, 2.0))
+        runs.append(
+            report.write_report(
+                synthetic_walk(1.0, predicted_share=0.98, noise=0.02), setup, place, 2.0
+            )
+        )
     report.write_index(runs, folder)
     return folder
 
@@ -195,8 +240,15 @@ def test_pages_link_only_to_files_beside_them(written):
 
 def test_every_plot_is_drawn_and_shown(written):
     plots = sorted(path.name for path in (written / "first").glob("*.png"))
-    assert plots == ["base_motion.png", "base_path.png", "joint_error.png", "normal_forces.png",
-                     "power_loss.png", "solve_time.png", "torque.png"]
+    assert plots == [
+        "base_motion.png",
+        "base_path.png",
+        "joint_error.png",
+        "normal_forces.png",
+        "power_loss.png",
+        "solve_time.png",
+        "torque.png",
+    ]
     assert set(plots) <= set(_links(written / "first" / "report.html"))
     for name in plots:
         with Image.open(written / "first" / name) as picture:
@@ -206,8 +258,13 @@ def test_every_plot_is_drawn_and_shown(written):
 
 def _animate(walk, path):
     return animation.save_animation(
-        walk, path, urdf=URDF, robot=RobotModel.from_urdf(URDF),
-        feet=[SphereFoot(name, 0.01) for name in FEET], normal=UP)
+        walk,
+        path,
+        urdf=URDF,
+        robot=RobotModel.from_urdf(URDF),
+        feet=[SphereFoot(name, 0.01) for name in FEET],
+        normal=UP,
+    )
 
 
 def _frames(path):
@@ -222,7 +279,7 @@ def _frames(path):
 def test_animation_moves_and_lasts_as_long_as_the_walk(written):
     frames = _frames(written / "first" / "animation.gif")
     assert len(frames) == pytest.approx(animation.FRAMES_PER_SECOND, abs=1)
-    robot = [frame[:animation.HEIGHT].astype(int) for frame in frames]
+    robot = [frame[: animation.HEIGHT].astype(int) for frame in frames]
     assert np.abs(robot[0] - robot[3]).max() > 50
 
 
@@ -236,7 +293,7 @@ def test_without_opengl_a_stick_figure_is_drawn(tmp_path, monkeypatch):
     frames = _frames(tmp_path / "stick.gif")
     assert len(frames) == 10
     blue = np.array([0x1C, 0x3D, 0x5A])
-    picture = frames[5][:animation.HEIGHT].astype(int)
+    picture = frames[5][: animation.HEIGHT].astype(int)
     assert (np.abs(picture - blue).max(axis=2) < 30).sum() > 100, "no simulated force is drawn"
 
 

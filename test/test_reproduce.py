@@ -19,22 +19,37 @@ import pytest
 from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
 
 from contact_id_controller import cli
+from contact_id_controller.benchmark import speed as benchmark
+from contact_id_controller.commands import reproduce as command
 from contact_id_controller.exceptions import ConfigurationError, RunError
-from contact_id_controller.experiments import benchmark
-from contact_id_controller.experiments.reproduce import (
-    arm_and_box, chatter, command, flops, grasp, manipulator, registry, runner, walks,
+from contact_id_controller.papers import (
+    arm_and_box,
+    chatter,
+    flops,
+    grasp,
+    manipulator,
+    registry,
+    walks,
 )
-from contact_id_controller.experiments.reproduce.arm_and_box import Arm, MujocoArm, RigidArm
-from contact_id_controller.experiments.reproduce.blocks import (
-    BETTERED, NOT_MEASURED, VERDICTS, WRONG, Claim, Picture, Section, Table, Text, shown,
+from contact_id_controller.papers.arm_and_box import Arm, MujocoArm, RigidArm
+from contact_id_controller.papers.manipulator_report import WEIGHT_N
+from contact_id_controller.papers.registry import EXPERIMENTS, Experiment
+from contact_id_controller.report.blocks import (
+    BETTERED,
+    NOT_MEASURED,
+    VERDICTS,
+    WRONG,
+    Claim,
+    Picture,
+    Section,
+    Table,
+    Text,
+    shown,
 )
-from contact_id_controller.experiments.reproduce.figures import draw
-from contact_id_controller.experiments.reproduce.manipulator_report import WEIGHT_N
-from contact_id_controller.experiments.reproduce.page import html_page, markdown
-from contact_id_controller.experiments.reproduce.registry import EXPERIMENTS, Experiment
-from contact_id_controller.experiments.reproduce.runs import (
-    RunDescription, RunResult, RunStore, plain, sources,
-)
+from contact_id_controller.report.figures import draw
+from contact_id_controller.report.page import html_page, markdown
+from contact_id_controller.runs import batch as runner
+from contact_id_controller.runs.store import RunDescription, RunResult, RunStore, plain, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,8 +67,10 @@ def test_key_depends_on_what_is_described_and_on_nothing_else():
     one = RunDescription("walk", {"mu": "inf", "seconds": 3.0})
     assert one.key == RunDescription("walk", {"seconds": 3.0, "mu": "inf"}).key
     assert re.fullmatch(r"[0-9a-f]{12}", one.key)
-    others = {RunDescription("walk", {"mu": 1.0, "seconds": 3.0}).key,
-              RunDescription("run", {"mu": "inf", "seconds": 3.0}).key}
+    others = {
+        RunDescription("walk", {"mu": 1.0, "seconds": 3.0}).key,
+        RunDescription("run", {"mu": "inf", "seconds": 3.0}).key,
+    }
     assert one.key not in others and len(others) == 2
     # Written down: results found by another session must be found under the same name.
     assert RunDescription("walk", {"mu": 1.0}).key == "0e9fa071185c"
@@ -81,8 +98,16 @@ def test_result_is_kept_and_found_again(place):
 
 def test_results_outlive_other_words_in_the_report_and_nothing_else():
     names = {file.name for file in sources()}
-    assert {"walks.py", "chatter.py", "grasp.py", "runs.py", "locomotion.py", "controller.py",
-            "quadruped.urdf", "quadruped.yaml"} <= names
+    assert {
+        "walks.py",
+        "chatter.py",
+        "grasp.py",
+        "runs.py",
+        "locomotion.py",
+        "controller.py",
+        "quadruped.urdf",
+        "quadruped.yaml",
+    } <= names
     assert not {"walks_report.py", "page.py"} & names
     assert "report.py" in names  # only this folder's are left out
     # What a run calls is known to the fingerprint: no such module is imported by another one's run.
@@ -106,10 +131,12 @@ def test_runs_are_done_side_by_side_and_only_once(place):
     folder, store = place
     seen: list[RunResult] = []
     found = runner.run_all(
-        tasks(folder, 4, waits_for_another=True), store, jobs=2, done=seen.append)
+        tasks(folder, 4, waits_for_another=True), store, jobs=2, done=seen.append
+    )
     assert [result["square"] for result in found] == [0, 1, 4, 9]
     assert len({result["pid"] for result in found}) == 2 and os.getpid() not in {
-        result["pid"] for result in found}
+        result["pid"] for result in found
+    }
     assert all(result["threads"] == ["1"] * 3 for result in found) and len(seen) == 4
     again = runner.run_all(tasks(folder, 5, waits_for_another=True), store, jobs=2)
     assert [result["square"] for result in again] == [0, 1, 4, 9, 16]
@@ -120,8 +147,9 @@ def test_runs_that_measure_time_have_the_machine_for_themselves(place):
     folder, store = place
     mixed = [*tasks(folder, 2, sleep_s=0.2), *tasks(folder, 4, alone=True, sleep_s=0.2)[2:]]
     runner.run_all(mixed, store, jobs=2)
-    begun = sorted((int(path.name.split("_")[2]), int(path.name.split("_")[0]))
-                   for path in folder.iterdir())
+    begun = sorted(
+        (int(path.name.split("_")[2]), int(path.name.split("_")[0])) for path in folder.iterdir()
+    )
     assert [x for _, x in begun][2:] == [2, 3]
     assert begun[3][0] - begun[2][0] > 0.19e9 and begun[2][0] - begun[1][0] > 0.19e9
 
@@ -149,8 +177,9 @@ def test_dying_process_takes_no_other_result_along(place):
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                  dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         yield cluster
 
 
@@ -186,6 +215,7 @@ def test_no_scheduler_is_one_line(place, monkeypatch):
 
 def squares(folder, count, **more):
     """An experiment of squares."""
+
     def report(results):
         rows = [(r.parameters["x"], r["square"]) for r in results]
         claim = Claim("school", "squares are large", BETTERED, "they are", "contact_id")
@@ -203,6 +233,7 @@ def arguments(tmp_path):
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
         return parser.parse_args([*words, "--output", str(tmp_path / "out"), "--jobs", "1"])
+
     return make
 
 
@@ -214,8 +245,9 @@ def test_command_does_quick_runs_or_all_or_one(place, arguments, monkeypatch, tm
     assert command.run(arguments("square", "--run", key[:6])) == 0
     assert times_done(folder) == {0: 1, 2: 1}
     # The report of one run leaves that of all alone.
-    of_all, of_one = ((tmp_path / "out" / name / "report.md").read_text()
-                      for name in ("", f"run_{key[:6]}"))
+    of_all, of_one = (
+        (tmp_path / "out" / name / "report.md").read_text() for name in ("", f"run_{key[:6]}")
+    )
     assert "| 0 | 0 |" in of_all and "| 2 | 4 |" in of_one and "| 2 | 4 |" not in of_all
     assert command.run(arguments()) == 0 and times_done(folder) == {0: 1, 1: 1, 2: 1}
     assert "3 of 3 runs are done, 0 failed" in capsys.readouterr().out
@@ -227,7 +259,8 @@ def test_command_does_quick_runs_or_all_or_one(place, arguments, monkeypatch, tm
 
 
 def test_failed_runs_give_exit_code_1_and_stand_in_the_report(
-        place, arguments, monkeypatch, tmp_path, capsys):
+    place, arguments, monkeypatch, tmp_path, capsys
+):
     folder, _ = place
     monkeypatch.setattr(registry, "EXPERIMENTS", {"square": squares(folder, 2, fails=True)})
     assert command.run(arguments()) == command.SOME_FAILED
@@ -253,10 +286,14 @@ def test_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
     assert "cannot make" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words, message", [
-    (["dance"], "must be one of 'chatter'"), (["flops", "--run", "zzz"], "has key zzz"),
-    (["flops", "--jobs", "0"], "--jobs is 0"),
-])
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["dance"], "must be one of 'chatter'"),
+        (["flops", "--run", "zzz"], "has key zzz"),
+        (["flops", "--jobs", "0"], "--jobs is 0"),
+    ],
+)
 def test_wrong_choices_are_one_line(words, message, tmp_path, capsys):
     code = cli.run(["reproduce", *words, "--output", str(tmp_path / "out")])
     lines = capsys.readouterr().err.strip().splitlines()
@@ -265,8 +302,11 @@ def test_wrong_choices_are_one_line(words, message, tmp_path, capsys):
 
 def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec",
-                        lambda name, *rest: None if name == "mujoco" else find(name, *rest))
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "mujoco" else find(name, *rest),
+    )
     assert cli.run(["reproduce", "flops", "--output", str(tmp_path)]) == cli.BAD_INPUT
     assert "[simulation]'" in capsys.readouterr().err
 
@@ -278,7 +318,7 @@ def test_interrupted_command_leaves_no_process_and_goes_on_later(tmp_path):
 import sys
 
 if __name__ == "__main__":  # workers import this file as well
-    sys.path.insert(0, {str(ROOT / 'test')!r})
+    sys.path.insert(0, {str(ROOT / "test")!r})
     from pathlib import Path
 
     from test_reproduce import cli, registry, squares
@@ -289,8 +329,9 @@ if __name__ == "__main__":  # workers import this file as well
     script = tmp_path / "script.py"
     script.write_text(code)
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    process = subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.PIPE,
-                               text=True)
+    process = subprocess.Popen(
+        [sys.executable, script], env=environment, stderr=subprocess.PIPE, text=True
+    )
     until = time.monotonic() + 60.0
     while len(list((tmp_path / "runs").glob("*.json"))) < 2 and time.monotonic() < until:
         time.sleep(0.02)
@@ -325,18 +366,32 @@ class _Page(HTMLParser):
 def test_page_is_one_file_that_needs_no_other():
     png = draw(2.0, 1.0, 1, 1, lambda axes: axes[0, 0].plot([1, 2]))
     assert png.startswith(b"\x89PNG")
-    claims = [Claim("a < b", "x & y", WRONG, "3 `code`", "contact_id a"),
-              Claim("paper", "z", NOT_MEASURED, "-", "contact_id b")]
-    section = Section("One <two>", [Text("a `b` & c"), Picture("p", png, "shows |"), Table(
-        "T", ("n", "text"), [(0.123456, None), (True, "a|b")], ["c1", "c2"])], claims)
+    claims = [
+        Claim("a < b", "x & y", WRONG, "3 `code`", "contact_id a"),
+        Claim("paper", "z", NOT_MEASURED, "-", "contact_id b"),
+    ]
+    section = Section(
+        "One <two>",
+        [
+            Text("a `b` & c"),
+            Picture("p", png, "shows |"),
+            Table("T", ("n", "text"), [(0.123456, None), (True, "a|b")], ["c1", "c2"]),
+        ],
+        claims,
+    )
     failed = [RunResult(RunDescription("walk"), {}, "Trace\nValueError: <x>", 0.0, "")]
     page = html_page({"one": section}, failed, "origin")
     parser = _Page()
     parser.feed(page)
     assert not parser.open
     assert all(source.startswith(("data:image/png;base64,", "#")) for source in parser.sources)
-    for words in ("0.1235", "<code>b</code> &amp; c", "One &lt;two&gt;", "ValueError: &lt;x&gt;",
-                  "<code>c1</code>"):
+    for words in (
+        "0.1235",
+        "<code>b</code> &amp; c",
+        "One &lt;two&gt;",
+        "ValueError: &lt;x&gt;",
+        "<code>c1</code>",
+    ):
         assert words in page
     bad = page.split("could not be reproduced")[1].split("<h2 id=")[0]
     assert "x &amp; y" in bad and ">z<" not in bad
@@ -346,7 +401,13 @@ def test_page_is_one_file_that_needs_no_other():
 
 def test_cells_for_people():
     assert [shown(cell) for cell in (None, 1234, 0.000123456, 1e6, True, "x")] == [
-        "-", "1234", "0.0001235", "1e+06", "yes", "x"]
+        "-",
+        "1234",
+        "0.0001235",
+        "1e+06",
+        "yes",
+        "x",
+    ]
 
 
 # The experiments
@@ -450,23 +511,38 @@ def test_both_engines_of_the_arm_agree_with_forward_dynamics_in_free_motion():
 
 @pytest.mark.parametrize("engine", manipulator.ENGINES)
 def test_a_firm_hand_holds_the_box_and_predicts_the_forces(engine):
-    firm = {"engine": engine, "mu": 1.0, "squeeze_n": manipulator.SQUEEZE_N,
-            "trust": manipulator.TRUST}
+    firm = {
+        "engine": engine,
+        "mu": 1.0,
+        "squeeze_n": manipulator.SQUEEZE_N,
+        "trust": manipulator.TRUST,
+    }
     case = manipulator.describe(controller="coulomb/qp", duration_s=0.25, **firm)
     held = result_of(EXPERIMENTS["manipulator"], case)
     assert held["dropped_s"] is None and held["slip_m"] < 2e-3
     assert held["position_error_rad"] < 1e-3
     assert held["force_error_n"] < 0.25 * WEIGHT_N
     assert held["force_n"] > 4 * 0.9 * manipulator.SQUEEZE_N
-    pid = result_of(EXPERIMENTS["manipulator"], manipulator.describe(
-        controller="none/pid", mu=1.0, engine=engine, duration_s=0.25))
+    pid = result_of(
+        EXPERIMENTS["manipulator"],
+        manipulator.describe(controller="none/pid", mu=1.0, engine=engine, duration_s=0.25),
+    )
     assert pid["position_error_rad"] > 20.0 * held["position_error_rad"]
     check_section(EXPERIMENTS["manipulator"].report([held, pid]))
 
 
 def test_stage_two_takes_the_chatter_out_of_a_trot():
-    results = [short("chatter", model="coulomb/lcp", distribution=distribution, mu=1.0,
-                     duty_factor=0.75, duration_s=1.0) for distribution in ("none", "least_torque")]
+    results = [
+        short(
+            "chatter",
+            model="coulomb/lcp",
+            distribution=distribution,
+            mu=1.0,
+            duty_factor=0.75,
+            duration_s=1.0,
+        )
+        for distribution in ("none", "least_torque")
+    ]
     one, two = results
     assert one["fell_s"] is None and two["fell_s"] is None
     assert one["torque_rate_nm_s"] > 2.0 * two["torque_rate_nm_s"]
@@ -479,7 +555,8 @@ def test_running_times_are_reported_beside_the_paper(monkeypatch):
     monkeypatch.setattr(benchmark, "MODELS", {"coulomb/qp": {}, "no_slip/lcp": {}})
     monkeypatch.setitem(benchmark.LARGEST, "QuantEcon Lemke", 0)
     section = EXPERIMENTS["running_time"].report(
-        [short("running_time", contacts=n) for n in (4, 8)])
+        [short("running_time", contacts=n) for n in (4, 8)]
+    )
     check_section(section)
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
     rows = {row[0]: row[1:] for row in table.rows}
@@ -488,11 +565,17 @@ def test_running_times_are_reported_beside_the_paper(monkeypatch):
 
 def test_walks_are_reported(tmp_path):
     experiment = EXPERIMENTS["locomotion"]
-    wanted = [run for run in experiment.runs(True) if run.parameters["terrain"] == "rigid_high"
-              and run.parameters["controller"] in ("qp_mu", "pid")
-              and run.parameters["engine_model"] == "coulomb/lcp"]
+    wanted = [
+        run
+        for run in experiment.runs(True)
+        if run.parameters["terrain"] == "rigid_high"
+        and run.parameters["controller"] in ("qp_mu", "pid")
+        and run.parameters["engine_model"] == "coulomb/lcp"
+    ]
     assert {run.parameters["settings"] for run in wanted} == {"ours", "papers"}
-    results = [result_of(experiment, RunDescription(
-        run.experiment, {**run.parameters, "duration_s": 0.3})) for run in wanted]
+    results = [
+        result_of(experiment, RunDescription(run.experiment, {**run.parameters, "duration_s": 0.3}))
+        for run in wanted
+    ]
     assert all(r["figures"]["finished"] for r in results)
     check_section(experiment.report(results))

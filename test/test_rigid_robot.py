@@ -4,12 +4,28 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from test_mujoco_robot import (
-    BLOCK, JOINTS, QUADRUPED, QUADRUPED_FEET, SOLO, SOLO_FEET, STANDING, hold, quadruped, standing,
+    BLOCK,
+    JOINTS,
+    QUADRUPED,
+    QUADRUPED_FEET,
+    SOLO,
+    SOLO_FEET,
+    STANDING,
+    hold,
+    quadruped,
+    standing,
 )
 
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.geometry import (
-    Body, Box, FrictionMap, HalfSpace, HeightField, Sphere, SphereFoot, TerrainFeet,
+    Body,
+    Box,
+    FrictionMap,
+    HalfSpace,
+    HeightField,
+    Sphere,
+    SphereFoot,
+    TerrainFeet,
 )
 from contact_id_controller.geometry.terrain import ball_points
 from contact_id_controller.robot import RobotModel
@@ -29,7 +45,7 @@ def box(size=(0.4, 0.4, 0.1), mass=2.0):
 
 
 def ball(radius=0.1):
-    return RobotModel(pin.Model()).with_object(1.0, 0.4 * radius ** 2 * np.eye(3), "ball")
+    return RobotModel(pin.Model()).with_object(1.0, 0.4 * radius**2 * np.eye(3), "ball")
 
 
 def corners(radius=0.01, half=0.2, low=-0.04):
@@ -76,8 +92,9 @@ def droppable(name, model, ground, **settings):
 
 def energy(robot, q, v):
     data = robot.model.createData()
-    return (pin.computeKineticEnergy(robot.model, data, q, v)
-            + pin.computePotentialEnergy(robot.model, data, q))
+    return pin.computeKineticEnergy(robot.model, data, q, v) + pin.computePotentialEnergy(
+        robot.model, data, q
+    )
 
 
 def free_velocity(robot, state, torques):
@@ -103,13 +120,26 @@ def drop(simulated, seed, twist):
 
 
 @pytest.mark.parametrize("model", MODELS, ids="/".join)
-@pytest.mark.parametrize("name, uneven, steps", [
-    ("quadruped", False, 250), ("quadruped", True, 250), ("solo12", False, 250),
-    ("box", False, 250), ("box", True, 90)])
+@pytest.mark.parametrize(
+    "name, uneven, steps",
+    [
+        ("quadruped", False, 250),
+        ("quadruped", True, 250),
+        ("solo12", False, 250),
+        ("box", False, 250),
+        ("box", True, 90),
+    ],
+)
 def test_contact_never_adds_energy(name, uneven, steps, model):
     """Among the same torques contact takes kinetic energy in every single step, or leaves it."""
-    simulated = droppable(name, model, bumps() if uneven else HalfSpace(), penetration_gain=0.0,
-                          friction=0.4, viscosity_n_s_m=20.0)
+    simulated = droppable(
+        name,
+        model,
+        bumps() if uneven else HalfSpace(),
+        penetration_gain=0.0,
+        friction=0.4,
+        viscosity_n_s_m=20.0,
+    )
     robot, rng, touched = simulated.robot, np.random.default_rng(1), 0
     state = drop(simulated, 5, 0.7)
     for _ in range(steps):
@@ -124,12 +154,19 @@ def test_contact_never_adds_energy(name, uneven, steps, model):
 
 
 @pytest.mark.parametrize("model", MODELS, ids="/".join)
-@pytest.mark.parametrize("name, uneven", [
-    ("quadruped", False), ("quadruped", True), ("solo12", False), ("box", False)])
+@pytest.mark.parametrize(
+    "name, uneven", [("quadruped", False), ("quadruped", True), ("solo12", False), ("box", False)]
+)
 def test_penetration_stays_within_the_stated_bound_and_fades(name, uneven, model):
     gain, extent = 0.2, 0.5
-    simulated = droppable(name, model, bumps() if uneven else HalfSpace(), friction=0.4,
-                          viscosity_n_s_m=20.0, penetration_gain=gain)
+    simulated = droppable(
+        name,
+        model,
+        bumps() if uneven else HalfSpace(),
+        friction=0.4,
+        viscosity_n_s_m=20.0,
+        penetration_gain=gain,
+    )
     robot = simulated.robot
     state = drop(simulated, 8, 0.5)
     deepest, fastest, touched = 0.0, 0.0, 0
@@ -154,8 +191,9 @@ def block_at_rest(**settings):
 
 @pytest.mark.parametrize("model", COULOMB, ids="/".join)
 def test_block_on_a_slope_sticks_below_the_angle_of_friction(model):
-    simulated = RigidRobot(box(), corners(), ground=slope(20.0), model=model,
-                           friction=np.tan(np.radians(20.5)))
+    simulated = RigidRobot(
+        box(), corners(), ground=slope(20.0), model=model, friction=np.tan(np.radians(20.5))
+    )
     start = on_slope(simulated, 20.0)
     for _ in range(200):
         state = simulated.step(np.zeros(0))
@@ -180,8 +218,10 @@ def test_sliding_block_stops_where_newton_and_mujoco_say(tmp_path, model):
     path.write_text(BLOCK)
     mu, speed = 0.5, np.array([1.0, 0.0, 0, 0, 0, 0])
     stops = []
-    for simulated in (RigidRobot(path, corners(), friction=mu, model=model),
-                      MujocoRobot(path, corners(), friction=mu)):
+    for simulated in (
+        RigidRobot(path, corners(), friction=mu, model=model),
+        MujocoRobot(path, corners(), friction=mu),
+    ):
         start = simulated.place_on_ground(simulated.robot.neutral())
         simulated.reset(start, speed)
         for _ in range(300):
@@ -193,8 +233,9 @@ def test_sliding_block_stops_where_newton_and_mujoco_say(tmp_path, model):
 
 
 def test_viscous_block_reaches_its_final_speed():
-    simulated = RigidRobot(box(), corners(), ground=slope(30.0), model=("viscous", "lcp"),
-                           viscosity_n_s_m=50.0)
+    simulated = RigidRobot(
+        box(), corners(), ground=slope(30.0), model=("viscous", "lcp"), viscosity_n_s_m=50.0
+    )
     on_slope(simulated, 30.0)
     for _ in range(200):
         state = simulated.step(np.zeros(0))
@@ -202,8 +243,9 @@ def test_viscous_block_reaches_its_final_speed():
 
 
 def test_without_slip_even_a_wall_of_ice_holds():
-    simulated = RigidRobot(box(), corners(), ground=slope(40.0), model=("no_slip", "lcp"),
-                           friction=0.0)
+    simulated = RigidRobot(
+        box(), corners(), ground=slope(40.0), model=("no_slip", "lcp"), friction=0.0
+    )
     on_slope(simulated, 40.0)
     for _ in range(100):
         state = simulated.step(np.zeros(0))
@@ -226,13 +268,15 @@ def test_a_block_lands_without_bounce(model):
 
 def test_ball_rolls_as_newton_says_and_as_mujoco_does(tmp_path):
     """Thrown without spin it slides until v = r omega = 5/7 of its speed."""
-    radius, inertia = 0.1, 0.4 * 0.1 ** 2
+    radius, inertia = 0.1, 0.4 * 0.1**2
     path = tmp_path / "ball.urdf"
     light = BLOCK.replace('mass value="2"', 'mass value="1"')
     path.write_text(light.replace('"0.02"', f'"{inertia}"'))
     speeds = []
-    for simulated in (RigidRobot(path, [SphereFoot("block", radius)], friction=0.5),
-                      MujocoRobot(path, [SphereFoot("block", radius)], friction=0.5)):
+    for simulated in (
+        RigidRobot(path, [SphereFoot("block", radius)], friction=0.5),
+        MujocoRobot(path, [SphereFoot("block", radius)], friction=0.5),
+    ):
         start = simulated.place_on_ground(simulated.robot.neutral())
         simulated.reset(start, np.array([1.0, 0, 0, 0, 0, 0]))
         for _ in range(300):
@@ -407,11 +451,16 @@ def test_a_diverged_simulation_is_an_error():
             simulated.step(np.full(12, 1e200))
 
 
-@pytest.mark.parametrize("change, message", [
-    (dict(model=("coulomb", "qcqp")), "coulomb/qcqp.*coulomb/lcp"),
-    (dict(period_s=0.0), "period_s is 0.0"), (dict(substeps=0), "substeps 0"),
-    (dict(penetration_gain=2.0), "penetration_gain"), (dict(ground=Sphere(1.0)), "Sphere"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(model=("coulomb", "qcqp")), "coulomb/qcqp.*coulomb/lcp"),
+        (dict(period_s=0.0), "period_s is 0.0"),
+        (dict(substeps=0), "substeps 0"),
+        (dict(penetration_gain=2.0), "penetration_gain"),
+        (dict(ground=Sphere(1.0)), "Sphere"),
+    ],
+)
 def test_bad_settings_are_refused_by_name(change, message):
     with pytest.raises(ConfigurationError, match=message):
         walker(**change)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from walking import run, section
 
-from contact_id_controller.experiments.setup_run import robots
+from contact_id_controller.runs.setup import robots
 
 ROBOTS = list(robots())
 MU = 0.6

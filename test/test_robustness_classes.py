@@ -3,33 +3,62 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.experiments.random_problems import random_problem
-from contact_id_controller.experiments.robustness import (
-    IMPOSSIBLE, SOLVED, TOLERANCE, attempt, contradictory, usable,
+from contact_id_controller.benchmark.random_problems import random_problem
+from contact_id_controller.benchmark.robustness import (
+    IMPOSSIBLE,
+    SOLVED,
+    TOLERANCE,
+    attempt,
+    contradictory,
+    usable,
 )
+from contact_id_controller.kernels.cone_descent import cone_descent
+from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
 from contact_id_controller.models import options, solve
-from contact_id_controller.models.cone_descent import cone_descent
-from contact_id_controller.models.cones import STICKING, edge_directions, project_contact
 
-COULOMB_QP, COULOMB_ONE, COULOMB_LCP = ("coulomb", "qp"), ("coulomb", "qp_one_stage"), ("coulomb", "lcp")
-NO_SLIP_QP, NO_SLIP_ONE, NO_SLIP_LCP = ("no_slip", "qp"), ("no_slip", "qp_one_stage"), ("no_slip", "lcp")
+COULOMB_QP, COULOMB_ONE, COULOMB_LCP = (
+    ("coulomb", "qp"),
+    ("coulomb", "qp_one_stage"),
+    ("coulomb", "lcp"),
+)
+NO_SLIP_QP, NO_SLIP_ONE, NO_SLIP_LCP = (
+    ("no_slip", "qp"),
+    ("no_slip", "qp_one_stage"),
+    ("no_slip", "lcp"),
+)
 VISCOUS = ("viscous", "lcp")
 
 FAILED = {
     "Newton's line search ended by rounding": [
-        (COULOMB_ONE, 1, 478), (COULOMB_ONE, 1, 1356), (NO_SLIP_ONE, 1, 615), (COULOMB_QP, 1, 86)],
+        (COULOMB_ONE, 1, 478),
+        (COULOMB_ONE, 1, 1356),
+        (NO_SLIP_ONE, 1, 615),
+        (COULOMB_QP, 1, 86),
+    ],
     "rounding of a large gap taken for the gradient's": [(COULOMB_ONE, 8, 6118)],
     "near-dependent contacts with enormous forces": [
-        (COULOMB_QP, 1, 508), (COULOMB_QP, 1, 1464), (NO_SLIP_QP, 1, 727), (VISCOUS, 1, 1935)],
+        (COULOMB_QP, 1, 508),
+        (COULOMB_QP, 1, 1464),
+        (NO_SLIP_QP, 1, 727),
+        (VISCOUS, 1, 1935),
+    ],
     "near-dependent contacts with enormous motions": [(COULOMB_QP, 1, 3871)],
     "large forces excused a wrong motion": [(NO_SLIP_QP, 8, 7892), (COULOMB_LCP, 8, 304)],
     "a large friction coefficient set the tolerance of all": [(COULOMB_QP, 8, 8283)],
     "a far gap set the tolerance of all": [(COULOMB_QP, 1, 130), (COULOMB_LCP, 1, 1929)],
     "eased velocities inexact beside a fast plan": [(NO_SLIP_LCP, 1, 3436)],
     "load for a contact that holds without": [(NO_SLIP_LCP, 1, 1548), (NO_SLIP_LCP, 1, 1616)],
-    "no unactuated coordinate": [(COULOMB_QP, 1, 228), (COULOMB_LCP, 1, 359), (COULOMB_LCP, 7, 7593)],
+    "no unactuated coordinate": [
+        (COULOMB_QP, 1, 228),
+        (COULOMB_LCP, 1, 359),
+        (COULOMB_LCP, 7, 7593),
+    ],
     "contacts without levers": [(COULOMB_LCP, 7, 10578)],
-    "Lemke on a ray or inaccurate": [(COULOMB_LCP, 1, 594), (COULOMB_LCP, 1, 1242), (COULOMB_LCP, 8, 12493)],
+    "Lemke on a ray or inaccurate": [
+        (COULOMB_LCP, 1, 594),
+        (COULOMB_LCP, 1, 1242),
+        (COULOMB_LCP, 8, 12493),
+    ],
     "edge forces that cancel": [(COULOMB_LCP, 7, 3692), (COULOMB_LCP, 1, 2715)],
     "velocities of rounding alone": [(COULOMB_LCP, 7, 9987), (COULOMB_QP, 8, 6118)],
 }
@@ -62,7 +91,11 @@ def test_a_certificate_is_not_given_to_what_can_be_solved():
     for number in range(40):
         case = random_problem(3, number)
         solution = solve(case.problem, *COULOMB_QP, edges=case.edges, polygon=case.polygon)
-        if solution.status == SOLVED and np.abs(solution.contradiction_m_s) == 0.0 and len(case.problem):
+        if (
+            solution.status == SOLVED
+            and np.abs(solution.contradiction_m_s) == 0.0
+            and len(case.problem)
+        ):
             assert not contradictory("coulomb", solution, case)
 
 
@@ -73,7 +106,7 @@ def test_cone_descent_finds_the_point_without_gradient(mu, eps):
         n, nu = 12, 6
         Y, b = scale * rng.normal(size=(3 * n, nu)), rng.normal(size=3 * n)
         u, z = np.zeros(nu), np.empty(3 * n)
-        coefficients, edges, size = np.full(n, mu), 5, eps * scale ** 2
+        coefficients, edges, size = np.full(n, mu), 5, eps * scale**2
         steps = cone_descent(Y, b, size, coefficients, edges, u, z)
         assert 0 < steps < 100
         np.testing.assert_allclose(u, Y.T @ z, atol=1e-8 * np.abs(u).max())
@@ -81,6 +114,8 @@ def test_cone_descent_finds_the_point_without_gradient(mu, eps):
         directions = np.empty((edges, 2))
         edge_directions(edges, directions)
         for i in range(n):
-            force[:] = -(Y[3 * i:3 * i + 3] @ u + b[3 * i:3 * i + 3]) / size
-            project_contact(STICKING, 0.0, 0.0, mu, directions, force, out, basis, np.empty(3), np.empty(3))
-            np.testing.assert_allclose(z[3 * i:3 * i + 3], out, atol=1e-6 * np.abs(z).max())
+            force[:] = -(Y[3 * i : 3 * i + 3] @ u + b[3 * i : 3 * i + 3]) / size
+            project_contact(
+                STICKING, 0.0, 0.0, mu, directions, force, out, basis, np.empty(3), np.empty(3)
+            )
+            np.testing.assert_allclose(z[3 * i : 3 * i + 3], out, atol=1e-6 * np.abs(z).max())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from contact_id_controller.control.settings import load_settings
+from contact_id_controller.settings.controller import load_settings
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
 IN_PROCESS = "_in_process"
@@ -39,8 +39,9 @@ def test_every_section_belongs_to_a_controller_that_is_started(file):
     assert manager["update_rate"] * _settings(file).period_s == pytest.approx(factor)
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if IN_PROCESS not in file.stem],
-                         ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if IN_PROCESS not in file.stem], ids=lambda file: file.stem
+)
 def test_the_group_controller_takes_the_joints_in_the_order_of_the_command(file):
     group = _sections(file)["effort_controller"]
     assert tuple(group["joints"]) == _settings(file).joints

@@ -17,15 +17,14 @@ import yaml
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from ros_bench import JOINTS, STANDING, VELOCITY, joint_state, parameters  # noqa: E402
-
 import rclpy  # noqa: E402
 from group_effort_controller import GroupEffortController  # noqa: E402
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import qos_profile_system_default  # noqa: E402
+from ros_bench import JOINTS, STANDING, VELOCITY, joint_state, parameters  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 DOMAIN = free_domain()
@@ -37,12 +36,24 @@ DAMPING_NM_S_RAD = 0.25
 DAMPING = -DAMPING_NM_S_RAD * VELOCITY
 VALUES = {
     "controller": parameters(
-        floating_base=False, joints=list(JOINTS), period_s=PERIOD_S, ground_offset_m=-1.0,
-        group_controller="/effort_controller", autostart=True, reliable_topics=False,
-        damping_nm_s_rad=0.5, state_timeout_s=1.0),
+        floating_base=False,
+        joints=list(JOINTS),
+        period_s=PERIOD_S,
+        ground_offset_m=-1.0,
+        group_controller="/effort_controller",
+        autostart=True,
+        reliable_topics=False,
+        damping_nm_s_rad=0.5,
+        state_timeout_s=1.0,
+    ),
     "command_watchdog": {
-        "joints": list(JOINTS), "effort_limits_nm": 50.0, "damping_nm_s_rad": DAMPING_NM_S_RAD,
-        "timeout_s": TIMEOUT_S, "state_timeout_s": 2.0, "group_controller": "/effort_controller"},
+        "joints": list(JOINTS),
+        "effort_limits_nm": 50.0,
+        "damping_nm_s_rad": DAMPING_NM_S_RAD,
+        "timeout_s": TIMEOUT_S,
+        "state_timeout_s": 2.0,
+        "group_controller": "/effort_controller",
+    },
 }
 
 
@@ -52,8 +63,9 @@ class Machine:
     def __init__(self, folder):
         self.folder = folder
         self.file = folder / "robot.yaml"
-        self.file.write_text(yaml.safe_dump(
-            {name: {"ros__parameters": values} for name, values in VALUES.items()}))
+        self.file.write_text(
+            yaml.safe_dump({name: {"ros__parameters": values} for name, values in VALUES.items()})
+        )
         self.processes = []
         self.context = rclpy.Context()
         rclpy.init(context=self.context, domain_id=DOMAIN)
@@ -61,7 +73,8 @@ class Machine:
         self.group.activate()
         self.node = self.group.node("effort_controller", context=self.context)
         self.states = self.node.create_publisher(
-            JointState, "joint_states", qos_profile_system_default)
+            JointState, "joint_states", qos_profile_system_default
+        )
         self.timer = self.node.create_timer(PERIOD_S, self._update)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
@@ -77,18 +90,31 @@ class Machine:
     def _update(self):
         self.group.update()
         # ros2_control does not keep an order.
-        self.states.publish(joint_state(
-            time.time(), JOINTS[::-1], STANDING[::-1], VELOCITY[::-1]))
+        self.states.publish(joint_state(time.time(), JOINTS[::-1], STANDING[::-1], VELOCITY[::-1]))
 
     def run(self, name, *arguments):
         environment = dict(
-            os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONPATH=str(ROOT),
-            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(self.folder))
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            PYTHONPATH=str(ROOT),
+            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+            ROS_LOG_DIR=str(self.folder),
+        )
         with open(self.folder / f"{name}.log", "ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"contact_id_controller.ros.{name}", "--ros-args",
-                 "--params-file", str(self.file), *arguments],
-                stdout=output, stderr=subprocess.STDOUT, env=environment)
+                [
+                    sys.executable,
+                    "-m",
+                    f"contact_id_controller.ros.{name}",
+                    "--ros-args",
+                    "--params-file",
+                    str(self.file),
+                    *arguments,
+                ],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
         self.processes.append(process)
         return process
 
@@ -113,8 +139,10 @@ class Machine:
     def is_controlled(self):
         """Neither zero nor anybody's damping."""
         efforts = self.group.efforts
-        return bool(np.abs(efforts).max() > 0.0
-                    and not any(np.allclose(efforts, k * DAMPING, atol=1e-6) for k in (1, 2)))
+        return bool(
+            np.abs(efforts).max() > 0.0
+            and not any(np.allclose(efforts, k * DAMPING, atol=1e-6) for k in (1, 2))
+        )
 
     def close(self):
         for process in self.processes:

@@ -5,15 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from contact_id_controller.control.safety import (
-    REACTIONS,
-    SafetyLimits,
-    SafetyMachine,
-    SafetyState,
-)
+from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
 
-LIMITS = SafetyLimits(recovery_window_s=0.2, failures_in_a_row=3, overruns_in_a_row=4,
-                      tilt_limit_rad=1.0)
+LIMITS = SafetyLimits(
+    recovery_window_s=0.2, failures_in_a_row=3, overruns_in_a_row=4, tilt_limit_rad=1.0
+)
 
 
 def running(time_s=1.0):
@@ -142,10 +138,14 @@ def test_activation_leaves_a_stop_and_forgets_the_past():
 def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
     """All sequences of five events: only resume and activate lead out of a stop."""
     events = {
-        "good": lambda m: step(m, next(clock)), "bad": lambda m: m.interrupt("bad"),
-        "failed": lambda m: m.failed("error"), "late": lambda m: m.timed(True),
-        "stop": lambda m: m.stop("tilt"), "engage": lambda m: m.engage_emergency_stop(),
-        "release": lambda m: m.release_emergency_stop(True), "resume": lambda m: m.resume(),
+        "good": lambda m: step(m, next(clock)),
+        "bad": lambda m: m.interrupt("bad"),
+        "failed": lambda m: m.failed("error"),
+        "late": lambda m: m.timed(True),
+        "stop": lambda m: m.stop("tilt"),
+        "engage": lambda m: m.engage_emergency_stop(),
+        "release": lambda m: m.release_emergency_stop(True),
+        "resume": lambda m: m.resume(),
     }
     for names in itertools.product(events, repeat=4):
         clock = itertools.count(1.001, 0.001)
@@ -156,7 +156,8 @@ def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
             if latched and name != "resume":
                 assert machine.latched, names
             assert machine.commanding == (
-                machine.state in (SafetyState.HOLDING, SafetyState.FOLLOWING))
+                machine.state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
+            )
 
 
 def test_every_reaction_is_told_in_the_documentation():

@@ -21,10 +21,10 @@ from ros_bench import (  # noqa: E402, F401
 )
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 
-from contact_id_controller.control.safety import SafetyState  # noqa: E402
 from contact_id_controller.ros import controller  # noqa: E402
 from contact_id_controller.ros.controller import _Autostart  # noqa: E402
 from contact_id_controller.ros.process import Interrupt  # noqa: E402
+from contact_id_controller.safety.machine import SafetyState  # noqa: E402
 
 DAMPING = -0.5 * VELOCITY
 NAN_STATE = {"velocity": np.r_[np.nan, VELOCITY[1:]]}
@@ -124,28 +124,35 @@ def test_model_gains_and_friction_change_while_active_and_bad_sets_change_nothin
         assert bench.node.get_parameter("solver").value == "qp"
     bench.answer(0.5)
     assert bench.node.loop.controller is before
-    assert set_one([Parameter("solver", value="lcp"), Parameter("friction_edges", value=8),
-                    Parameter("friction_coefficient", value=[0.3]),
-                    Parameter("joint_position_gain", value=[900.0]),
-                    Parameter("effort_limits_nm", value=[5.0])]).successful
+    assert set_one(
+        [
+            Parameter("solver", value="lcp"),
+            Parameter("friction_edges", value=8),
+            Parameter("friction_coefficient", value=[0.3]),
+            Parameter("joint_position_gain", value=[900.0]),
+            Parameter("effort_limits_nm", value=[5.0]),
+        ]
+    ).successful
     assert bench.until(lambda: bench.node.loop.controller is not before)
     controller = bench.node.loop.controller
     assert (controller.settings.solver, controller.settings.friction_edges) == ("lcp", 8)
     bench.answer(0.501)
     assert bench.node.loop.result.solution.problem.contacts.friction[0] == 0.3
     assert (controller.effort_limits == 5.0).all()
-    assert set_one([Parameter("friction", value="none"),
-                    Parameter("solver", value="pid")]).successful
+    assert set_one(
+        [Parameter("friction", value="none"), Parameter("solver", value="pid")]
+    ).successful
     assert bench.until(lambda: bench.node.loop.controller is not controller)
     bench.answer(0.502)
     assert bench.node.loop.result.status == "pid"
 
 
 def test_measured_forces_decide_which_feet_stand(bench_of):
-    bench = bench_of(contact_sources=["measured"], contact_debounce_s=0.002,
-                     contact_timeout_s=10.0)
-    publishers = [bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
-                  for frame in FEET]
+    bench = bench_of(contact_sources=["measured"], contact_debounce_s=0.002, contact_timeout_s=10.0)
+    publishers = [
+        bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
+        for frame in FEET
+    ]
     bench.start()
     assert bench.until(lambda: all(p.get_subscription_count() for p in publishers))
 

@@ -23,13 +23,11 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from contact_id_controller.control.specification import table_of  # noqa: E402
 from contact_id_controller.exceptions import ContactIdError  # noqa: E402
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
 from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
-from contact_id_controller.ros.simulated_robot_settings import (  # noqa: E402
-    SimulatedRobotSettings,
-)
+from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
+from contact_id_controller.settings.specification import table_of  # noqa: E402
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 LEGS = ("LF", "RF", "LH", "RH")
@@ -43,9 +41,14 @@ RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 def parameters(**changes):
     values = {
-        "urdf": str(URDF), "joints": JOINTS, "contact_frames": [f"{leg}_FOOT" for leg in LEGS],
-        "contact_radii_m": 0.01, "initial_joint_positions": STANDING.tolist(),
-        "mode": "lockstep", "duration_s": 0.5, "command_timeout_s": 20.0,
+        "urdf": str(URDF),
+        "joints": JOINTS,
+        "contact_frames": [f"{leg}_FOOT" for leg in LEGS],
+        "contact_radii_m": 0.01,
+        "initial_joint_positions": STANDING.tolist(),
+        "mode": "lockstep",
+        "duration_s": 0.5,
+        "command_timeout_s": 20.0,
     }
     values.update(changes)
     return values
@@ -56,12 +59,22 @@ class Robot:
 
     def __init__(self, folder, **changes):
         file = folder / "robot.yaml"
-        file.write_text(yaml.safe_dump(
-            {"simulated_robot": {"ros__parameters": parameters(**changes)}}))
+        file.write_text(
+            yaml.safe_dump({"simulated_robot": {"ros__parameters": parameters(**changes)}})
+        )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "contact_id_controller.ros.simulated_robot",
-             "--ros-args", "--params-file", str(file)],
-            cwd=URDF.parents[1], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [
+                sys.executable,
+                "-m",
+                "contact_id_controller.ros.simulated_robot",
+                "--ros-args",
+                "--params-file",
+                str(file),
+            ],
+            cwd=URDF.parents[1],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def is_running(self):
@@ -225,10 +238,12 @@ def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
             position, turn = pose.position, pose.orientation
             np.testing.assert_array_equal(
                 [position.x, position.y, position.z, turn.x, turn.y, turn.z, turn.w],
-                run["q"][row][:7])
+                run["q"][row][:7],
+            )
             linear, angular = twist.linear, twist.angular
             np.testing.assert_array_equal(
-                [linear.x, linear.y, linear.z, angular.x, angular.y, angular.z], run["v"][row][:6])
+                [linear.x, linear.y, linear.z, angular.x, angular.y, angular.z], run["v"][row][:6]
+            )
     ticks = sorted({tick for tick in responder.clocks if tick >= 1_000_000})
     beats = [tick for tick in ticks if tick % 10_000_000 == 0]
     # Where a command is long in coming, the clock is repeated as it stands.
@@ -237,8 +252,9 @@ def test_odometry_clock_and_ground_reactions_tell_of_the_same_state(standing):
     for message in responder.reactions[-50:]:
         row = stamp_ns(message.header.stamp) // 1_000_000
         force = message.wrench.force  # of the period that led to this state
-        np.testing.assert_array_equal([force.x, force.y, force.z],
-                                      run["contact_forces"][row - 1][0])
+        np.testing.assert_array_equal(
+            [force.x, force.y, force.z], run["contact_forces"][row - 1][0]
+        )
 
 
 def test_the_robot_is_held_until_the_first_command(listen, start):
@@ -293,7 +309,8 @@ def test_lockstep_ends_with_an_error_when_the_commands_stop(listen, start, tmp_p
     robot = start(record_path=str(record), command_timeout_s=0.5)
     responder = listen()
     responder.answer = lambda message: (
-        responder.pd(message) if stamp_ns(message.header.stamp) < 100_000_000 else None)
+        responder.pd(message) if stamp_ns(message.header.stamp) < 100_000_000 else None
+    )
     responder.spin_while(robot.is_running)
     code, output = robot.finish()
     assert code == 1 and "no command for 0." in output and "at 0.100 s" in output
@@ -336,8 +353,7 @@ def test_lockstep_waits_for_plans_that_are_new_enough(listen, start):
 
 def test_real_time_keeps_the_last_command_and_ends_by_itself(listen, start, tmp_path):
     record = tmp_path / "run.npz"
-    robot = start(mode="real_time", record_path=str(record), duration_s=0.5,
-                  stop_when_fallen=False)
+    robot = start(mode="real_time", record_path=str(record), duration_s=0.5, stop_when_fallen=False)
     responder = listen(BEST_EFFORT)
 
     def answer(message):
@@ -375,8 +391,7 @@ def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
     future = client.call_async(Trigger.Request())
     responder.spin_while(lambda: not future.done())
     assert future.result().success
-    responder.spin_while(
-        lambda: not np.array_equal(responder.states[-1].position, STANDING))
+    responder.spin_while(lambda: not np.array_equal(responder.states[-1].position, STANDING))
     stamps = [stamp_ns(state.header.stamp) for state in responder.states]
     assert np.flatnonzero(np.diff(stamps) <= 0).size == 1 and stamps[-1] < 1_000_000
     responder.answer = responder.pd
@@ -399,7 +414,8 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
     robot = start(record_path=str(record), duration_s=0.0)
     responder = listen()
     responder.spin_while(
-        lambda: not responder.states or stamp_ns(responder.states[-1].header.stamp) < 50_000_000)
+        lambda: not responder.states or stamp_ns(responder.states[-1].header.stamp) < 50_000_000
+    )
     robot.process.send_signal(signal.SIGINT)
     responder.spin_while(robot.is_running)
     code, output = robot.finish()
@@ -409,20 +425,26 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
     assert len(run["time_s"]) >= 50 and run["ended_by"] == "shutdown"
 
 
-@pytest.mark.parametrize("changes, message", [
-    (dict(urdf=""), "parameter 'urdf' is empty"),
-    (dict(urdf="nowhere.urdf"), "'nowhere.urdf' not found"),
-    (dict(joints=["TAIL"]), "'TAIL'"),
-    (dict(contact_frames=["PAW"]), "'PAW'"),
-    (dict(mode="fast"), "parameter 'mode' is 'fast'"),
-    (dict(period_s=0.0), "parameter 'period_s' is 0"),
-    (dict(friction_coefficient=-1), "parameter 'friction_coefficient' is -1"),
-    (dict(initial_joint_positions=[0.1]), "'initial_joint_positions' has 1 values, must have 12"),
-    (dict(contact_radii_m=[0.01, 0.02]), "'contact_radii_m' has 2 values, must have 1 or 4"),
-    (dict(record_path="/nowhere/run.npz"), "no such folder"),
-    (dict(ground_impedance=[0.9]), "ground impedance"),
-    (dict(frcition_coefficient=0.6), "did you mean 'friction_coefficient'"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(urdf=""), "parameter 'urdf' is empty"),
+        (dict(urdf="nowhere.urdf"), "'nowhere.urdf' not found"),
+        (dict(joints=["TAIL"]), "'TAIL'"),
+        (dict(contact_frames=["PAW"]), "'PAW'"),
+        (dict(mode="fast"), "parameter 'mode' is 'fast'"),
+        (dict(period_s=0.0), "parameter 'period_s' is 0"),
+        (dict(friction_coefficient=-1), "parameter 'friction_coefficient' is -1"),
+        (
+            dict(initial_joint_positions=[0.1]),
+            "'initial_joint_positions' has 1 values, must have 12",
+        ),
+        (dict(contact_radii_m=[0.01, 0.02]), "'contact_radii_m' has 2 values, must have 1 or 4"),
+        (dict(record_path="/nowhere/run.npz"), "no such folder"),
+        (dict(ground_impedance=[0.9]), "ground impedance"),
+        (dict(frcition_coefficient=0.6), "did you mean 'friction_coefficient'"),
+    ],
+)
 def test_bad_parameters_are_refused_by_name(context, changes, message):
     overrides = [Parameter(name, value=value) for name, value in parameters(**changes).items()]
     with pytest.raises(ContactIdError, match=message):

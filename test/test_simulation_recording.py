@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
+from contact_id_controller.state import RobotState
 
 
 def state(time_s=0.0, height=0.2, roll=0.0, pitch=0.0, yaw=0.0):
@@ -14,11 +14,18 @@ def state(time_s=0.0, height=0.2, roll=0.0, pitch=0.0, yaw=0.0):
     return RobotState(time_s, np.concatenate([[0, 0, height], turn]), np.zeros(6))
 
 
-@pytest.mark.parametrize("later, fallen", [
-    (dict(height=0.11), False), (dict(height=0.09), True),
-    (dict(roll=np.radians(59)), False), (dict(roll=np.radians(61)), True),
-    (dict(pitch=np.radians(-61)), True), (dict(roll=np.pi), True), (dict(yaw=np.pi), False),
-])
+@pytest.mark.parametrize(
+    "later, fallen",
+    [
+        (dict(height=0.11), False),
+        (dict(height=0.09), True),
+        (dict(roll=np.radians(59)), False),
+        (dict(roll=np.radians(61)), True),
+        (dict(pitch=np.radians(-61)), True),
+        (dict(roll=np.pi), True),
+        (dict(yaw=np.pi), False),
+    ],
+)
 def test_a_fall_is_half_the_height_or_sixty_degrees(later, fallen):
     assert FallDetector(state(), floating_base=True).has_fallen(state(**later)) == fallen
 

@@ -26,7 +26,9 @@ def stance(robot, n):
     frames = [SOLO_FEET[i % 4] for i in range(n)]
     angle = 2.4 * np.arange(n)
     ring = np.where(np.arange(n) < 4, 0.0, 0.015)
-    points = feet[np.arange(n) % 4] + np.stack([ring * np.cos(angle), ring * np.sin(angle), 0 * angle], axis=1)
+    points = feet[np.arange(n) % 4] + np.stack(
+        [ring * np.cos(angle), ring * np.sin(angle), 0 * angle], axis=1
+    )
     return q, ContactSet(points, np.tile([0, 0, 1.0], (n, 1)), frames, MU)
 
 
@@ -40,8 +42,15 @@ def periods(robot, q, contacts):
     """The contact problems of successive periods."""
     rng = np.random.default_rng(len(contacts))
     for _ in range(PERIODS):
-        yield build_problem(robot, q, 1e-4 * rng.normal(size=robot.nv), 1e-2 * rng.normal(size=robot.na),
-                            contacts, DT, contact_time_constant_s=0.05)
+        yield build_problem(
+            robot,
+            q,
+            1e-4 * rng.normal(size=robot.nv),
+            1e-2 * rng.normal(size=robot.na),
+            contacts,
+            DT,
+            contact_time_constant_s=0.05,
+        )
 
 
 def largest_jump(robot, n, friction, solver, warm, **options):
@@ -59,11 +68,16 @@ def largest_jump(robot, n, friction, solver, warm, **options):
 @pytest.fixture(scope="module")
 def determinate(robot):
     """What three contacts show: the change that the motion itself asks for."""
-    return max(largest_jump(robot, 3, "coulomb", "qp", False), largest_jump(robot, 3, "no_slip", "lcp", True))
+    return max(
+        largest_jump(robot, 3, "coulomb", "qp", False),
+        largest_jump(robot, 3, "no_slip", "lcp", True),
+    )
 
 
 @pytest.mark.parametrize("n", [4, 6, 8, 12])
-@pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("no_slip", "lcp"), ("coulomb", "lcp")])
+@pytest.mark.parametrize(
+    "friction, solver", [("coulomb", "qp"), ("no_slip", "lcp"), ("coulomb", "lcp")]
+)
 def test_least_torque_is_as_smooth_as_a_determinate_stance(robot, determinate, n, friction, solver):
     assert largest_jump(robot, n, friction, solver, True) <= 2.0 * determinate
 
@@ -78,12 +92,16 @@ def test_forces_alone_make_that_chatter(robot, n):
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_the_solution_nearest_to_the_last_is_as_smooth_as_a_determinate_stance(robot, determinate, n):
+def test_the_solution_nearest_to_the_last_is_as_smooth_as_a_determinate_stance(
+    robot, determinate, n
+):
     """The first paper's own remedy, algorithm 3, where cold vertices chatter."""
     assert largest_jump(robot, n, "coulomb", "lcp", False, distribution="none") > 10.0 * determinate
     assert largest_jump(robot, n, "coulomb", "lcp_min_diff", True) <= 2.0 * determinate
 
 
 def test_cold_vertices_of_the_lcp_chatter(robot, determinate):
-    jumps = [largest_jump(robot, n, "coulomb", "lcp", False, distribution="none") for n in (4, 6, 8, 12)]
+    jumps = [
+        largest_jump(robot, n, "coulomb", "lcp", False, distribution="none") for n in (4, 6, 8, 12)
+    ]
     assert max(jumps) > 10.0 * determinate

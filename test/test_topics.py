@@ -33,7 +33,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
-from contact_id_controller.experiments.processes import free_domain  # noqa: E402
+from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 DOMAIN = free_domain()
@@ -49,13 +49,27 @@ class Process:
         file = folder / "controller.yaml"
         file.write_text(yaml.safe_dump({"controller": {"ros__parameters": parameters(**changes)}}))
         self.log = folder / "controller.log"
-        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONPATH=str(ROOT),
-                           ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder))
+        environment = dict(
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            PYTHONPATH=str(ROOT),
+            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+            ROS_LOG_DIR=str(folder),
+        )
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "contact_id_controller.ros.controller",
-                 "--ros-args", "--params-file", str(file)],
-                stdout=output, stderr=subprocess.STDOUT, env=environment)
+                [
+                    sys.executable,
+                    "-m",
+                    "contact_id_controller.ros.controller",
+                    "--ros-args",
+                    "--params-file",
+                    str(file),
+                ],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
 
     def end(self, number=signal.SIGINT):
         if self.process.poll() is None:
@@ -101,8 +115,7 @@ class Robot:
         self.joints = self.node.create_publisher(JointState, "joint_states", RELIABLE)
         self.odometry = self.node.create_publisher(Odometry, "odometry", RELIABLE)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", RELIABLE)
-        self.node.create_subscription(
-            Float64MultiArray, "commands", self._on_command, RELIABLE)
+        self.node.create_subscription(Float64MultiArray, "commands", self._on_command, RELIABLE)
         self.lifecycle = self.node.create_client(ChangeState, "controller/change_state")
 
     def _on_command(self, message):
@@ -122,9 +135,14 @@ class Robot:
     def meet(self):
         """Wait for the controller, which may be compiling; its first answers are not counted."""
         assert self.until(
-            lambda: self.joints.get_subscription_count() and self.odometry.get_subscription_count()
-            and self.plans.get_subscription_count() and self.node.count_publishers("commands"),
-            COMPILING_S)
+            lambda: (
+                self.joints.get_subscription_count()
+                and self.odometry.get_subscription_count()
+                and self.plans.get_subscription_count()
+                and self.node.count_publishers("commands")
+            ),
+            COMPILING_S,
+        )
         for attempt in range(1, 200):
             self.send(attempt * 1e-9)
             if self.until(lambda: self.commands, 1.0):
@@ -157,8 +175,7 @@ class Robot:
         return future.result().success
 
 
-def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(
-        start, robot, tmp_path):
+def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(start, robot, tmp_path):
     controller = start(mode="lockstep", autostart=True, record_path=str(tmp_path / "record.npz"))
     robot.meet()
     for number in range(1, STATES + 1):
@@ -179,11 +196,10 @@ def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(
     assert np.allclose(robot.commands[-1], -0.5 * VELOCITY)
     assert "Traceback" not in controller.text()
     record = np.load(tmp_path / "record.npz")
-    assert np.allclose(record["time_s"][-STATES - 1:-1], PERIOD_S * np.arange(1, STATES + 1))
-    assert np.array_equal(record["torques"][-STATES - 1:-1], robot.commands[:STATES])
+    assert np.allclose(record["time_s"][-STATES - 1 : -1], PERIOD_S * np.arange(1, STATES + 1))
+    assert np.array_equal(record["torques"][-STATES - 1 : -1], robot.commands[:STATES])
     refused = dict(zip(record["refused_reasons"].tolist(), record["refused_counts"].tolist()))
-    assert refused == {
-        "odometry_not_finite": 1, "joint_state_not_finite": 1, "joint_trajectory": 1}
+    assert refused == {"odometry_not_finite": 1, "joint_state_not_finite": 1, "joint_trajectory": 1}
 
 
 def test_lifecycle_services_and_markers(start, robot):
@@ -206,7 +222,8 @@ def test_lifecycle_services_and_markers(start, robot):
     robot.commands.clear()
     robot.meet()
     robot.node.create_subscription(
-        MarkerArray, "controller/contact_forces", robot.markers.append, 1)
+        MarkerArray, "controller/contact_forces", robot.markers.append, 1
+    )
     robot.send(1.0)
     assert robot.until(lambda: robot.markers)
     assert len(robot.markers[0].markers) == 8

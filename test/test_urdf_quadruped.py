@@ -8,8 +8,12 @@ import pytest
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 LEGS = {"LF": (1, 1), "RF": (1, -1), "LH": (-1, 1), "RH": (-1, -1)}
-INITIAL = {"LF": (0.1, 0.8, 1.2), "RF": (-0.1, -0.8, -1.2),
-           "LH": (-0.1, -0.8, -1.2), "RH": (0.1, 0.8, 1.2)}
+INITIAL = {
+    "LF": (0.1, 0.8, 1.2),
+    "RF": (-0.1, -0.8, -1.2),
+    "LH": (-0.1, -0.8, -1.2),
+    "RH": (0.1, 0.8, 1.2),
+}
 JOINTS = ("HAA", "HFE", "KFE")
 
 
@@ -70,9 +74,14 @@ def test_initial_pose_stands_symmetric_to_left_and_right_and_to_front_and_hind(m
         np.testing.assert_allclose(feet[leg], feet["LF"] * (x, y, 1), atol=1e-12)
 
 
-@pytest.mark.parametrize("first, second, mirror", [
-    ("LF", "RF", (1, -1, 1)), ("LH", "RH", (1, -1, 1)), ("LF", "LH", (-1, 1, 1)),
-])
+@pytest.mark.parametrize(
+    "first, second, mirror",
+    [
+        ("LF", "RF", (1, -1, 1)),
+        ("LH", "RH", (1, -1, 1)),
+        ("LF", "LH", (-1, 1, 1)),
+    ],
+)
 def test_negated_joints_mirror_a_leg(model, first, second, mirror):
     angles = np.random.default_rng(0).uniform(-1, 1, 3)
     feet = foot_positions(model, configuration(model, {first: angles, second: -angles}))

@@ -13,32 +13,40 @@ from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.settings import ControllerSettings
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.control.warm_up import standing_state, warm_up
-from contact_id_controller.planning.gait import GaitPlanner
-from contact_id_controller.planning.settings import GaitSettings
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.state import RobotState
 
 RADIUS = 0.01
 
 
 def controller_of(**changes):
-    settings = ControllerSettings.from_mapping({
-        "urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": RADIUS, **changes})
+    settings = ControllerSettings.from_mapping(
+        {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": RADIUS, **changes}
+    )
     robot = RobotModel.from_urdf(QUADRUPED, settings.floating_base)
     return Controller(robot, settings)
 
 
 def compiled():
     """Number of compiled variants of every kernel in this process."""
-    return {kernel.py_func.__qualname__: len(kernel.signatures)
-            for kernel in gc.get_objects() if isinstance(kernel, Dispatcher)}
+    return {
+        kernel.py_func.__qualname__: len(kernel.signatures)
+        for kernel in gc.get_objects()
+        if isinstance(kernel, Dispatcher)
+    }
 
 
 def walk(controller):
     """0.6 s of trot; the joints are where the plan is, so that feet really leave the ground."""
-    planner = GaitPlanner(RobotModel.from_urdf(QUADRUPED), GaitSettings.from_mapping({
-        "feet": QUADRUPED_FEET, "foot_radius_m": RADIUS, "waypoints_m": [0.0, 0.0, 0.5, 0.0]}))
+    planner = GaitPlanner(
+        RobotModel.from_urdf(QUADRUPED),
+        GaitSettings.from_mapping(
+            {"feet": QUADRUPED_FEET, "foot_radius_m": RADIUS, "waypoints_m": [0.0, 0.0, 0.5, 0.0]}
+        ),
+    )
     posture = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
     q, v = controller.robot.configuration([0, 0, 0.172, 0, 0, 0, 1], posture), np.zeros(18)
     controller.reset(RobotState(1.0, q, v))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller import RobotModel
-from contact_id_controller.experiments import in_process
+from contact_id_controller.runs import one_process as in_process
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
@@ -16,9 +16,9 @@ class Run(NamedTuple):
     """Row k belongs to period k: results of the step, the forces of the ground, the state after it."""
 
     results: list
-    forces: np.ndarray   # (n, feet, 3) N
+    forces: np.ndarray  # (n, feet, 3) N
     states: list
-    feet: np.ndarray     # (n, feet, 3) m, world frame
+    feet: np.ndarray  # (n, feet, 3) m, world frame
     robot: RobotModel
 
 
@@ -29,10 +29,14 @@ def section(name, node, changes):
 
 def run(name, seconds, mu, *, plan=None, planner=(), **controller):
     """Walk, or follow ``plan(controller, state)``, called before each step."""
-    settings = in_process.controller_settings(
-        name, **{"friction_coefficient": [mu], **controller})
-    world = MujocoRobot(settings.urdf, in_process.feet_of(settings), joints=settings.joints,
-                        friction=mu, period_s=settings.period_s)
+    settings = in_process.controller_settings(name, **{"friction_coefficient": [mu], **controller})
+    world = MujocoRobot(
+        settings.urdf,
+        in_process.feet_of(settings),
+        joints=settings.joints,
+        friction=mu,
+        period_s=settings.period_s,
+    )
     walk = in_process.InProcessRun(name, settings, world, plan=plan, planner=dict(planner))
     results, forces, states, places = [], [], [], []
     for _ in range(round(seconds / settings.period_s)):

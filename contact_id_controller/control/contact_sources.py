@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .settings import ControllerSettings
+from contact_id_controller.settings.controller import ControllerSettings
 
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact
 

@@ -9,22 +9,33 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from ..exceptions import ConfigurationError, TrajectoryError
-from ..geometry import FootContacts, HalfSpace, SphereFoot
-from ..models import check, options, solve
-from ..models.consistency import TOUCHING_SPEED
-from ..problem import build_problem
-from ..robot import RobotModel
-from ..solution import RELAXED, SOLVED, Solution
-from .contact_sources import ContactSources
-from .feedback import (
-    BASE_WEIGHT, JOINT_WEIGHT, UNPLANNED, base_acceleration, base_error, consistent_acceleration,
-    tilt, up_in_base,
+from contact_id_controller.control.contact_sources import ContactSources
+from contact_id_controller.control.feedback import (
+    BASE_WEIGHT,
+    JOINT_WEIGHT,
+    UNPLANNED,
+    base_acceleration,
+    base_error,
+    consistent_acceleration,
+    tilt,
+    up_in_base,
 )
-from .limits import Limits
-from .references import ContactSchedule, JointTrajectory, PlanSlot, Reference
-from .settings import ControllerSettings
-from .state import RobotState
+from contact_id_controller.control.limits import Limits
+from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
+from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.models import check, options, solve
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.plans.trajectories import (
+    ContactSchedule,
+    JointTrajectory,
+    PlanSlot,
+    Reference,
+)
+from contact_id_controller.problem import build_problem
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.solution import RELAXED, SOLVED, Solution
+from contact_id_controller.state import RobotState
 
 PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
 SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
@@ -88,8 +99,9 @@ class Controller:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
     """
 
-    def __init__(self, robot: RobotModel, settings: ControllerSettings,
-                 feet: FootContacts | None = None):
+    def __init__(
+        self, robot: RobotModel, settings: ControllerSettings, feet: FootContacts | None = None
+    ):
         self.robot, self.settings = robot, settings
         self.pid = (settings.friction, settings.solver) == PID
         self.sensed = (settings.friction, settings.solver) == SENSED
@@ -97,18 +109,31 @@ class Controller:
             check(settings.friction, settings.solver)
         self.model = effective_model(settings)
         if not robot.floating_base and settings.floating_base:
-            raise ConfigurationError("parameter 'floating_base' is true, but the robot's base is fixed")
+            raise ConfigurationError(
+                "parameter 'floating_base' is true, but the robot's base is fixed"
+            )
         count, na = len(settings.contact_frames), robot.na
         radii = settings.spread("contact_radii_m", count)
-        self.feet = feet if feet is not None else FootContacts(
-            robot, [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
-            HalfSpace(settings.ground_normal, settings.ground_offset_m),
-            settings.spread("friction_coefficient", count))
+        self.feet = (
+            feet
+            if feet is not None
+            else FootContacts(
+                robot,
+                [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
+                HalfSpace(settings.ground_normal, settings.ground_offset_m),
+                settings.spread("friction_coefficient", count),
+            )
+        )
         # Contact that stops a foot within the period foresees impacts; slower contact does not, and
         # feet that land early are better left to their feedback. qcqp lets no contact part.
-        self._deadbeat = (settings.contact_time_constant_s == settings.period_s
-                          and settings.solver != "qcqp" and not (self.sensed or self.pid))
-        self._unbounded = settings.friction == "coulomb" and math.inf in settings.friction_coefficient
+        self._deadbeat = (
+            settings.contact_time_constant_s == settings.period_s
+            and settings.solver != "qcqp"
+            and not (self.sensed or self.pid)
+        )
+        self._unbounded = (
+            settings.friction == "coulomb" and math.inf in settings.friction_coefficient
+        )
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
@@ -116,17 +141,32 @@ class Controller:
         gains = ("joint_position_gain", "joint_velocity_gain", "joint_integral_gain")
         torque_gains = ("pid_position_gain", "pid_velocity_gain", "pid_integral_gain")
         self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
-        self._base_gains = [settings.spread(f"base_{part}_gain", 3) for part in (
-            "linear_position", "linear_velocity", "angular_position", "angular_velocity")]
+        self._base_gains = [
+            settings.spread(f"base_{part}_gain", 3)
+            for part in (
+                "linear_position",
+                "linear_velocity",
+                "angular_position",
+                "angular_velocity",
+            )
+        ]
         self.loss_weights = None
         if settings.motor_resistance_ohm:
-            self.loss_weights = (settings.spread("motor_resistance_ohm", na)
-                                 / settings.spread("motor_torque_constant_nm_a", na) ** 2)
-        known = {"edges": settings.friction_edges, "polygon": settings.friction_polygon,
-                 "cone": settings.cone, "objective": settings.objective,
-                 "distribution": settings.distribution, "consistency": settings.consistency,
-                 "torque_limits": self.effort_limits, "weights": self.loss_weights,
-                 "rho": settings.disturbance_price}
+            self.loss_weights = (
+                settings.spread("motor_resistance_ohm", na)
+                / settings.spread("motor_torque_constant_nm_a", na) ** 2
+            )
+        known = {
+            "edges": settings.friction_edges,
+            "polygon": settings.friction_polygon,
+            "cone": settings.cone,
+            "objective": settings.objective,
+            "distribution": settings.distribution,
+            "consistency": settings.consistency,
+            "torque_limits": self.effort_limits,
+            "weights": self.loss_weights,
+            "rho": settings.disturbance_price,
+        }
         if settings.regularisation:
             known["regularisation"] = settings.regularisation
         if not self.pid:
@@ -181,10 +221,24 @@ class Controller:
 
     def take_over(self, other: Controller) -> None:
         """Go on where another controller of the same robot stands."""
-        for name in ("_joint_plan", "_base_plan", "_schedule", "_integral", "_measured", "_hold",
-                     "_joint_q",
-                     "_hold_base", "_up_in_base", "_has_posture", "_lower_feet", "commanded",
-                     "_decided", "_early", "_lifted", "sources"):
+        for name in (
+            "_joint_plan",
+            "_base_plan",
+            "_schedule",
+            "_integral",
+            "_measured",
+            "_hold",
+            "_joint_q",
+            "_hold_base",
+            "_up_in_base",
+            "_has_posture",
+            "_lower_feet",
+            "commanded",
+            "_decided",
+            "_early",
+            "_lifted",
+            "sources",
+        ):
             setattr(self, name, getattr(other, name))
         self.sources.apply(self.settings)
         self._integral[self._gains[2] == 0.0] = 0.0
@@ -235,7 +289,8 @@ class Controller:
         if np.abs(first - self._joint_q).max() > limit:
             raise TrajectoryError(
                 f"joint {self.robot.joint_names[k]!r} would jump by {jump[k]:.3g} where the "
-                f"trajectory begins, plan_jump_limit is {limit:g}: give its first point a later time")
+                f"trajectory begins, plan_jump_limit is {limit:g}: give its first point a later time"
+            )
 
     def set_base_trajectory(self, trajectory) -> None:
         """Follow a planned base motion (BaseTrajectory) from its start on."""
@@ -271,8 +326,9 @@ class Controller:
         self.feet.update(robot.data)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        contact = self._standing if self.sensed else self.sources.contacts(
-            t, self.feet.gaps, planned)
+        contact = (
+            self._standing if self.sensed else self.sources.contacts(t, self.feet.gaps, planned)
+        )
         if not self.sources.by_geometry:
             # Distances that are not believed must not part, land or penetrate anything.
             self.feet.gaps = np.where(contact, 0.0, np.maximum(self.feet.gaps, UNKNOWN_GAP_M))
@@ -297,27 +353,46 @@ class Controller:
             if self._early.any():
                 self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
             consistent_acceleration(
-                robot.jacobian_view, v, robot.supports, robot.coordinate_joint, self._links,
-                self.feet.points, self.feet.ground.normal, touching,
-                planned & ~touching if schedule is not None or self._lower_feet
-                else _NONE[:len(touching)],
+                robot.jacobian_view,
+                v,
+                robot.supports,
+                robot.coordinate_joint,
+                self._links,
+                self.feet.points,
+                self.feet.ground.normal,
+                touching,
+                planned & ~touching
+                if schedule is not None or self._lower_feet
+                else _NONE[: len(touching)],
                 self._stopping_speeds(),
-                settings.contact_time_constant_s, settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s, float(settings.velocity_product_term), self._weights,
-                self._wanted, self._acceleration)
+                settings.contact_time_constant_s,
+                settings.touchdown_time_constant_s,
+                settings.touchdown_speed_m_s,
+                float(settings.velocity_product_term),
+                self._weights,
+                self._wanted,
+                self._acceleration,
+            )
             started = time.perf_counter()
             share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
             problem = build_problem(
-                robot, q, v, self._acceleration[robot.actuated], self.feet.select(contact, share),
-                settings.period_s, velocity_product_term=settings.velocity_product_term,
+                robot,
+                q,
+                v,
+                self._acceleration[robot.actuated],
+                self.feet.select(contact, share),
+                settings.period_s,
+                velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
                 penetration_gain=settings.penetration_gain,
-                external_forces=self._pushing(touching))
+                external_forces=self._pushing(touching),
+            )
             if self._unbounded:
                 # Models without complementarity let it hold without load, here even before it touches.
                 friction = problem.contacts.friction
                 problem.contacts.friction = np.where(
-                    np.isinf(friction) & (problem.gap_speed > TOUCHING_SPEED), 0.0, friction)
+                    np.isinf(friction) & (problem.gap_speed > TOUCHING_SPEED), 0.0, friction
+                )
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
             # Not kept through an error: what caused it would be there again the next time.
@@ -342,9 +417,21 @@ class Controller:
             # The model's forces come on top of those that are commanded.
             for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
                 forces[i] += self._push[i] * np.asarray(self._normal(i))
-        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited ** 2)
-        return StepResult(limited, status, reference, forces, contact, saturated, solution,
-                          solve_time, time.perf_counter() - begun, loss, following, acting)
+        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
+        return StepResult(
+            limited,
+            status,
+            reference,
+            forces,
+            contact,
+            saturated,
+            solution,
+            solve_time,
+            time.perf_counter() - begun,
+            loss,
+            following,
+            acting,
+        )
 
     def _follows(self, t: float) -> bool:
         """Whether a plan lasts at time t; one that has ended in motion becomes a posture to hold."""
@@ -428,13 +515,25 @@ class Controller:
             forward_linear, forward_angular = still, still
         else:
             goal = plan.sample(t)
-            R = base_error(q, v, goal.position, goal.quaternion_xyzw, goal.linear_velocity,
-                           goal.angular_velocity, self._error)
+            R = base_error(
+                q,
+                v,
+                goal.position,
+                goal.quaternion_xyzw,
+                goal.linear_velocity,
+                goal.angular_velocity,
+                self._error,
+            )
             forward_linear, forward_angular = goal.linear_acceleration, goal.angular_acceleration
         kp, kd, kr, kw = self._base_gains
         error = self._error
-        base_acceleration(R, v, forward_linear + kp * error[0] + kd * error[1],
-                          forward_angular + kr * error[2] + kw * error[3], self._wanted)
+        base_acceleration(
+            R,
+            v,
+            forward_linear + kp * error[0] + kd * error[1],
+            forward_angular + kr * error[2] + kw * error[3],
+            self._wanted,
+        )
 
 
 _STILL = np.zeros(3)

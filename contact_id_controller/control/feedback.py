@@ -13,22 +13,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import bare_kernel, kernel
-from ..problem import (
-    backward_substitute, cholesky, forward_substitute, link_motion, point_acceleration,
-    point_velocity,
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
+from contact_id_controller.kernels.triangular import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
 )
 
 BASE_WEIGHT = 1.0
-JOINT_WEIGHT = 1e-3   # a standing leg follows the base's plan before its own joints'
-UNPLANNED = 1e-6      # weight of the base when no base motion is planned
-SOFTNESS = 1e-10      # damps redundant constraints, relative to their size
+JOINT_WEIGHT = 1e-3  # a standing leg follows the base's plan before its own joints'
+UNPLANNED = 1e-6  # weight of the base when no base motion is planned
+SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
 
 
 @kernel
-def consistent_acceleration(J, v, supports, coordinate_joint, links, points, normal, standing,
-                            landing, closing, time_constant, landing_time_constant, landing_speed,
-                            drift_share, weights, wanted, acceleration):
+def consistent_acceleration(
+    J,
+    v,
+    supports,
+    coordinate_joint,
+    links,
+    points,
+    normal,
+    standing,
+    landing,
+    closing,
+    time_constant,
+    landing_time_constant,
+    landing_speed,
+    drift_share,
+    weights,
+    wanted,
+    acceleration,
+):
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
     J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
@@ -155,6 +173,9 @@ def up_in_base(q: np.ndarray) -> np.ndarray:
 def tilt(q, up):
     """Angle, rad, by which a floating base tilts from where the world's z axis was up (3,) in it."""
     x, y, z, w = q[3], q[4], q[5], q[6]
-    cosine = (2.0 * (x * z - w * y) * up[0] + 2.0 * (y * z + w * x) * up[1]
-              + (1.0 - 2.0 * (x * x + y * y)) * up[2])
+    cosine = (
+        2.0 * (x * z - w * y) * up[0]
+        + 2.0 * (y * z + w * x) * up[1]
+        + (1.0 - 2.0 * (x * x + y * y)) * up[2]
+    )
     return np.arccos(min(max(cosine, -1.0), 1.0))

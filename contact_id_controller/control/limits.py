@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import bare_kernel
-from ..robot import RobotModel
-from .settings import ControllerSettings
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
 
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
 
@@ -29,8 +29,13 @@ LARGEST_MARGIN = 0.1
 NEGLIGIBLE = 1e-2
 """Part of effort or acceleration up to which a joint resting at its end is not reported."""
 
-NAMES = {EFFORT: "effort", RATE: "effort rate", VELOCITY: "velocity", POSITION: "position",
-         POWER: "power"}
+NAMES = {
+    EFFORT: "effort",
+    RATE: "effort rate",
+    VELOCITY: "velocity",
+    POSITION: "position",
+    POWER: "power",
+}
 """What a bit of `Limits.acting` means."""
 
 
@@ -62,15 +67,19 @@ class Limits:
         self._upper = np.where(stops, robot.upper, np.inf)
         # A range that is short, or in metres, keeps most of itself.
         self._stop_margin = np.where(
-            stops, np.minimum(settings.position_margin_rad,
-                              LARGEST_MARGIN * (robot.upper - robot.lower)), 0.0)
+            stops,
+            np.minimum(settings.position_margin_rad, LARGEST_MARGIN * (robot.upper - robot.lower)),
+            0.0,
+        )
         self._period = settings.period_s
         self._time_constant = settings.limit_time_constant_s
         self._damping = settings.spread("damping_nm_s_rad", na)
         self._loss, self._power = np.zeros(na), np.inf
         if settings.motor_resistance_ohm:
-            self._loss = (settings.spread("motor_resistance_ohm", na)
-                          / settings.spread("motor_torque_constant_nm_a", na) ** 2)
+            self._loss = (
+                settings.spread("motor_resistance_ohm", na)
+                / settings.spread("motor_torque_constant_nm_a", na) ** 2
+            )
             self._power = settings.power_limit_w or np.inf
         self.acting = np.zeros(na, dtype=np.uint8)
         self._torques, self._bounded = np.zeros(na), np.zeros(na, dtype=np.uint8)
@@ -81,19 +90,47 @@ class Limits:
         Towards an end the speed allowed is position_stop_gain times the distance from the soft
         stop; a joint that is faster is brought back over limit_time_constant_s.
         """
-        _bound(q, qd, self._period, self._speed, self._lower, self._upper, self._stop_margin, self._stop_gain,
-               self._time_constant, qdd, self._bounded)
+        _bound(
+            q,
+            qd,
+            self._period,
+            self._speed,
+            self._lower,
+            self._upper,
+            self._stop_margin,
+            self._stop_gain,
+            self._time_constant,
+            qdd,
+            self._bounded,
+        )
 
-    def limit(self, q: np.ndarray, qd: np.ndarray, wanted: np.ndarray,
-              last: np.ndarray) -> np.ndarray:
+    def limit(
+        self, q: np.ndarray, qd: np.ndarray, wanted: np.ndarray, last: np.ndarray
+    ) -> np.ndarray:
         """Torques (na,), N·m, within all limits; a view that the next call overwrites.
 
         q, qd: measured positions and velocities. last: the answer of the period before.
         Numbers that are not finite stay so: whoever sends them must look.
         """
-        _limit(q, qd, wanted, last, self._speed, self._margin, self._lower, self._upper,
-               self._stop_margin, self._damping, self._loss, self._power, self.effort, self._step,
-               self._bounded, self._torques, self.acting)
+        _limit(
+            q,
+            qd,
+            wanted,
+            last,
+            self._speed,
+            self._margin,
+            self._lower,
+            self._upper,
+            self._stop_margin,
+            self._damping,
+            self._loss,
+            self._power,
+            self.effort,
+            self._step,
+            self._bounded,
+            self._torques,
+            self.acting,
+        )
         self._bounded[:] = 0
         return self._torques
 
@@ -123,8 +160,25 @@ def _bound(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd,
 
 
 @bare_kernel
-def _limit(q, qd, wanted, last, speed, speed_margin, lower, upper, margin, damping, loss, power,
-           effort, step, bounded, torques, acting):
+def _limit(
+    q,
+    qd,
+    wanted,
+    last,
+    speed,
+    speed_margin,
+    lower,
+    upper,
+    margin,
+    damping,
+    loss,
+    power,
+    effort,
+    step,
+    bounded,
+    torques,
+    acting,
+):
     heat, work = 0.0, 0.0
     for j in range(q.shape[0]):
         torque, act = wanted[j], bounded[j]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from .base_trajectory import BaseTrajectory
-from .controller import Controller
-from .references import ContactSchedule, JointTrajectory
-from .state import RobotState
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
+from contact_id_controller.state import RobotState
 
 _STEPS = 20
 

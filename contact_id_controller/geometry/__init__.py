@@ -1,14 +1,14 @@
 """Where bodies touch, or are about to: gap, points, normals and names of contacts."""
 
-from .closest import Closest, closest
-from .feet import FootContacts, SphereFoot
-from .friction_map import FrictionMap
-from .height_field import HeightField
-from .manifold import ContactPoint, contact_points
-from .scene import Body, Scene, Surface
-from .shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
-from .terrain import field_points, plane_points
-from .terrain_feet import TerrainFeet, lower_onto, stand_on
+from contact_id_controller.geometry.closest import Closest, closest
+from contact_id_controller.geometry.feet import FootContacts, SphereFoot
+from contact_id_controller.geometry.friction_map import FrictionMap
+from contact_id_controller.geometry.height_field import HeightField
+from contact_id_controller.geometry.manifold import ContactPoint, contact_points
+from contact_id_controller.geometry.scene import Body, Scene, Surface
+from contact_id_controller.geometry.shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
+from contact_id_controller.geometry.terrain import field_points, plane_points
+from contact_id_controller.geometry.terrain_feet import TerrainFeet, lower_onto, stand_on
 
 __all__ = [
     "Body",

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..contacts import ContactSet
-from ..exceptions import ContactSetError
-from ..robot import RobotModel
-from .shapes import HalfSpace
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.geometry.shapes import HalfSpace
+from contact_id_controller.robot import RobotModel
 
 
 class SphereFoot(NamedTuple):
@@ -70,5 +70,8 @@ class FootContacts:
         base = self._subsets.get(key)
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
-        return base.moved(self.points[mask], self.gaps[mask],
-                          load_share=None if load_share is None else load_share[mask])
+        return base.moved(
+            self.points[mask],
+            self.gaps[mask],
+            load_share=None if load_share is None else load_share[mask],
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError
 
 TILE = 1024  # patches along each axis after which the pattern repeats
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import ConfigurationError
-from .shapes import Solid, coal_convex
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry.shapes import Solid, coal_convex
 
 DEPTH_M = 1.0  # how far the prisms under the triangles reach down
 CONVEX = 1e-6  # sine of the bend from which an edge counts as a ridge

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from ..contacts import ContactSet
-from ..exceptions import ConfigurationError, choices
-from ..robot import RobotModel
-from .height_field import HeightField
-from .manifold import contact_points
-from .shapes import HalfSpace, Solid
-from .terrain import field_points, plane_points
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.geometry.height_field import HeightField
+from contact_id_controller.geometry.manifold import contact_points
+from contact_id_controller.geometry.shapes import HalfSpace, Solid
+from contact_id_controller.geometry.terrain import field_points, plane_points
+from contact_id_controller.robot import RobotModel
 
 
 class Body(NamedTuple):

@@ -10,7 +10,7 @@ import coal
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from ..exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError
 
 COPLANAR = 1e-7  # triangles whose normals and offsets differ less (relative to size) are one face
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from .closest import closest
-from .height_field import HeightField
-from .manifold import ContactPoint, flat_points, single, world
-from .shapes import HalfSpace, Solid
+from contact_id_controller.geometry.closest import closest
+from contact_id_controller.geometry.height_field import HeightField
+from contact_id_controller.geometry.manifold import ContactPoint, flat_points, single, world
+from contact_id_controller.geometry.shapes import HalfSpace, Solid
 
 CLOSER = 1e-6  # m by which a closest point must be nearer than all named contacts to join them
 APART = 0.94  # cosine; a ball in a valley has two contacts when their normals differ by more

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ..contacts import ContactSet
-from ..lcp._compile import kernel
-from ..robot import RobotModel
-from .feet import FootContacts
-from .height_field import HeightField
-from .shapes import HalfSpace
-from .terrain import APART, ON_FACE
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.geometry.feet import FootContacts
+from contact_id_controller.geometry.height_field import HeightField
+from contact_id_controller.geometry.shapes import HalfSpace
+from contact_id_controller.geometry.terrain import APART, ON_FACE
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.robot import RobotModel
 
 MOST = 8  # contacts of one ball: the nearest ones where a pit has more sides
 AT_SURFACE_M = 1e-9
@@ -51,8 +51,18 @@ class TerrainFeet(FootContacts):
             self._centers[i] = placements[joint].act(self._offsets[i])
         field = self.terrain
         self.normals, self.gaps = np.empty((len(self), 3)), np.empty(len(self))
-        _feet_on_field(self._centers, self._radii, field.x, field.y, field.heights, self.normals,
-                       self.gaps, self._many, self._many_gaps, self._count)
+        _feet_on_field(
+            self._centers,
+            self._radii,
+            field.x,
+            field.y,
+            field.heights,
+            self.normals,
+            self.gaps,
+            self._many,
+            self._many_gaps,
+            self._count,
+        )
         self.points = self._centers - self._radii[:, None] * self.normals
 
     def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
@@ -62,8 +72,11 @@ class TerrainFeet(FootContacts):
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
         contacts = base.moved(
-            self.points[mask], self.gaps[mask], self.normals[mask],
-            None if load_share is None else load_share[mask])
+            self.points[mask],
+            self.gaps[mask],
+            self.normals[mask],
+            None if load_share is None else load_share[mask],
+        )
         return self._with_friction(contacts)
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
@@ -71,8 +84,12 @@ class TerrainFeet(FootContacts):
 
         They are named (frame, foot, k), k counting counter-clockwise from +x by the normals.
         """
-        rows = [(i, k) for i in range(len(self)) for k in range(self._count[i])
-                if self._many_gaps[i, k] <= anticipation_m]
+        rows = [
+            (i, k)
+            for i in range(len(self))
+            for k in range(self._count[i])
+            if self._many_gaps[i, k] <= anticipation_m
+        ]
         if not rows:
             return ContactSet.empty(), np.zeros(0, np.int64)
         numbers = np.array(rows)
@@ -80,9 +97,13 @@ class TerrainFeet(FootContacts):
         frames = [self.feet[i].frame for i in foot]
         normals = self._many[foot, numbers[:, 1]]
         contacts = ContactSet(
-            self._centers[foot] - self._radii[foot, None] * normals, normals, frames,
-            self._all.friction[foot], self._many_gaps[foot, numbers[:, 1]],
-            identities=[(frame, *row) for frame, row in zip(frames, numbers.tolist())])
+            self._centers[foot] - self._radii[foot, None] * normals,
+            normals,
+            frames,
+            self._all.friction[foot],
+            self._many_gaps[foot, numbers[:, 1]],
+            identities=[(frame, *row) for frame, row in zip(frames, numbers.tolist())],
+        )
         return self._with_friction(contacts), foot
 
     def _with_friction(self, contacts):
@@ -109,8 +130,9 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
         surface = _height(x, y, heights, row, column, center)
         below = center[2] < surface
         reach = max(radii[i], abs(center[2] - surface))
-        found = _search(center, radii[i], reach, below, x, y, heights, row, column, best,
-                        many_gaps[i])
+        found = _search(
+            center, radii[i], reach, below, x, y, heights, row, column, best, many_gaps[i]
+        )
         for k in range(found):
             many[i, k] = best[k]
         count[i] = found
@@ -172,8 +194,11 @@ def _nearest(point, corners, normal, foot):
         ex, px = corners[after, 0] - corners[k, 0], point[0] - corners[k, 0]
         ey, py = corners[after, 1] - corners[k, 1], point[1] - corners[k, 1]
         ez, pz = corners[after, 2] - corners[k, 2], point[2] - corners[k, 2]
-        outward = ((ey * normal[2] - ez * normal[1]) * px + (ez * normal[0] - ex * normal[2]) * py
-                   + (ex * normal[1] - ey * normal[0]) * pz)
+        outward = (
+            (ey * normal[2] - ez * normal[1]) * px
+            + (ez * normal[0] - ex * normal[2]) * py
+            + (ex * normal[1] - ey * normal[0]) * pz
+        )
         if outward > 0.0:
             inside = False
         share = (px * ex + py * ey + pz * ez) / (ex * ex + ey * ey + ez * ez)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ._compile import bare_kernel as kernel
+from contact_id_controller.kernels.compile import bare_kernel as kernel
 
 
 @kernel

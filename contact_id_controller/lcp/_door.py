@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import LcpError
-from .status import PIVOTS, REGULARIZATION, RESIDUAL, STATUS_NAMES, LcpResult
+from contact_id_controller.exceptions import LcpError
+from contact_id_controller.lcp.status import (
+    PIVOTS,
+    REGULARIZATION,
+    RESIDUAL,
+    STATUS_NAMES,
+    LcpResult,
+)
 
 
 def checked_problem(M, q):
@@ -62,5 +68,12 @@ def checked_pivots(max_pivots, default):
 
 def result(status, z, w, basis, report):
     """The named tuple behind every door."""
-    return LcpResult(z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis,
-                     float(report[RESIDUAL]), float(report[REGULARIZATION]))
+    return LcpResult(
+        z,
+        w,
+        STATUS_NAMES[status],
+        int(report[PIVOTS]),
+        basis,
+        float(report[RESIDUAL]),
+        float(report[REGULARIZATION]),
+    )

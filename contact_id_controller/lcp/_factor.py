@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._compile import bare_kernel as kernel
+from contact_id_controller.kernels.compile import bare_kernel as kernel
 
 SINGULAR = 1e-14  # pivots below this share of the largest entry count as zero
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._factor import lu_factor, lu_solve
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._factor import lu_factor, lu_solve
 
 EXTRA = 4  # capacity of the core beyond the rank r: z_0, the pair being exchanged, and spares
 
@@ -70,11 +70,19 @@ def split(real, integer, n, r, k):
     g = f + 2 * n
     h = n * p
     i = h + 3 * n
-    return Work(real[:a].reshape(r, n), real[a:b], real[b:c].reshape(3, n * (1 + p)),
-                real[c:d].reshape(n, 3, r), real[d:e].reshape(2, n, p),
-                real[e:f].reshape(3, m, m), real[f:g].reshape(2, n),
-                real[g:g + 4 * m].reshape(4, m), integer[:h].reshape(n, p),
-                integer[h:i].reshape(3, n), integer[i:i + 5 * m].reshape(5, m))
+    return Work(
+        real[:a].reshape(r, n),
+        real[a:b],
+        real[b:c].reshape(3, n * (1 + p)),
+        real[c:d].reshape(n, 3, r),
+        real[d:e].reshape(2, n, p),
+        real[e:f].reshape(3, m, m),
+        real[f:g].reshape(2, n),
+        real[g : g + 4 * m].reshape(4, m),
+        integer[:h].reshape(n, p),
+        integer[h:i].reshape(3, n),
+        integer[i : i + 5 * m].reshape(5, m),
+    )
 
 
 @kernel
@@ -220,12 +228,14 @@ def _local_values(work, edges, s, u, z0, out):
         out[first] = normal
     slip = 0.0
     if slipping > 0:
-        slip = -(edges[slipping - 1, 0] * along + edges[slipping - 1, 1] * across
-                 + constant[s, slipping])
+        slip = -(
+            edges[slipping - 1, 0] * along + edges[slipping - 1, 1] * across + constant[s, slipping]
+        )
     for e in range(1, last):
         if basic[s, e] == 0:
-            out[first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip
-                              + constant[s, e])
+            out[first + e] = (
+                edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip + constant[s, e]
+            )
         elif e != held:
             balance -= out[first + e]
     if held > 0:

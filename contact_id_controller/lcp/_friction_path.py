@@ -11,12 +11,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._friction_core import (CONSTANT, CONTACT, FRICTION, MOTION, MOTION_CHANGE, OFFSET, SHARE,
-                             factor_core, solve_core)
-from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, first_blocking,
-                          raise_cover, tie_tolerance)
-from .status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._friction_core import (
+    CONSTANT,
+    CONTACT,
+    FRICTION,
+    MOTION,
+    MOTION_CHANGE,
+    OFFSET,
+    SHARE,
+    factor_core,
+    solve_core,
+)
+from contact_id_controller.lcp._ratio_test import (
+    CHANGE,
+    COVERING,
+    GOLDEN,
+    NOTHING,
+    SPREAD,
+    VALUE,
+    first_blocking,
+    raise_cover,
+    tie_tolerance,
+)
+from contact_id_controller.lcp.status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
+
 
 @kernel
 def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report):
@@ -72,8 +91,9 @@ def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, w
                 level[VALUE, b] += level[CHANGE, b]
             return SOLVED, slots
         entered, end = n + s * width + j, n + slots * width
-        for b in range(entered - j if unloading else entered,
-                       entered + (width if unloading else 1)):
+        for b in range(
+            entered - j if unloading else entered, entered + (width if unloading else 1)
+        ):
             level[CHANGE, b] = 0.0
         blocking, theta, tilt = first_blocking(level, end, tie, z0, z0_spread, z0_change)
         if blocking == NOTHING:
@@ -143,8 +163,9 @@ def _start_sliding(work, edges, s, u):
         across += axes[s, 2, x] * u[x]
     against = 1
     for e in range(1, last):
-        level[VALUE, first + e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across
-                                   + work.terms[OFFSET, s, e])
+        level[VALUE, first + e] = (
+            edges[e - 1, 0] * along + edges[e - 1, 1] * across + work.terms[OFFSET, s, e]
+        )
         level[SPREAD, first + e] = 1.0 + GOLDEN * (first + e) % 1.0
         if level[VALUE, first + e] < level[VALUE, first + against]:
             against = e
@@ -185,8 +206,11 @@ def _entering_terms(work, edges, slots, s, j, entering_z, du):
     else:
         constant[s, last] = work.weights[FRICTION, s] if j == 0 else -1.0
         for x in range(du.shape[0]):
-            du[x] = (work.weights[SHARE, s] * axes[s, 0, x] if j == 0 else
-                     edges[j - 1, 0] * axes[s, 1, x] + edges[j - 1, 1] * axes[s, 2, x])
+            du[x] = (
+                work.weights[SHARE, s] * axes[s, 0, x]
+                if j == 0
+                else edges[j - 1, 0] * axes[s, 1, x] + edges[j - 1, 1] * axes[s, 2, x]
+            )
 
 
 @kernel
@@ -217,8 +241,9 @@ def _residual_terms(work, edges, slots, u):
         slip = value[first + last] if basic[s, last] == 1 else 0.0
         balance = work.weights[FRICTION, s] * value[first] if basic[s, 0] == 1 else 0.0
         for e in range(1, last):
-            constant[s, e] = (edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip
-                              + work.terms[OFFSET, s, e])
+            constant[s, e] = (
+                edges[e - 1, 0] * along + edges[e - 1, 1] * across + slip + work.terms[OFFSET, s, e]
+            )
             if basic[s, e] == 1:
                 balance -= value[first + e]
         constant[s, last] = balance

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._friction_core import CONTACT, MOTION, MOTION_CHANGE
-from ._friction_path import place_contact
-from ._ratio_test import VALUE
-from ._scaled import NORM_SHARE
-from .status import RESIDUAL, SOLVED_RESIDUAL
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._friction_core import CONTACT, MOTION, MOTION_CHANGE
+from contact_id_controller.lcp._friction_path import place_contact
+from contact_id_controller.lcp._ratio_test import VALUE
+from contact_id_controller.lcp._scaled import NORM_SHARE
+from contact_id_controller.lcp.status import RESIDUAL, SOLVED_RESIDUAL
 
 EXCUSE = 1e2  # rows count as no larger than this times the largest c, however large the impulses
 CANCELLED = 1e-3  # weight of edge forces that cancel each other in the size of their row
@@ -88,8 +88,10 @@ def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses
     floor = NORM_SHARE * (to_speed + floor / scale_Y)
     worst = 0.0
     for i in range(n):
-        worst = max(worst, _contact_error(i, Y, c, mu[i], edges, u, size, floor, EXCUSE * to_speed,
-                                          basis, z, w))
+        worst = max(
+            worst,
+            _contact_error(i, Y, c, mu[i], edges, u, size, floor, EXCUSE * to_speed, basis, z, w),
+        )
     report[RESIDUAL] = worst
     return worst <= SOLVED_RESIDUAL
 

@@ -9,11 +9,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._ratio_test import (CHANGE, COVERING, GOLDEN, NOTHING, SPREAD, VALUE, first_blocking,
-                          raise_cover, tie_tolerance)
-from ._scaled import COVER, LEVEL, RIGHT, ROW_SCALE, SPARE, X, Y, add_columns
-from .status import PIVOT_LIMIT, PIVOTS, RAY, SOLVED
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._ratio_test import (
+    CHANGE,
+    COVERING,
+    GOLDEN,
+    NOTHING,
+    SPREAD,
+    VALUE,
+    first_blocking,
+    raise_cover,
+    tie_tolerance,
+)
+from contact_id_controller.lcp._scaled import (
+    COVER,
+    LEVEL,
+    RIGHT,
+    ROW_SCALE,
+    SPARE,
+    X,
+    Y,
+    add_columns,
+)
+from contact_id_controller.lcp.status import PIVOT_LIMIT, PIVOTS, RAY, SOLVED
 
 ROWS, COLUMNS, ROW_AT, COLUMN_AT = 0, 1, 2, 3  # rows of ``integers`` (4, n + 1)
 BALANCED = 1024.0  # row scales within this factor: plain ones cover first, otherwise third
@@ -52,8 +70,9 @@ def follow_path(cover, attempt, max_pivots, matrices, vectors, integers, report)
         entering = leaving
         row = row_at[entering] if column >= 0 else np.int64(-1)
         _direction(Mt, H, m, rows, columns, row, entering, vectors)
-        leaving, theta, tilt = first_blocking(level, n, tie, level[VALUE, n], level[SPREAD, n],
-                                              level[CHANGE, n])
+        leaving, theta, tilt = first_blocking(
+            level, n, tie, level[VALUE, n], level[SPREAD, n], level[CHANGE, n]
+        )
         if leaving == NOTHING:
             return RAY, m
         if leaving == COVERING:

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
+from contact_id_controller.kernels.compile import bare_kernel as kernel
 
 VALUE, CHANGE, SPREAD = 0, 1, 2  # rows of ``level``
 COVERING, NOTHING = -1, -2  # what blocks, when it is not an entry of ``level``
@@ -51,8 +51,11 @@ def first_blocking(level, end, tie, z0, z0_spread, z0_change):
     tilt = math.inf
     for b in range(end):
         change = level[CHANGE, b]
-        if (change < smallest and max(level[VALUE, b], 0.0) <= limit * -change
-                and level[SPREAD, b] < tilt * -change):
+        if (
+            change < smallest
+            and max(level[VALUE, b], 0.0) <= limit * -change
+            and level[SPREAD, b] < tilt * -change
+        ):
             chosen, tilt = b, level[SPREAD, b] / -change
     if chosen < 0:
         return chosen, 0.0, 0.0

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._factor import lu_factor, lu_solve
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._factor import lu_factor, lu_solve
 
 # Rows of ``vectors`` (VECTORS, n + 1); LEVEL takes three.
 ROW_SCALE, COLUMN_SCALE, RIGHT, X, Y, SPARE, COVER, LEVEL = 0, 1, 2, 3, 4, 5, 6, 7

@@ -6,12 +6,36 @@ import math
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._door import checked_basis, checked_pivots, checked_problem, checked_vector, result
-from ._lemke_path import COLUMNS, ROWS, follow_path
-from ._scaled import COVER, VECTORS, X, certify, equilibrate, give_up, list_basis, solve_basis
-from .status import (INACCURATE, PIVOTS, REGULARIZATION, REGULARIZED_RESIDUAL, REPORT_SIZE,
-                     RESIDUAL, SOLVED, SOLVED_REGULARIZED, SOLVED_RESIDUAL)
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._door import (
+    checked_basis,
+    checked_pivots,
+    checked_problem,
+    checked_vector,
+    result,
+)
+from contact_id_controller.lcp._lemke_path import COLUMNS, ROWS, follow_path
+from contact_id_controller.lcp._scaled import (
+    COVER,
+    VECTORS,
+    X,
+    certify,
+    equilibrate,
+    give_up,
+    list_basis,
+    solve_basis,
+)
+from contact_id_controller.lcp.status import (
+    INACCURATE,
+    PIVOTS,
+    REGULARIZATION,
+    REGULARIZED_RESIDUAL,
+    REPORT_SIZE,
+    RESIDUAL,
+    SOLVED,
+    SOLVED_REGULARIZED,
+    SOLVED_RESIDUAL,
+)
 
 ATTEMPTS = 5  # covering vectors tried on M itself
 LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # Tikhonov terms then tried, relative to the equilibrated M
@@ -53,15 +77,27 @@ def lemke(M, q, cover=None, warm_start=None, max_pivots=None):
     cover = checked_vector("cover", cover, n, positive=True)
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
-    status = lemke_kernel(M, q, cover, checked_pivots(max_pivots, 1000 + 50 * n),
-                          *lemke_workspace(n), basis, z, w, report)
+    status = lemke_kernel(
+        M,
+        q,
+        cover,
+        checked_pivots(max_pivots, 1000 + 50 * n),
+        *lemke_workspace(n),
+        basis,
+        z,
+        w,
+        report,
+    )
     return result(status, z, w, basis, report)
 
 
 def lemke_workspace(n):
     """The arrays ``lemke_kernel`` works in: matrices, vectors, integers; contents do not matter."""
-    return (np.empty((2, n + 1, n + 1)), np.empty((VECTORS, n + 1)),
-            np.empty((4, n + 1), dtype=np.int64))
+    return (
+        np.empty((2, n + 1, n + 1)),
+        np.empty((VECTORS, n + 1)),
+        np.empty((4, n + 1), dtype=np.int64),
+    )
 
 
 @kernel

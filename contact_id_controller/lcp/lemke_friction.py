@@ -7,14 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..exceptions import LcpError
-from ._compile import bare_kernel as kernel
-from ._door import checked_array, checked_pivots
-from ._friction_core import friction_workspace, split
-from ._friction_path import follow_path
-from ._friction_result import clear, finish, load_basis, prepare
-from .status import (INACCURATE, PIVOTS, REGULARIZATION, REPORT_SIZE, RESIDUAL, SOLVED,
-                     STATUS_NAMES)
+from contact_id_controller.exceptions import LcpError
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._door import checked_array, checked_pivots
+from contact_id_controller.lcp._friction_core import friction_workspace, split
+from contact_id_controller.lcp._friction_path import follow_path
+from contact_id_controller.lcp._friction_result import clear, finish, load_basis, prepare
+from contact_id_controller.lcp.status import (
+    INACCURATE,
+    PIVOTS,
+    REGULARIZATION,
+    REPORT_SIZE,
+    RESIDUAL,
+    SOLVED,
+    STATUS_NAMES,
+)
 
 ATTEMPTS = 12  # covering vectors and tie tolerances tried before giving up
 
@@ -82,8 +89,10 @@ def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
     edges = checked_array("edges", edges, 2)
     n, k = mu.shape[0], edges.shape[0]
     if Y.shape[0] != 3 * n or c.shape[0] != 3 * n or edges.shape[1] != 2 or k < 3:
-        raise LcpError("shapes must be Y (3 n, r), c (3 n,), mu (n,), edges (k >= 3, 2), got "
-                       f"{Y.shape}, {c.shape}, {mu.shape}, {edges.shape}")
+        raise LcpError(
+            "shapes must be Y (3 n, r), c (3 n,), mu (n,), edges (k >= 3, 2), got "
+            f"{Y.shape}, {c.shape}, {mu.shape}, {edges.shape}"
+        )
     if (mu < 0.0).any():
         raise LcpError(f"mu must not be negative, got {mu.min()}")
     basis = np.zeros((n, k + 2), dtype=np.bool_)
@@ -94,16 +103,28 @@ def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
     z, w, impulses = np.empty((n, k + 2)), np.empty((n, k + 2)), np.empty((n, 3))
     report = np.zeros(REPORT_SIZE)
     max_pivots = checked_pivots(max_pivots, 200 + 10 * (Y.shape[1] + k))
-    status = lemke_friction_kernel(Y, c, mu, edges, max_pivots,
-                                   *friction_workspace(n, Y.shape[1], k),
-                                   basis, z, w, impulses, report)
-    return FrictionResult(impulses, z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis,
-                          float(report[RESIDUAL]))
+    status = lemke_friction_kernel(
+        Y,
+        c,
+        mu,
+        edges,
+        max_pivots,
+        *friction_workspace(n, Y.shape[1], k),
+        basis,
+        z,
+        w,
+        impulses,
+        report,
+    )
+    return FrictionResult(
+        impulses, z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis, float(report[RESIDUAL])
+    )
 
 
 @kernel
-def lemke_friction_kernel(Y, c, mu, edges, max_pivots, real, integer, basis, z, w, impulses,
-                          report):
+def lemke_friction_kernel(
+    Y, c, mu, edges, max_pivots, real, integer, basis, z, w, impulses, report
+):
     """The compiled ``lemke_friction``: allocates nothing, returns the status, never raises.
 
     ``real``, ``integer``: from ``friction_workspace(n, r, k)``; contents do not matter.  ``basis``
@@ -118,12 +139,14 @@ def lemke_friction_kernel(Y, c, mu, edges, max_pivots, real, integer, basis, z, 
     for attempt in range(-1 if slots > 0 else 0, ATTEMPTS):
         if attempt >= 0:
             slots = np.int64(0)
-        status, slots = follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots,
-                                    work, report)
+        status, slots = follow_path(
+            Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report
+        )
         if attempt == 0:
             first = status
-        if status == SOLVED and finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w,
-                                       impulses, report):
+        if status == SOLVED and finish(
+            Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses, report
+        ):
             return SOLVED
     clear(basis, z, w, impulses)
     report[RESIDUAL] = math.inf

@@ -6,12 +6,29 @@ import math
 
 import numpy as np
 
-from ._compile import bare_kernel as kernel
-from ._door import checked_basis, checked_pivots, checked_problem, result
-from ._scaled import (RIGHT, SPARE, VECTORS, certify, equilibrate, give_up, list_basis,
-                      solve_basis)
-from .status import (INACCURATE, PIVOT_LIMIT, PIVOTS, REGULARIZATION, REPORT_SIZE, RESIDUAL, SOLVED,
-                     SOLVED_RESIDUAL, UNSOLVABLE)
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._door import checked_basis, checked_pivots, checked_problem, result
+from contact_id_controller.lcp._scaled import (
+    RIGHT,
+    SPARE,
+    VECTORS,
+    certify,
+    equilibrate,
+    give_up,
+    list_basis,
+    solve_basis,
+)
+from contact_id_controller.lcp.status import (
+    INACCURATE,
+    PIVOT_LIMIT,
+    PIVOTS,
+    REGULARIZATION,
+    REPORT_SIZE,
+    RESIDUAL,
+    SOLVED,
+    SOLVED_RESIDUAL,
+    UNSOLVABLE,
+)
 
 PIVOT_TOLERANCE = 1e-10  # tableau entries below this share of their row count as zero
 FEASIBLE = 1e-13  # values above minus this count as non-negative, relative to 1 + the largest
@@ -50,15 +67,19 @@ def ppm(M, q, warm_start=None, max_pivots=None):
     n = q.shape[0]
     basis = checked_basis(warm_start, n)
     z, w, report = np.empty(n), np.empty(n), np.zeros(REPORT_SIZE)
-    status = ppm_kernel(M, q, checked_pivots(max_pivots, 1000 + 50 * n), *ppm_workspace(n), basis,
-                        z, w, report)
+    status = ppm_kernel(
+        M, q, checked_pivots(max_pivots, 1000 + 50 * n), *ppm_workspace(n), basis, z, w, report
+    )
     return result(status, z, w, basis, report)
 
 
 def ppm_workspace(n):
     """The arrays ``ppm_kernel`` works in: matrices, vectors, integers; contents do not matter."""
-    return (np.empty((2, n + 1, n + 1)), np.empty((VECTORS, n + 1)),
-            np.empty((2, n + 1), dtype=np.int64))
+    return (
+        np.empty((2, n + 1, n + 1)),
+        np.empty((VECTORS, n + 1)),
+        np.empty((2, n + 1), dtype=np.int64),
+    )
 
 
 @kernel

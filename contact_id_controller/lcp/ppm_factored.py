@@ -6,13 +6,29 @@ import math
 
 import numpy as np
 
-from ..exceptions import LcpError
-from ._active_rows import add_multipliers, append, drop, project, solve_upper, start
-from ._compile import bare_kernel as kernel
-from ._door import checked_array, checked_basis, checked_pivots, result
-from ._scaled import NORM_SHARE, give_up
-from .status import (INACCURATE, PIVOT_LIMIT, PIVOTS, REGULARIZATION, REPORT_SIZE, RESIDUAL, SOLVED,
-                     SOLVED_RESIDUAL, UNSOLVABLE)
+from contact_id_controller.exceptions import LcpError
+from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.lcp._active_rows import (
+    add_multipliers,
+    append,
+    drop,
+    project,
+    solve_upper,
+    start,
+)
+from contact_id_controller.lcp._door import checked_array, checked_basis, checked_pivots, result
+from contact_id_controller.lcp._scaled import NORM_SHARE, give_up
+from contact_id_controller.lcp.status import (
+    INACCURATE,
+    PIVOT_LIMIT,
+    PIVOTS,
+    REGULARIZATION,
+    REPORT_SIZE,
+    RESIDUAL,
+    SOLVED,
+    SOLVED_RESIDUAL,
+    UNSOLVABLE,
+)
 
 FEASIBLE = 1e-13  # rows count as violated below minus this, relative to 1 + |u| in scaled units
 WARM_INDEPENDENCE = 1e-8  # share of a unit row that must be new for a warm basis to take it
@@ -56,8 +72,18 @@ def ppm_factored(Y, q, warm_start=None, max_pivots=None, row_floor=0.0):
         raise LcpError(f"row_floor must be a finite length >= 0, got {row_floor}")
     basis = checked_basis(warm_start, n)
     z, w, u, report = np.empty(n), np.empty(n), np.empty(Y.shape[1]), np.zeros(REPORT_SIZE)
-    status = ppm_factored_kernel(Y, q, row_floor, checked_pivots(max_pivots, 1000 + 50 * n),
-                                 *ppm_factored_workspace(n, Y.shape[1]), basis, z, w, u, report)
+    status = ppm_factored_kernel(
+        Y,
+        q,
+        row_floor,
+        checked_pivots(max_pivots, 1000 + 50 * n),
+        *ppm_factored_workspace(n, Y.shape[1]),
+        basis,
+        z,
+        w,
+        u,
+        report,
+    )
     return result(status, z, w, basis, report)
 
 
@@ -67,15 +93,16 @@ def ppm_factored_workspace(n, r):
 
 
 @kernel
-def ppm_factored_kernel(Y, q, row_floor, max_pivots, rows, factors, active, basis, z, w, motion,
-                        report):
+def ppm_factored_kernel(
+    Y, q, row_floor, max_pivots, rows, factors, active, basis, z, w, motion, report
+):
     """The compiled ``ppm_factored``: allocates nothing, returns the status, never raises.
 
     ``rows``, ``factors``, ``active``: from ``ppm_factored_workspace``.  ``basis``: on entry the
     warm start, on exit the basic z.  z, w (n,), motion = Y^T z (r,), report: results.
     """
     n, r = Y.shape
-    Qt, R = factors[:r], factors[r:2 * r]
+    Qt, R = factors[:r], factors[r : 2 * r]
     d, c, x, u = factors[2 * r], factors[2 * r + 1], factors[2 * r + 2], factors[2 * r + 3]
     units, right, length, value = rows[:r], rows[r], rows[r + 1], rows[r + 2]
     report[PIVOTS] = report[RESIDUAL] = report[REGULARIZATION] = 0.0
@@ -89,8 +116,9 @@ def ppm_factored_kernel(Y, q, row_floor, max_pivots, rows, factors, active, basi
         eager = report[PIVOTS] < LEAST_INDEX_AFTER + 10 * r
         entering = _violated(units, right, length, u, m, active, eager, value)
         if entering >= 0:
-            m, possible = _enter(units, entering, value[entering], m, active, Qt, R, d, c, x, u,
-                                 report)
+            m, possible = _enter(
+                units, entering, value[entering], m, active, Qt, R, d, c, x, u, report
+            )
             exact = True  # good enough to choose the next row; made so again before the result
         elif exact:
             exact = False

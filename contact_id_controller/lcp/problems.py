@@ -50,8 +50,9 @@ def standing_robot(rng, contacts, edges=4, mu=0.6, speed_m_s=0.02):
     if contacts > 4:
         points[:, :2] += rng.uniform(-0.02, 0.02, (contacts, 2))
     frame = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # normal, tangents
-    J = np.concatenate([np.tile(frame, (contacts, 1, 1)),
-                        np.cross(points[:, None, :], frame[None])], axis=2).reshape(-1, 6)
+    J = np.concatenate(
+        [np.tile(frame, (contacts, 1, 1)), np.cross(points[:, None, :], frame[None])], axis=2
+    ).reshape(-1, 6)
     inertia = np.diag([mass, mass, mass, 0.03, 0.04, 0.06])
     Y = np.linalg.solve(np.linalg.cholesky(inertia), J.T).T
     twist = rng.normal(scale=speed_m_s, size=6)
@@ -67,9 +68,9 @@ def friction_matrix(Y, c, mu, edges):
     B = np.concatenate([rows[:, 0], along_edges])
     E = np.kron(np.eye(n), np.ones((k, 1)))
     M = np.zeros((n * (k + 2), n * (k + 2)))
-    M[:n + n * k, :n + n * k] = B @ B.T
-    M[n:n + n * k, n + n * k:] = E
-    M[n + n * k:, :n] = np.diag(mu)
-    M[n + n * k:, n:n + n * k] = -E.T
+    M[: n + n * k, : n + n * k] = B @ B.T
+    M[n : n + n * k, n + n * k :] = E
+    M[n + n * k :, :n] = np.diag(mu)
+    M[n + n * k :, n : n + n * k] = -E.T
     speeds = c.reshape(n, 3)
     return M, np.concatenate([speeds[:, 0], (speeds[:, 1:] @ edges.T).ravel(), np.zeros(n)])

@@ -1,5 +1,5 @@
 """Contact models, one file each, behind ``solve``."""
 
-from .registry import available, check, options, solve
+from contact_id_controller.models.registry import available, check, options, solve
 
 __all__ = ["available", "check", "options", "solve"]

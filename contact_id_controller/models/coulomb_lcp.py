@@ -14,30 +14,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..lcp.lemke_friction import friction_workspace, lemke_friction_kernel
-from ..lcp.status import PIVOTS, RAY, REPORT_SIZE
-from ..lcp.status import SOLVED as LCP_SOLVED
-from ..problem import Problem
-from ..solution import Solution
-from .compliant_lcp import solve_compliant
-from .consistency import project_plan
-from .easing import ease
-from .one_stage import with_fallback
-from .slip import share_forces, slip_pairs
-from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, POLYGONS, STICKING_SPEED, STILL_M_S, buffers, check_edges,
-    check_option, finish, map_identities, matrices, outcome, polygon_friction, stage_one,
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
+from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
+from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
+from contact_id_controller.models.steps.compliance import solve_compliant
+from contact_id_controller.models.steps.finish import (
+    buffers,
+    finish,
+    map_identities,
+    matrices,
+    outcome,
 )
+from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
+from contact_id_controller.models.steps.options import (
+    CONSISTENCIES,
+    DISTRIBUTIONS,
+    POLYGONS,
+    check_edges,
+    check_option,
+    polygon_friction,
+)
+from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.slip import share_forces, slip_pairs
+from contact_id_controller.models.steps.yielding import ease, with_fallback
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
 
-NO_SLIP = 1e4       # stands for infinite friction: the polygon needs a finite coefficient
+NO_SLIP = 1e4  # stands for infinite friction: the polygon needs a finite coefficient
 NOT_CONVERGED = 2
 
 
-def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
-                      polygon: str = "inscribed", distribution: str = "least_torque",
-                      consistency: str = "project") -> Solution:
+def solve_coulomb_lcp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    distribution: str = "least_torque",
+    consistency: str = "project",
+) -> Solution:
     """Contact forces and torques under Coulomb friction with complementarity.
 
     Args:
@@ -68,12 +85,29 @@ def solve_coulomb_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, mu, edges, problem.contacts.load_share,
-        DISTRIBUTIONS.index(distribution), consistency == "project", basis, real, integer, moved, z,
-        delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved)
+        *matrices(problem),
+        problem.speed,
+        mu,
+        edges,
+        problem.contacts.load_share,
+        DISTRIBUTIONS.index(distribution),
+        consistency == "project",
+        basis,
+        real,
+        integer,
+        moved,
+        z,
+        delta,
+        torques,
+        velocity,
+    )
+    solution = outcome(
+        problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved
+    )
     if code == NOT_CONVERGED:
-        solution = solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
+        solution = (
+            solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
+        )
     return with_fallback(solution, mu, edges)
 
 
@@ -101,9 +135,35 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, load_share, distribution, project, basis, real, integer, moved, z, delta, torques,
-           velocity):
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    mu,
+    edges,
+    load_share,
+    distribution,
+    project,
+    basis,
+    real,
+    integer,
+    moved,
+    z,
+    delta,
+    torques,
+    velocity,
+):
     n = gap_speed.shape[0]
     contradiction = 0.0
     u = np.zeros(Y.shape[1])
@@ -130,8 +190,11 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
             elif attempt == 1:
                 continue
-            if attempt < 2 and distribution < 2 and _all_stick(
-                    Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
+            if (
+                attempt < 2
+                and distribution < 2
+                and _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks)
+            ):
                 code = LCP_SOLVED
                 for i in range(n):
                     for d in range(3):
@@ -139,8 +202,20 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 break
             for r in range(3 * n):
                 free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
-            code = lemke_friction_kernel(Y, free, mu, directions, limit, real, integer, basis, pairs,
-                                         slacks, impulses, report)
+            code = lemke_friction_kernel(
+                Y,
+                free,
+                mu,
+                directions,
+                limit,
+                real,
+                integer,
+                basis,
+                pairs,
+                slacks,
+                impulses,
+                report,
+            )
             steps += int(report[PIVOTS])
             if code == LCP_SOLVED:
                 break
@@ -148,12 +223,41 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             for i in range(n):
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
-            steps += share_forces(Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges,
-                                  load_share, distribution, z)
+            steps += share_forces(
+                Y,
+                T,
+                offset,
+                schur,
+                dt,
+                delta,
+                moved,
+                pairs,
+                slacks,
+                mu,
+                edges,
+                load_share,
+                distribution,
+                z,
+            )
             if eased and not project:
                 status = INFEASIBLE
         else:
             status = INFEASIBLE if status != SOLVED or not project else NOT_CONVERGED
-    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
-           velocity)
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
     return status, steps, contradiction

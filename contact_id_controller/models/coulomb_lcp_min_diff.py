@@ -14,34 +14,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import UnknownModelError
-from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..problem import Problem, assign
-from ..solution import INCONSISTENT, NOT_CONVERGED, Solution
-from ..solution import SOLVED as SOLVED_NAME
-from .contact_modes import UNDECIDED, count_modes, distance, fitting_mode, nearest_force
-from .coulomb_lcp import NO_SLIP, solve_coulomb_lcp
-from .easing import mean_diagonal
-from .mode_program import nearest_in_modes
-from .slip import share_forces, slip_pairs
-from .stages import (
-    DISTRIBUTIONS, STILL_M_S, buffers, check_option, finish, map_identities, polygon_friction,
+from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
+from contact_id_controller.models.steps.finish import buffers, finish, map_identities
+from contact_id_controller.models.steps.mode_program import nearest_in_modes
+from contact_id_controller.models.steps.modes import (
+    UNDECIDED,
+    count_modes,
+    distance,
+    fitting_mode,
+    nearest_force,
 )
+from contact_id_controller.models.steps.motion import STILL_M_S
+from contact_id_controller.models.steps.options import DISTRIBUTIONS, check_option, polygon_friction
+from contact_id_controller.models.steps.slip import share_forces, slip_pairs
+from contact_id_controller.models.steps.yielding import mean_diagonal
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
+from contact_id_controller.solution import SOLVED as SOLVED_NAME
 
 MOST_CONTACTS = 4
-MOST_NODES = 20_000     # nearest-point problems, after which the nearest found so far is returned
-COMPLEMENTARY = 1e-8    # accepted distance from the contacts' modes, relative
-EXACT = 3e-9            # a relaxation this near to modes for all contacts needs no branching
-SAME = 1e-6             # share by which it may be nearer than the solution that it leads to
-NEARER = 1e-9           # share by which a solution must be nearer to replace another
-SMALLEST_FORCE = 1e-6   # forces are measured by at least this share of those that stop the contacts
-SMALLEST_SPEED = 1e-9   # velocities by at least this share of those that the last forces make
+MOST_NODES = 20_000  # nearest-point problems, after which the nearest found so far is returned
+COMPLEMENTARY = 1e-8  # accepted distance from the contacts' modes, relative
+EXACT = 3e-9  # a relaxation this near to modes for all contacts needs no branching
+SAME = 1e-6  # share by which it may be nearer than the solution that it leads to
+NEARER = 1e-9  # share by which a solution must be nearer to replace another
+SMALLEST_FORCE = 1e-6  # forces are measured by at least this share of those that stop the contacts
+SMALLEST_SPEED = 1e-9  # velocities by at least this share of those that the last forces make
 
 
-def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None = None,
-                               edges: int = 4, polygon: str = "inscribed",
-                               distribution: str = "none", consistency: str = "project") -> Solution:
+def solve_coulomb_lcp_min_diff(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    distribution: str = "none",
+    consistency: str = "project",
+) -> Solution:
     """Of all contact forces under Coulomb friction with complementarity, those nearest to the last.
 
         min |z - z_last|^2      z solves the Coulomb LCP
@@ -68,9 +81,16 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
     if n > MOST_CONTACTS:
         raise UnknownModelError(
             f"coulomb/lcp_min_diff takes at most {MOST_CONTACTS} contacts, got {n}; choose coulomb/lcp "
-            "or coulomb/qp, whose distribution 'least_torque' keeps forces steady for any number")
-    first = solve_coulomb_lcp(problem, warm_start=warm_start, edges=edges, polygon=polygon,
-                              distribution="none", consistency=consistency)
+            "or coulomb/qp, whose distribution 'least_torque' keeps forces steady for any number"
+        )
+    first = solve_coulomb_lcp(
+        problem,
+        warm_start=warm_start,
+        edges=edges,
+        polygon=polygon,
+        distribution="none",
+        consistency=consistency,
+    )
     if n == 0 or first.status == INCONSISTENT:
         return first
     force = np.zeros((n, 3))
@@ -80,8 +100,9 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
     z, _, torques, velocity = buffers(problem)
     z[:] = first.impulses
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
-    found, complete, nodes = _nearest_solution(problem.Y, first.attainable, problem.gap_speed, mu,
-                                               edges, target, z)
+    found, complete, nodes = _nearest_solution(
+        problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
+    )
     if not found:
         first.status = NOT_CONVERGED
         return first
@@ -89,15 +110,51 @@ def solve_coulomb_lcp_min_diff(problem: Problem, *, warm_start: Solution | None 
     if distribution != "none":
         pairs, slacks = np.zeros((n, edges + 2)), np.zeros((n, edges + 2))
         slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
-        share_forces(problem.Y, problem.T, problem.torque_offset, problem.schur, problem.period, delta,
-                     first.attainable, pairs, slacks, mu, edges, problem.contacts.load_share,
-                     DISTRIBUTIONS.index(distribution), z)
-    finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
-           problem.desired_velocity, problem.T, problem.Y, z, delta, problem.period, robot.actuated,
-           robot.unactuated, torques, velocity)
-    return Solution(problem, SOLVED_NAME if complete else NOT_CONVERGED, torques, z, velocity,
-                    first.iterations + nodes, delta, first.contradiction_m_s, first.memory,
-                    first.attainable)
+        share_forces(
+            problem.Y,
+            problem.T,
+            problem.torque_offset,
+            problem.schur,
+            problem.period,
+            delta,
+            first.attainable,
+            pairs,
+            slacks,
+            mu,
+            edges,
+            problem.contacts.load_share,
+            DISTRIBUTIONS.index(distribution),
+            z,
+        )
+    finish(
+        problem.L,
+        problem.C,
+        problem.base,
+        problem.schur,
+        problem.torque_offset,
+        problem.desired_velocity,
+        problem.T,
+        problem.Y,
+        z,
+        delta,
+        problem.period,
+        robot.actuated,
+        robot.unactuated,
+        torques,
+        velocity,
+    )
+    return Solution(
+        problem,
+        SOLVED_NAME if complete else NOT_CONVERGED,
+        torques,
+        z,
+        velocity,
+        first.iterations + nodes,
+        delta,
+        first.contradiction_m_s,
+        first.memory,
+        first.attainable,
+    )
 
 
 @kernel
@@ -149,8 +206,9 @@ def _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work):
         sizes[1] = max(sizes[1], abs(w[i, d] - (gap_speed[i] if d == 0 else 0.0)))
     largest = 0.0
     for i in range(n):
-        modes[i], worst[i] = fitting_mode(mu[i], edges, z[3 * i:3 * i + 3], w[i], sizes[0], sizes[1],
-                                          work)
+        modes[i], worst[i] = fitting_mode(
+            mu[i], edges, z[3 * i : 3 * i + 3], w[i], sizes[0], sizes[1], work
+        )
         largest = max(largest, worst[i])
     return largest
 
@@ -162,8 +220,8 @@ def _offer(Y, free, gap_speed, mu, edges, target, z, modes, sizes, worst, best, 
     point = np.empty(3)
     for i in range(mu.shape[0]):
         # What rounding leaves outside the cones.
-        assign(point, z[3 * i:3 * i + 3])
-        nearest_force(modes[i], mu[i], edges, point, z[3 * i:3 * i + 3], work)
+        assign(point, z[3 * i : 3 * i + 3])
+        nearest_force(modes[i], mu[i], edges, point, z[3 * i : 3 * i + 3], work)
     if not _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work) <= COMPLEMENTARY:
         return least
     here = distance(z, target)
@@ -188,7 +246,7 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
     # order[i]: modes by reach. open_reach[i]: the same while the contact is undecided.
     reach, order, open_reach = np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n)
     for i in range(n):
-        last = target[3 * i:3 * i + 3]
+        last = target[3 * i : 3 * i + 3]
         nearest_force(UNDECIDED, mu[i], edges, last, point, work)
         open_reach[i] = distance(last, point)
         for mode in range(count_modes(mu[i], edges)):
@@ -207,8 +265,9 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
     if least < np.inf:
         assign(modes, fit)
         if nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z) == SOLVED:
-            least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, least,
-                           work)
+            least = _offer(
+                Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, least, work
+            )
     for i in range(n):
         modes[i] = UNDECIDED
     depth = 0
@@ -243,8 +302,21 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
                     if status != SOLVED or distance(z, target) > here + SAME * (here + sizes[0]):
                         assign(z, relaxed)
                 if chosen < 0:
-                    least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best,
-                                   least, work)
+                    least = _offer(
+                        Y,
+                        free,
+                        gap_speed,
+                        mu,
+                        edges,
+                        target,
+                        z,
+                        fit,
+                        sizes,
+                        worst,
+                        best,
+                        least,
+                        work,
+                    )
         if chosen >= 0:
             branch[depth], turn[depth] = chosen, -1
             depth += 1

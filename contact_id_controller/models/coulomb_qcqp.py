@@ -19,30 +19,45 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..exceptions import ConfigurationError
-from ..lcp._compile import kernel
-from ..problem import Problem, assign, fill
-from ..projected.barrier import SOLVED
-from ..solution import INCONSISTENT, NOT_CONVERGED, RELAXED, Certificate, Solution
-from ..solution import SOLVED as SOLVED_NAME
-from .consistency import NOISE, TOUCHING_SPEED, project_held, touching
-from .easing import TOLERATED
-from .qcqp_active_set import least_power
-from .qcqp_assembly import hold, solve_program, units_of_cone
-from .stages import CONSISTENCIES, buffers, check_option, finish, matrices, shift_offset
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.interior_point.barrier import SOLVED
+from contact_id_controller.models.least_power.active_set import least_power
+from contact_id_controller.models.least_power.assembly import hold, solve_program, units_of_cone
+from contact_id_controller.models.steps.finish import buffers, finish, matrices, shift_offset
+from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
+from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
+from contact_id_controller.models.steps.yielding import TOLERATED
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import (
+    INCONSISTENT,
+    NOT_CONVERGED,
+    RELAXED,
+    Certificate,
+    Solution,
+)
+from contact_id_controller.solution import SOLVED as SOLVED_NAME
 
 RELAXED_CODE = 3
 CONTRADICTORY = 4
 REFUSED = 5
 STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCONSISTENT}
 
-ROUGH = 1e-6           # accuracy that does for a disturbance, in the solver's units
-ROUGHER = 1e-3         # and where contacts yield
-BACK = 1e-9            # a lifted contact returns when it closes by more than this share of the motion
+ROUGH = 1e-6  # accuracy that does for a disturbance, in the solver's units
+ROUGHER = 1e-3  # and where contacts yield
+BACK = 1e-9  # a lifted contact returns when it closes by more than this share of the motion
 
 
-def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, torque_limits=None,
-                       weights=None, consistency: str = "project", rho: float = 1e4) -> Solution:
+def solve_coulomb_qcqp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    torque_limits=None,
+    weights=None,
+    consistency: str = "project",
+    rho: float = 1e4,
+) -> Solution:
     """Forces in their exact cones and torques within limits, of least power.
 
     Contacts that touch are held: J v+ is what ``problem.c`` leaves of today's velocity. Contacts with
@@ -70,27 +85,61 @@ def solve_coulomb_qcqp(problem: Problem, *, warm_start: Solution | None = None, 
     """
     check_option("consistency", consistency, CONSISTENCIES)
     na, n = problem.robot.na, len(problem)
-    limits = _per_joint("torque_limits", problem.robot.effort_limits if torque_limits is None
-                        else torque_limits, na)
+    limits = _per_joint(
+        "torque_limits", problem.robot.effort_limits if torque_limits is None else torque_limits, na
+    )
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
     z, delta, torques, velocity = buffers(problem)
     moved, disturbance, figures = np.empty(3 * n), np.zeros(na), np.zeros(3)
     held, memory, guess = np.empty(n, np.bool_), np.empty(na + 4 * n), _NO_GUESS
-    if warm_start is not None and warm_start.certificate is not None and len(warm_start.torques) == na:
+    if (
+        warm_start is not None
+        and warm_start.certificate is not None
+        and len(warm_start.torques) == na
+    ):
         guess = warm_start.memory
         if warm_start.problem.contacts.identities != problem.contacts.identities:
             guess = guess[:na]
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, problem.contacts.friction, limits, W, rho,
-        consistency == "project", guess, held, memory, moved, z, delta, disturbance,
-        figures, torques, velocity)
+        *matrices(problem),
+        problem.speed,
+        problem.contacts.friction,
+        limits,
+        W,
+        rho,
+        consistency == "project",
+        guess,
+        held,
+        memory,
+        moved,
+        z,
+        delta,
+        disturbance,
+        figures,
+        torques,
+        velocity,
+    )
     if code == REFUSED:
-        raise ConfigurationError("torque_limits must be positive, weights positive and finite, got "
-                                 f"{limits.tolist()} and {W.tolist()}")
-    return Solution(problem, STATUS_NAMES.get(code, NOT_CONVERGED), torques, z, velocity, steps,
-                    delta, contradiction, memory, moved, disturbance, Certificate(*figures.tolist()))
+        raise ConfigurationError(
+            "torque_limits must be positive, weights positive and finite, got "
+            f"{limits.tolist()} and {W.tolist()}"
+        )
+    return Solution(
+        problem,
+        STATUS_NAMES.get(code, NOT_CONVERGED),
+        torques,
+        z,
+        velocity,
+        steps,
+        delta,
+        contradiction,
+        memory,
+        moved,
+        disturbance,
+        Certificate(*figures.tolist()),
+    )
 
 
 _NO_GUESS = np.empty(0)
@@ -104,19 +153,54 @@ def _uniform(size, value):
 def _per_joint(name, value, size):
     if type(value) is float:
         return _uniform(size, value)
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,) \
-            and value.flags.carray:
+    if (
+        type(value) is np.ndarray
+        and value.dtype == np.float64
+        and value.shape == (size,)
+        and value.flags.carray
+    ):
         return value
     try:
         return np.array(np.broadcast_to(np.asarray(value, np.float64), size))
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{name} must be a number or have shape ({size},), got {value}") from None
+        raise ConfigurationError(
+            f"{name} must be a number or have shape ({size},), got {value}"
+        ) from None
 
 
 @kernel
-def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
-           torques, velocity, lift):
+def _attempt(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    mu,
+    limits,
+    W,
+    rho,
+    project,
+    guess,
+    held,
+    memory,
+    moved,
+    z,
+    delta,
+    disturbance,
+    figures,
+    torques,
+    velocity,
+    lift,
+):
     """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
@@ -151,8 +235,27 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
             rank, _, unit = hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
         if attempt == 0 or attempt == 1 and guess.shape[0]:
             # The active set of a relaxed plan is found from nothing in few cases only.
-            solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
-                                        joints, guess, memory, z, disturbance, figures)
+            solved, spent = least_power(
+                Y,
+                T,
+                shifted,
+                schur,
+                mu,
+                held,
+                limits,
+                W,
+                rho,
+                K,
+                k,
+                unit,
+                rank,
+                joints,
+                guess,
+                memory,
+                z,
+                disturbance,
+                figures,
+            )
             steps += spent
             if solved:
                 status = SOLVED
@@ -160,9 +263,34 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
         boxes = na + joints + 3 * (count - bounded)
         N, p = boxes + 3 * bounded, na + rank
         status, spent = solve_program(
-            Y, T, shifted, schur, dt, mu, held, limits, W, rho, attempt == 2, K, k, unit, rank, joints, place,
-            np.empty(N), np.empty(N), np.empty((N, p)), np.empty(p), np.empty(p), np.empty(boxes),
-            np.empty(boxes), x[:N], memory, figures)
+            Y,
+            T,
+            shifted,
+            schur,
+            dt,
+            mu,
+            held,
+            limits,
+            W,
+            rho,
+            attempt == 2,
+            K,
+            k,
+            unit,
+            rank,
+            joints,
+            place,
+            np.empty(N),
+            np.empty(N),
+            np.empty((N, p)),
+            np.empty(p),
+            np.empty(p),
+            np.empty(boxes),
+            np.empty(boxes),
+            x[:N],
+            memory,
+            figures,
+        )
         steps += spent
         if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
             status = SOLVED
@@ -170,8 +298,27 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
             if attempt == 1:
                 # Rough so far; on the active constraints that were found it becomes exact.
                 found, gap, defect = memory.copy(), figures[1], figures[2]
-                solved, spent = least_power(Y, T, shifted, schur, mu, held, limits, W, rho, K, k, unit, rank,
-                                            joints, found, memory, z, disturbance, figures)
+                solved, spent = least_power(
+                    Y,
+                    T,
+                    shifted,
+                    schur,
+                    mu,
+                    held,
+                    limits,
+                    W,
+                    rho,
+                    K,
+                    k,
+                    unit,
+                    rank,
+                    joints,
+                    found,
+                    memory,
+                    z,
+                    disturbance,
+                    figures,
+                )
                 steps += spent
                 if not solved:
                     assign(memory, found)
@@ -190,8 +337,23 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
             moved[r] -= dt * dt * T[r, j] * disturbance[j]
     for r in range(3 * n):
         moved[r] -= residual[r]
-    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
-           velocity)
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
     figures[0] = 0.0
     for j in range(na):
         torques[j] = min(max(torques[j], -limits[j]), limits[j])  # but for rounding they are inside
@@ -204,16 +366,72 @@ def _attempt(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuate
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
-           torques, velocity):
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    mu,
+    limits,
+    W,
+    rho,
+    project,
+    guess,
+    held,
+    memory,
+    moved,
+    z,
+    delta,
+    disturbance,
+    figures,
+    torques,
+    velocity,
+):
     for j in range(W.shape[0]):
         if not (limits[j] > 0.0 and 0.0 < W[j] < np.inf):
             return REFUSED, 0, 0.0
     status, steps, contradiction = _attempt(
-        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-        limits, W, rho, project, guess, held, memory, moved, z, delta, disturbance, figures,
-        torques, velocity, gap_speed.shape[0] >= 0)
+        Y,
+        c,
+        gap_speed,
+        T,
+        offset,
+        L,
+        C,
+        base,
+        schur,
+        desired,
+        dt,
+        actuated,
+        unactuated,
+        speed,
+        mu,
+        limits,
+        W,
+        rho,
+        project,
+        guess,
+        held,
+        memory,
+        moved,
+        z,
+        delta,
+        disturbance,
+        figures,
+        torques,
+        velocity,
+        gap_speed.shape[0] >= 0,
+    )
     nu = Y.shape[1]
     u = np.zeros(nu)
     scale = 0.0
@@ -232,8 +450,36 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 fill(disturbance, 0.0)
                 assign(moved, c)
                 status, more, contradiction = _attempt(
-                    Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-                    mu, limits, W, rho, project, guess, held, memory, moved, z, delta,
-                    disturbance, figures, torques, velocity, gap_speed.shape[0] < 0)
+                    Y,
+                    c,
+                    gap_speed,
+                    T,
+                    offset,
+                    L,
+                    C,
+                    base,
+                    schur,
+                    desired,
+                    dt,
+                    actuated,
+                    unactuated,
+                    speed,
+                    mu,
+                    limits,
+                    W,
+                    rho,
+                    project,
+                    guess,
+                    held,
+                    memory,
+                    moved,
+                    z,
+                    delta,
+                    disturbance,
+                    figures,
+                    torques,
+                    velocity,
+                    gap_speed.shape[0] < 0,
+                )
                 return status, steps + more, contradiction
     return status, steps, contradiction

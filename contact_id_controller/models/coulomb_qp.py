@@ -15,30 +15,49 @@ import importlib
 
 import numpy as np
 
-from ..exceptions import MissingExtraError, UnknownModelError
-from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..problem import Problem
-from ..solution import Solution
-from .consistency import project_plan
-from .distribution import distribute
-from .easing import ease, tame
-from .exact_distribution import widen
-from .one_stage import with_fallback
-from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, ENORMOUS, POLYGONS, buffers, check_edges, check_option, classify, finish,
-    matrices, outcome, polygon_friction, shift_offset, stage_one,
+from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.models.steps.finish import (
+    buffers,
+    finish,
+    matrices,
+    outcome,
+    shift_offset,
 )
+from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.forces_exact_cone import widen
+from contact_id_controller.models.steps.motion import ENORMOUS, classify, stage_one
+from contact_id_controller.models.steps.options import (
+    CONSISTENCIES,
+    DISTRIBUTIONS,
+    POLYGONS,
+    check_edges,
+    check_option,
+    polygon_friction,
+)
+from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
 
 OBJECTIVES = ("contact_velocity", "kinetic_energy")
 BACKENDS = ("kernel", "quadprog")
 CONES = ("pyramid", "exact")
 
 
-def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
-                     polygon: str = "inscribed", objective: str = "contact_velocity",
-                     distribution: str = "least_torque", consistency: str = "project",
-                     backend: str = "kernel", cone: str = "pyramid") -> Solution:
+def solve_coulomb_qp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    objective: str = "contact_velocity",
+    distribution: str = "least_torque",
+    consistency: str = "project",
+    backend: str = "kernel",
+    cone: str = "pyramid",
+) -> Solution:
     """Contact forces and torques under Coulomb friction, both stages.
 
     Args:
@@ -71,17 +90,23 @@ def solve_coulomb_qp(problem: Problem, *, warm_start: Solution | None = None, ed
     check_option("cone", cone, CONES)
     check_edges(edges)
     if cone == "exact":
-        for name, value, only in (("polygon", polygon, "inscribed"), ("objective", objective, OBJECTIVES[0]),
-                                  ("distribution", distribution, "least_torque"),
-                                  ("backend", backend, "kernel")):
+        for name, value, only in (
+            ("polygon", polygon, "inscribed"),
+            ("objective", objective, OBJECTIVES[0]),
+            ("distribution", distribution, "least_torque"),
+            ("backend", backend, "kernel"),
+        ):
             if value != only:
                 raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
     mu = polygon_friction(problem, edges, polygon)
-    return solve_cones(problem, mu, edges, objective, distribution, consistency, backend, cone == "exact")
+    return solve_cones(
+        problem, mu, edges, objective, distribution, consistency, backend, cone == "exact"
+    )
 
 
-def solve_cones(problem, mu, edges, objective, distribution, consistency, backend,
-                exact=False) -> Solution:
+def solve_cones(
+    problem, mu, edges, objective, distribution, consistency, backend, exact=False
+) -> Solution:
     """Both stages for friction coefficients mu (n,); inf means no slip. exact: the cone of stage II."""
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
     if objective == "kinetic_energy":
@@ -94,12 +119,25 @@ def solve_cones(problem, mu, edges, objective, distribution, consistency, backen
     moved = problem.c.copy()
     share = problem.contacts.load_share
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, mu, edges, share, DISTRIBUTIONS.index(distribution),
-        consistency == "project", moved, z, delta, torques, velocity)
+        *matrices(problem),
+        problem.speed,
+        mu,
+        edges,
+        share,
+        DISTRIBUTIONS.index(distribution),
+        consistency == "project",
+        moved,
+        z,
+        delta,
+        torques,
+        velocity,
+    )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
         steps += widen(*matrices(problem), mu, edges, share, moved, z, delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, None, moved)
+    solution = outcome(
+        problem, code, steps, contradiction, delta, z, torques, velocity, None, moved
+    )
     return with_fallback(solution, mu, edges)
 
 
@@ -110,12 +148,37 @@ def _from_quadprog(module: str, function: str):
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "objective kinetic_energy and backend quadprog need the extra quadprog: "
-            "pip install 'contact_id_controller[quadprog]'") from error
+            "pip install 'contact_id_controller[quadprog]'"
+        ) from error
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, load_share, distribution, project, moved, z, delta, torques, velocity):
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    mu,
+    edges,
+    load_share,
+    distribution,
+    project,
+    moved,
+    z,
+    delta,
+    torques,
+    velocity,
+):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
@@ -145,8 +208,37 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             mode = np.empty(n, np.int64)
             angle, span = np.empty(n), np.empty(n)
             classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
-            steps += abs(distribute(T, shifted, Y, u, mode, angle, span, mu, edges,
-                                    load_share, 1.0 if distribution == 0 else 0.0, z))
-    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
-           velocity)
+            steps += abs(
+                distribute(
+                    T,
+                    shifted,
+                    Y,
+                    u,
+                    mode,
+                    angle,
+                    span,
+                    mu,
+                    edges,
+                    load_share,
+                    1.0 if distribution == 0 else 0.0,
+                    z,
+                )
+            )
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
     return status, steps, contradiction

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import ContactSetError
-from ..problem import Problem
-from ..solution import SOLVED, Solution
-from .stages import finish
+from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import SOLVED, Solution
 
 
 def solve_no_contact(problem: Problem, *, warm_start: Solution | None = None) -> Solution:
@@ -29,7 +29,8 @@ def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces
         forces = np.asarray(forces, dtype=float)
         if forces.shape != (len(problem), 3) or not np.isfinite(forces).all():
             raise ContactSetError(
-                f"measured forces must be {len(problem)} x 3 finite numbers, got {forces.tolist()}")
+                f"measured forces must be {len(problem)} x 3 finite numbers, got {forces.tolist()}"
+            )
         z[:] = problem.period * np.einsum("idk,ik->id", problem.frames, forces).ravel()
     return _answer(problem, z)
 
@@ -37,7 +38,21 @@ def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces
 def _answer(problem: Problem, z: np.ndarray) -> Solution:
     robot = problem.robot
     torques, velocity, still = np.empty(robot.na), np.empty(robot.nv), np.zeros(robot.na)
-    finish(problem.L, problem.C, problem.base, problem.schur, problem.torque_offset,
-           problem.desired_velocity, problem.T, problem.Y, z, still, problem.period,
-           robot.actuated, robot.unactuated, torques, velocity)
+    finish(
+        problem.L,
+        problem.C,
+        problem.base,
+        problem.schur,
+        problem.torque_offset,
+        problem.desired_velocity,
+        problem.T,
+        problem.Y,
+        z,
+        still,
+        problem.period,
+        robot.actuated,
+        robot.unactuated,
+        torques,
+        velocity,
+    )
     return Solution(problem, SOLVED, torques, z, velocity)

@@ -17,23 +17,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..problem import Problem, fill
-from ..solution import Solution
-from .cones import APART, HOLDING, STICKING
-from .consistency import TOUCHING_SPEED, project_plan
-from .distribution import distribute
-from .easing import ease, tame
-from .one_stage import with_fallback
-from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, ENORMOUS, STICKING_SPEED, STILL_M_S, buffers, check_edges, check_option,
-    finish, map_identities, matrices, outcome, shift_offset, stage_one,
+from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING
+from contact_id_controller.models.steps.finish import (
+    buffers,
+    finish,
+    map_identities,
+    matrices,
+    outcome,
+    shift_offset,
 )
+from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.motion import ENORMOUS, STICKING_SPEED, STILL_M_S, stage_one
+from contact_id_controller.models.steps.options import (
+    CONSISTENCIES,
+    DISTRIBUTIONS,
+    check_edges,
+    check_option,
+)
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
 
 
-def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, edges: int = 4,
-                      distribution: str = "least_torque", consistency: str = "project") -> Solution:
+def solve_no_slip_lcp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    edges: int = 4,
+    distribution: str = "least_torque",
+    consistency: str = "project",
+) -> Solution:
     """Contact forces and torques when nothing slips.
 
     Args:
@@ -60,10 +77,23 @@ def solve_no_slip_lcp(problem: Problem, *, warm_start: Solution | None = None, e
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, problem.contacts.friction, edges,
-        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
-        loaded, moved, z, delta, torques, velocity)
-    solution = outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
+        *matrices(problem),
+        problem.speed,
+        problem.contacts.friction,
+        edges,
+        problem.contacts.load_share,
+        DISTRIBUTIONS.index(distribution),
+        consistency == "project",
+        loaded,
+        moved,
+        z,
+        delta,
+        torques,
+        velocity,
+    )
+    solution = outcome(
+        problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved
+    )
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
 
@@ -95,8 +125,33 @@ def _parting(Y, moved, gap_speed, u, i):
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed, mu,
-           edges, load_share, distribution, project, loaded, moved, z, delta, torques, velocity):
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    mu,
+    edges,
+    load_share,
+    distribution,
+    project,
+    loaded,
+    moved,
+    z,
+    delta,
+    torques,
+    velocity,
+):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
@@ -110,7 +165,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             for i in range(n):
                 grip[i] = np.inf if gap_speed[i] <= TOUCHING_SPEED else 0.0
             if project and not eased:
-                contradiction = project_plan(Y, T, c, gap_speed, grip, dt, attempt == 0, delta, moved)
+                contradiction = project_plan(
+                    Y, T, c, gap_speed, grip, dt, attempt == 0, delta, moved
+                )
             scale = 0.0
             for r in range(3 * n):
                 scale = max(scale, abs(moved[r]))
@@ -147,7 +204,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
             nothing = np.zeros(n)
             for i in range(n):
                 parting = _parting(Y, moved, gap_speed, u, i)
-                mode[i] = STICKING if parting <= tolerance else (HOLDING if grip[i] > 0.0 else APART)
+                mode[i] = (
+                    STICKING if parting <= tolerance else (HOLDING if grip[i] > 0.0 else APART)
+                )
                 if grip[i] == 0.0 and gap_speed[i] <= TOUCHING_SPEED:
                     mode[i] = APART  # let go: it may slip, so it must stay without load
             bound = np.empty(n)
@@ -155,13 +214,30 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 # What holds without load has no friction cone to stay in.
                 bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
-            count = distribute(T, shifted, Y, u, mode, nothing, nothing, bound, edges, load_share,
-                               weight, z)
+            count = distribute(
+                T, shifted, Y, u, mode, nothing, nothing, bound, edges, load_share, weight, z
+            )
             if count < 0:
                 # No forces within the contacts' friction hold this motion: the model's own, unbounded.
-                count = distribute(T, shifted, Y, u, mode, nothing, nothing, grip, edges,
-                                   load_share, weight, z)
+                count = distribute(
+                    T, shifted, Y, u, mode, nothing, nothing, grip, edges, load_share, weight, z
+                )
             steps += abs(count)
-    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
-           velocity)
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
     return status, steps, contradiction

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 
-from ..exceptions import UnknownModelError, choices
-from ..problem import Problem
-from ..solution import Solution
-from .coulomb_lcp import solve_coulomb_lcp
-from .coulomb_lcp_min_diff import solve_coulomb_lcp_min_diff
-from .coulomb_qcqp import solve_coulomb_qcqp
-from .coulomb_qp import solve_coulomb_qp
-from .no_contact import solve_no_contact, solve_sensed
-from .no_slip_lcp import solve_no_slip_lcp
-from .no_slip_qp import solve_no_slip_qp, solve_no_slip_qp_one_stage
-from .one_stage import solve_coulomb_qp_one_stage
-from .viscous_lcp import solve_viscous_lcp
+from contact_id_controller.exceptions import UnknownModelError, choices
+from contact_id_controller.models.coulomb_lcp import solve_coulomb_lcp
+from contact_id_controller.models.coulomb_lcp_min_diff import solve_coulomb_lcp_min_diff
+from contact_id_controller.models.coulomb_qcqp import solve_coulomb_qcqp
+from contact_id_controller.models.coulomb_qp import solve_coulomb_qp
+from contact_id_controller.models.coulomb_qp_one_stage import solve_coulomb_qp_one_stage
+from contact_id_controller.models.no_contact import solve_no_contact, solve_sensed
+from contact_id_controller.models.no_slip_lcp import solve_no_slip_lcp
+from contact_id_controller.models.no_slip_qp import solve_no_slip_qp, solve_no_slip_qp_one_stage
+from contact_id_controller.models.viscous_lcp import solve_viscous_lcp
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
 
 MODELS = {
     ("coulomb", "qp"): solve_coulomb_qp,
@@ -31,8 +31,10 @@ MODELS = {
     ("none", "sensed"): solve_sensed,
 }
 
-_OPTIONS = {function: frozenset(inspect.signature(function).parameters) - {"problem", "warm_start"}
-            for function in MODELS.values()}
+_OPTIONS = {
+    function: frozenset(inspect.signature(function).parameters) - {"problem", "warm_start"}
+    for function in MODELS.values()
+}
 
 
 def available() -> list[tuple[str, str]]:
@@ -50,7 +52,8 @@ def check(friction: str, solver: str) -> None:
         pairs = ", ".join(f"{f}/{s}" for f, s in sorted(MODELS))
         raise UnknownModelError(
             f"no solver {solver!r} for friction {friction!r}; the possible pairs "
-            f"friction/solver are {pairs}")
+            f"friction/solver are {pairs}"
+        )
 
 
 def options(friction: str, solver: str) -> frozenset[str]:
@@ -59,8 +62,13 @@ def options(friction: str, solver: str) -> frozenset[str]:
     return _OPTIONS[MODELS[friction, solver]]
 
 
-def solve(problem: Problem, friction: str = "coulomb", solver: str = "qp",
-          warm_start: Solution | None = None, **keywords) -> Solution:
+def solve(
+    problem: Problem,
+    friction: str = "coulomb",
+    solver: str = "qp",
+    warm_start: Solution | None = None,
+    **keywords,
+) -> Solution:
     """Solve a contact problem with the named model; ``keywords`` are the model's own options.
 
     Raises:
@@ -72,5 +80,6 @@ def solve(problem: Problem, friction: str = "coulomb", solver: str = "qp",
     if not _OPTIONS[function] >= keywords.keys():
         unknown = sorted(keywords.keys() - _OPTIONS[function])
         raise UnknownModelError(
-            f"{friction}/{solver} has no option {unknown[0]!r}; it has {choices(_OPTIONS[function])}")
+            f"{friction}/{solver} has no option {unknown[0]!r}; it has {choices(_OPTIONS[function])}"
+        )
     return function(problem, warm_start=warm_start, **keywords)

@@ -12,28 +12,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lcp._compile import kernel
-from ..lcp.dual_qp import INFEASIBLE, SOLVED
-from ..problem import Problem, assign, backward_substitute, cholesky, fill, forward_substitute
-from ..solution import Solution
-from .cones import APART, STICKING
-from .consistency import TOUCHING_SPEED, project_plan
-from .distribution import distribute
-from .easing import ease
-from .stages import (
-    CONSISTENCIES, DISTRIBUTIONS, STICKING_SPEED, STILL_M_S, buffers, check_option, finish,
-    map_identities, matrices, outcome, shift_offset, stage_one,
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import APART, STICKING
+from contact_id_controller.kernels.triangular import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
 )
+from contact_id_controller.models.steps.finish import (
+    buffers,
+    finish,
+    map_identities,
+    matrices,
+    outcome,
+    shift_offset,
+)
+from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
+from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.yielding import ease
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
 
 FORMS = ("implicit", "explicit")
 REFINEMENTS = 2
-ORDINARY = 1e-9   # share of it that is not worth reporting
+ORDINARY = 1e-9  # share of it that is not worth reporting
 LEFT_OVER = 1e-4  # share of the largest contact velocity that may be taken for rounding
 
 
-def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
-                      distribution: str = "least_torque", consistency: str = "project",
-                      form: str = "implicit") -> Solution:
+def solve_viscous_lcp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    distribution: str = "least_torque",
+    consistency: str = "project",
+    form: str = "implicit",
+) -> Solution:
     """Contact forces and torques under viscous friction, coefficients ``contacts.viscosity`` (N s/m).
 
     Args:
@@ -56,16 +73,53 @@ def solve_viscous_lcp(problem: Problem, *, warm_start: Solution | None = None,
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
-        *matrices(problem), problem.speed, problem.keep, problem.contacts.viscosity,
-        problem.contacts.load_share, DISTRIBUTIONS.index(distribution), consistency == "project",
-        form == "implicit", loaded, moved, z, delta, torques, velocity)
+        *matrices(problem),
+        problem.speed,
+        problem.keep,
+        problem.contacts.viscosity,
+        problem.contacts.load_share,
+        DISTRIBUTIONS.index(distribution),
+        consistency == "project",
+        form == "implicit",
+        loaded,
+        moved,
+        z,
+        delta,
+        torques,
+        velocity,
+    )
     return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
 
 
 @kernel
-def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed,
-           keep, viscosity, load_share, distribution, project, implicit, loaded, moved, z, delta,
-           torques, velocity):
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    keep,
+    viscosity,
+    load_share,
+    distribution,
+    project,
+    implicit,
+    loaded,
+    moved,
+    z,
+    delta,
+    torques,
+    velocity,
+):
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
@@ -94,7 +148,9 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
         for attempt in range(3):
             eased = attempt == 2
             if attempt < 2 and project:
-                contradiction = project_plan(Y, T, c, gap_speed, smooth, dt, attempt == 0, delta, moved)
+                contradiction = project_plan(
+                    Y, T, c, gap_speed, smooth, dt, attempt == 0, delta, moved
+                )
             elif attempt == 1:
                 continue
             fill(free, 0.0)
@@ -109,11 +165,15 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for k in range(nu):
                     target[3 * i] += A[3 * i, k] * free[k]
             if not eased:
-                status, count = stage_one(A, target, gap_speed, smooth, np.int64(4), loaded, u, normals)
+                status, count = stage_one(
+                    A, target, gap_speed, smooth, np.int64(4), loaded, u, normals
+                )
             else:
                 before = np.empty(3 * n)
                 assign(before, target)
-                status, count, change = ease(A, c, speed, target, gap_speed, smooth, np.int64(4), u, normals)
+                status, count, change = ease(
+                    A, c, speed, target, gap_speed, smooth, np.int64(4), u, normals
+                )
                 contradiction = max(contradiction, change)
                 for i in range(n):
                     moved[3 * i] += target[3 * i] - before[3 * i]
@@ -148,15 +208,43 @@ def _solve(Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated,
                 for k in range(nu):
                     parting += Y[3 * i, k] * u[k]
                 mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
-            steps += abs(distribute(T, shifted, Y, rest, mode, smooth, smooth, smooth,
-                                    np.int64(4), load_share,
-                                    1.0 if distribution == 0 else 0.0, normals))
+            steps += abs(
+                distribute(
+                    T,
+                    shifted,
+                    Y,
+                    rest,
+                    mode,
+                    smooth,
+                    smooth,
+                    smooth,
+                    np.int64(4),
+                    load_share,
+                    1.0 if distribution == 0 else 0.0,
+                    normals,
+                )
+            )
         for i in range(n):
             z[3 * i] = normals[3 * i]
         _refine(Y, H, slope, rub, slip, u, z)
         contradiction = max(contradiction, _settle(Y, gap_speed, z, moved))
-    finish(L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques,
-           velocity)
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
     return status, steps, contradiction
 
 

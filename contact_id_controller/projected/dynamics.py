@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ..contacts import ContactSet
-from ..exceptions import ConfigurationError, StateError
-from ..problem import tangents
-from ..robot import RobotModel
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.kernels.spatial import tangents
+from contact_id_controller.robot import RobotModel
 
 INDEPENDENCE = 1e-9  # singular values of A below this share of the largest count as zero
 
@@ -69,8 +69,8 @@ class ProjectedDynamics:
         left, values, right = np.linalg.svd(self.A, full_matrices=False)
         largest = values[0] if len(values) else 0.0
         self.rank = int((values > INDEPENDENCE * largest).sum()) if largest > 0.0 else 0
-        basis = right[:self.rank].T
-        self.A_pinv = (basis / values[:self.rank]) @ left[:, :self.rank].T
+        basis = right[: self.rank].T
+        self.A_pinv = (basis / values[: self.rank]) @ left[:, : self.rank].T
         eye = np.eye(self.robot.nv)
         # From an orthonormal basis: A^+ A itself is symmetric only up to the condition of A.
         self.P = eye - basis @ basis.T
@@ -85,7 +85,7 @@ class ProjectedDynamics:
     def Mbar_dot(self) -> np.ndarray:
         """d Mbar / dt along v (nv, nv), with dM/dt = C + C^T."""
         half = self.P_dot @ self.M @ self.P
-        return (half + half.T + self.P @ (self.C + self.C.T) @ self.P - self.nu * self.P_dot)
+        return half + half.T + self.P @ (self.C + self.C.T) @ self.P - self.nu * self.P_dot
 
     def acceleration(self, torques) -> np.ndarray:
         """qdd (nv,) for torques (na,), for a velocity with A v = 0 (eq. 5a)."""
@@ -102,7 +102,9 @@ class ProjectedDynamics:
         return -push @ self.B, push @ bias
 
 
-def contact_jacobian(robot: RobotModel, q, v, contacts: ContactSet) -> tuple[np.ndarray, np.ndarray]:
+def contact_jacobian(
+    robot: RobotModel, q, v, contacts: ContactSet
+) -> tuple[np.ndarray, np.ndarray]:
     """A (3n, nv) of material points on the contacts, in the contacts' fixed frames, and dA/dt."""
     model, data = robot.model, robot.model.createData()
     pin.computeJointJacobiansTimeVariation(model, data, q, v)
@@ -122,9 +124,10 @@ def contact_jacobian(robot: RobotModel, q, v, contacts: ContactSet) -> tuple[np.
             point = contacts.points[i]
             speed = J[:3] @ v + np.cross(J[3:] @ v, point)
             # The material point moves, so its arm does: d/dt (J_v - [p] J_w).
-            A[3 * i:3 * i + 3] += sign * axes @ (J[:3] - pin.skew(point) @ J[3:])
-            A_dot[3 * i:3 * i + 3] += sign * axes @ (
-                J_dot[:3] - pin.skew(point) @ J_dot[3:] - pin.skew(speed) @ J[3:])
+            A[3 * i : 3 * i + 3] += sign * axes @ (J[:3] - pin.skew(point) @ J[3:])
+            A_dot[3 * i : 3 * i + 3] += (
+                sign * axes @ (J_dot[:3] - pin.skew(point) @ J_dot[3:] - pin.skew(speed) @ J[3:])
+            )
     return A, A_dot
 
 

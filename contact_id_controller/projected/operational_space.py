@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from ..exceptions import ConfigurationError
-from .dynamics import ProjectedDynamics
-from .program import QcqpProgram
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.projected.dynamics import ProjectedDynamics
+from contact_id_controller.projected.program import QcqpProgram
 
-INDEPENDENCE = 1e-6   # a task direction counts when this share of the largest singular value is left
-YIELD = 1e3           # price of contacts that yield against that of the task
+INDEPENDENCE = 1e-6  # a task direction counts when this share of the largest singular value is left
+YIELD = 1e3  # price of contacts that yield against that of the task
 
 
 class Task(NamedTuple):
@@ -51,8 +51,9 @@ def joint_task(dynamics, positions, stiffness, damping, velocities=0.0, accelera
     return _task(error, J, np.zeros_like(J), velocities, accelerations, stiffness, damping)
 
 
-def frame_position_task(dynamics, frame, position, stiffness, damping, velocity=0.0,
-                        acceleration=0.0) -> Task:
+def frame_position_task(
+    dynamics, frame, position, stiffness, damping, velocity=0.0, acceleration=0.0
+) -> Task:
     """Position (3,) m, world, of a frame's origin: a foot, a hand."""
     data, name = _kinematics(dynamics), dynamics.robot.frame_id(frame)
     J, J_dot = _frame(dynamics, data, name)
@@ -60,8 +61,9 @@ def frame_position_task(dynamics, frame, position, stiffness, damping, velocity=
     return _task(error, J[:3], J_dot[:3], velocity, acceleration, stiffness, damping)
 
 
-def frame_pose_task(dynamics, frame, placement: pin.SE3, stiffness, damping, velocity=0.0,
-                    acceleration=0.0) -> Task:
+def frame_pose_task(
+    dynamics, frame, placement: pin.SE3, stiffness, damping, velocity=0.0, acceleration=0.0
+) -> Task:
     """Pose of a frame (the body): position (m), then the rotation vector (rad), both in the world.
 
     The error of the rotation is log(R_d R^T); its rate is the angular velocity to first order.
@@ -75,7 +77,9 @@ def frame_pose_task(dynamics, frame, placement: pin.SE3, stiffness, damping, vel
     return _task(error, J, J_dot, velocity, acceleration, stiffness, damping)
 
 
-def center_of_mass_task(dynamics, position, stiffness, damping, velocity=0.0, acceleration=0.0) -> Task:
+def center_of_mass_task(
+    dynamics, position, stiffness, damping, velocity=0.0, acceleration=0.0
+) -> Task:
     """Position (3,) m of the centre of mass, world."""
     data, model = _kinematics(dynamics), dynamics.robot.model
     J = pin.jacobianCenterOfMass(model, data, dynamics.q).copy()
@@ -86,7 +90,9 @@ def center_of_mass_task(dynamics, position, stiffness, damping, velocity=0.0, ac
     return _task(error, J, J_dot, velocity, acceleration, stiffness, damping)
 
 
-def track(dynamics: ProjectedDynamics, tasks: list[Task], posture: Task | None = None) -> np.ndarray:
+def track(
+    dynamics: ProjectedDynamics, tasks: list[Task], posture: Task | None = None
+) -> np.ndarray:
     """Generalized force tau_c (nv,) of tracking (eq. 17), in the range of P.
 
     posture: completes tasks with fewer independent variables than there are freedoms: it acts
@@ -107,7 +113,9 @@ def track(dynamics: ProjectedDynamics, tasks: list[Task], posture: Task | None =
         room = room - right[keep].T @ right[keep]
     open_freedoms = int(round(np.trace(room)))
     if open_freedoms:
-        raise ConfigurationError(f"tasks leave {open_freedoms} freedoms open; complete them with a posture")
+        raise ConfigurationError(
+            f"tasks leave {open_freedoms} freedoms open; complete them with a posture"
+        )
     qdd = wanted + dynamics.L @ dynamics.v
     return dynamics.P @ (dynamics.M @ qdd + dynamics.C @ dynamics.v + dynamics.gravity)
 
@@ -123,8 +131,15 @@ def regulate(dynamics: ProjectedDynamics, tasks: list[Task], damping: float) -> 
     return dynamics.P @ force
 
 
-def program(dynamics: ProjectedDynamics, tau_c, rho: float = 1e4, weights=1.0, lower=-np.inf,
-            upper=np.inf, force_weight: float = 1e-8) -> QcqpProgram:
+def program(
+    dynamics: ProjectedDynamics,
+    tau_c,
+    rho: float = 1e4,
+    weights=1.0,
+    lower=-np.inf,
+    upper=np.inf,
+    force_weight: float = 1e-8,
+) -> QcqpProgram:
     """Torques and contact forces that realise tau_c with least power, or with the least disturbance.
 
     The rows are B u + A^T f = M qdd + C qd + g for the qdd that tau_c stands for: (12) and (6) at once,
@@ -132,11 +147,14 @@ def program(dynamics: ProjectedDynamics, tau_c, rho: float = 1e4, weights=1.0, l
     in a basis of the admissible motions) at the price rho |d|^2; second: the contacts yield too.
     ``solve`` always has an answer. Add further constraints before calling it.
     """
-    qdd = np.linalg.solve(dynamics.Mbar, tau_c - dynamics.P @ dynamics.gravity - dynamics.Cbar @ dynamics.v)
+    qdd = np.linalg.solve(
+        dynamics.Mbar, tau_c - dynamics.P @ dynamics.gravity - dynamics.Cbar @ dynamics.v
+    )
     right = dynamics.M @ qdd + dynamics.C @ dynamics.v + dynamics.gravity
     friction = dynamics.contacts.friction
-    result = QcqpProgram(np.hstack([dynamics.B, dynamics.A.T]), right, friction, weights, lower, upper,
-                         force_weight)
+    result = QcqpProgram(
+        np.hstack([dynamics.B, dynamics.A.T]), right, friction, weights, lower, upper, force_weight
+    )
     values, vectors = np.linalg.eigh(dynamics.P)
     free, held = vectors[:, values > 0.5], vectors[:, values <= 0.5]
     result.allow_disturbance(-dynamics.M @ free, rho)
@@ -153,8 +171,10 @@ def _law(task, v):
 
 def _task(error, J, J_dot, velocity, acceleration, stiffness, damping):
     size = len(error)
-    values = [np.array(np.broadcast_to(np.asarray(value, float), (size,)))
-              for value in (velocity, acceleration, stiffness, damping)]
+    values = [
+        np.array(np.broadcast_to(np.asarray(value, float), (size,)))
+        for value in (velocity, acceleration, stiffness, damping)
+    ]
     return Task(error, J, J_dot, *values)
 
 
@@ -167,5 +187,7 @@ def _kinematics(dynamics):
 
 def _frame(dynamics, data, name):
     model, reference = dynamics.robot.model, pin.LOCAL_WORLD_ALIGNED
-    return (pin.getFrameJacobian(model, data, name, reference),
-            pin.getFrameJacobianTimeVariation(model, data, name, reference))
+    return (
+        pin.getFrameJacobian(model, data, name, reference),
+        pin.getFrameJacobianTimeVariation(model, data, name, reference),
+    )

@@ -12,15 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..exceptions import ConfigurationError
-from ..solution import NOT_CONVERGED, RELAXED, SOLVED, Certificate
-from .barrier import INFEASIBLE as INFEASIBLE_CODE
-from .barrier import SOLVED as SOLVED_CODE
-from .barrier import central_path, workspace
-from .scaling import equilibrate, into_units, out_of_units
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.interior_point.barrier import INFEASIBLE as INFEASIBLE_CODE
+from contact_id_controller.kernels.interior_point.barrier import SOLVED as SOLVED_CODE
+from contact_id_controller.kernels.interior_point.barrier import central_path, workspace
+from contact_id_controller.kernels.interior_point.scaling import (
+    equilibrate,
+    into_units,
+    out_of_units,
+)
+from contact_id_controller.solution import NOT_CONVERGED, RELAXED, SOLVED, Certificate
 
 INFEASIBLE = "infeasible"  # proven: no torques and forces within limits satisfy the rows
-INSIDE = 1e-3              # a warm start keeps this distance from bounds, in the solver's units
+INSIDE = 1e-3  # a warm start keeps this distance from bounds, in the solver's units
 
 
 class QcqpResult(NamedTuple):
@@ -64,18 +68,23 @@ class QcqpProgram:
         self.b = np.array(b, dtype=float).reshape(-1)
         self.na = self.A.shape[1] - 3 * len(self.friction)
         if self.na < 0 or len(self.b) != len(self.A):
-            raise ConfigurationError(f"A {self.A.shape} and b {self.b.shape} do not fit "
-                                     f"{len(self.friction)} contacts")
+            raise ConfigurationError(
+                f"A {self.A.shape} and b {self.b.shape} do not fit {len(self.friction)} contacts"
+            )
         try:
             self.weights, self.lower, self.upper = (
                 np.broadcast_to(np.asarray(value, dtype=float), (self.na,))
-                for value in (weights, lower, upper))
+                for value in (weights, lower, upper)
+            )
         except ValueError as error:
             raise ConfigurationError(
-                f"weights and limits must be numbers or have shape ({self.na},)") from error
+                f"weights and limits must be numbers or have shape ({self.na},)"
+            ) from error
         if not (np.all(self.lower < self.upper) and np.all(self.weights >= 0.0)):
-            raise ConfigurationError(f"lower must be below upper, got {self.lower} and {self.upper}; "
-                                     f"weights must not be negative, got {self.weights}")
+            raise ConfigurationError(
+                f"lower must be below upper, got {self.lower} and {self.upper}; "
+                f"weights must not be negative, got {self.weights}"
+            )
         self.force_weight = float(force_weight)
         self._inequalities, self._bounds, self._levels = [], [], []
 
@@ -145,7 +154,8 @@ class QcqpProgram:
         values = np.array(values, dtype=float).reshape(-1)
         if rows.shape != (len(values), self.A.shape[1]):
             raise ConfigurationError(
-                f"rows must have shape ({len(values)}, {self.A.shape[1]}), got {rows.shape}")
+                f"rows must have shape ({len(values)}, {self.A.shape[1]}), got {rows.shape}"
+            )
         return rows, values
 
     def _solve(self, level, warm_start) -> QcqpResult:
@@ -159,17 +169,18 @@ class QcqpProgram:
         order = np.concatenate([np.flatnonzero(free), np.flatnonzero(~free)])
         columns = na + (3 * order[:, None] + np.arange(3)).reshape(-1)
         extra = np.zeros((len(rows), k + m))
-        extra[len(self.A):, :k] = -np.eye(k)
-        extra[:len(D), k:] = D
+        extra[len(self.A) :, :k] = -np.eye(k)
+        extra[: len(D), k:] = D
         units = _cone_units(self.friction[order]).reshape(-1)
         At = np.ascontiguousarray(np.hstack([rows[:, :na], extra, rows[:, columns] * units]).T)
         boxes, N, p = na + k + m + 3 * int(free.sum()), At.shape[0], At.shape[1]
-        weight = np.concatenate([2.0 * self.weights, np.zeros(k), 2.0 * rho,
-                                 np.full(3 * n, 2.0 * self.force_weight)])
+        weight = np.concatenate(
+            [2.0 * self.weights, np.zeros(k), 2.0 * rho, np.full(3 * n, 2.0 * self.force_weight)]
+        )
         lower, upper = np.full(boxes, -np.inf), np.full(boxes, np.inf)
         lower[:na], upper[:na] = self.lower, self.upper
-        lower[na:na + k] = 0.0
-        lower[na + k + m::3] = 0.0
+        lower[na : na + k] = 0.0
+        lower[na + k + m :: 3] = 0.0
         b, soft, linear = np.concatenate([self.b, c]), np.zeros(p), np.zeros(N)
         column, row = np.empty(N), np.empty(p)
         beta, kappa = equilibrate(weight, linear, At, b, soft, lower, upper, column, row)
@@ -179,23 +190,40 @@ class QcqpProgram:
         warm = warm_start is not None and warm_start.memory[0] == key
         if warm:
             for array, old in zip(point, warm_start.memory[1]):
-                array[:] = old[:len(array)]
+                array[:] = old[: len(array)]
             into_units(*point, column, row, beta, kappa)
             margin = INSIDE * np.minimum(1.0, upper - lower)
             point[0][:boxes] = np.clip(point[0][:boxes], lower + margin, upper - margin)
         code, steps, gap, residual = central_path(
-            weight, linear, At, b, soft, lower, upper, warm, *point, saved,
-            *workspace(N, p, (N - boxes) // 3))
+            weight,
+            linear,
+            At,
+            b,
+            soft,
+            lower,
+            upper,
+            warm,
+            *point,
+            saved,
+            *workspace(N, p, (N - boxes) // 3),
+        )
         out_of_units(*point, column, row, beta, kappa)
-        out_of_units(saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa)
+        out_of_units(
+            saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa
+        )
         x = point[0]
         forces = np.empty((n, 3))
-        forces[order] = (x[na + k + m:] * units).reshape(-1, 3)
-        torques, disturbance = x[:na].copy(), x[na + k:na + k + m].copy()
-        status = (RELAXED if level else SOLVED) if code == SOLVED_CODE else (
-            NOT_CONVERGED if code != INFEASIBLE_CODE else INFEASIBLE)
-        certificate = Certificate(float(self.weights @ torques ** 2), gap, residual)
-        return QcqpResult(status, torques, forces, disturbance, level, steps, certificate, (key, saved))
+        forces[order] = (x[na + k + m :] * units).reshape(-1, 3)
+        torques, disturbance = x[:na].copy(), x[na + k : na + k + m].copy()
+        status = (
+            (RELAXED if level else SOLVED)
+            if code == SOLVED_CODE
+            else (NOT_CONVERGED if code != INFEASIBLE_CODE else INFEASIBLE)
+        )
+        certificate = Certificate(float(self.weights @ torques**2), gap, residual)
+        return QcqpResult(
+            status, torques, forces, disturbance, level, steps, certificate, (key, saved)
+        )
 
 
 def _cone_units(friction):

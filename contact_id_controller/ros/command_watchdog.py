@@ -28,17 +28,17 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
-from contact_id_controller.control.command_watchdog import (
-    CommandWatchdog,
-    JointVelocities,
-    WatchdogState,
-)
-from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.safety.command_watchdog import (
+    CommandWatchdog,
+    JointVelocities,
+    WatchdogState,
+)
+from contact_id_controller.settings.specification import parameter, table_of
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -70,22 +70,32 @@ class CommandWatchdogSettings:
         (),
         """Largest torque that is forwarded: one value, or one per joint; .inf for none.
         Required.""",
-        unit="N·m", minimum=0.0, infinite=True,
+        unit="N·m",
+        minimum=0.0,
+        infinite=True,
     )
     damping_nm_s_rad: tuple[float, ...] = parameter(
-        (0.05,), "Damping D of the torques -D qd after a trip: one value, or one per joint.",
-        unit="N·m·s/rad", minimum=0.0,
+        (0.05,),
+        "Damping D of the torques -D qd after a trip: one value, or one per joint.",
+        unit="N·m·s/rad",
+        minimum=0.0,
     )
     timeout_s: float = parameter(
-        0.01, "Without a good command for this long the watchdog trips.",
-        unit="s", minimum=1e-3, maximum=10.0,
+        0.01,
+        "Without a good command for this long the watchdog trips.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
     )
     period_s: float = parameter(
         0.002, "Time between two damping commands.", unit="s", minimum=5e-4, maximum=0.1
     )
     state_timeout_s: float = parameter(
-        0.02, "A joint velocity older than this is not damped: its joint gets zero torque.",
-        unit="s", minimum=1e-3, maximum=10.0,
+        0.02,
+        "A joint velocity older than this is not damped: its joint gets zero torque.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
     )
     refused_in_a_row: int = parameter(
         3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
@@ -118,7 +128,8 @@ class CommandWatchdogSettings:
             JointVelocities(self.joints, self.state_timeout_s),
             self._spread("damping_nm_s_rad"),
             self._spread("effort_limits_nm"),
-            timeout_s=self.timeout_s, period_s=self.period_s,
+            timeout_s=self.timeout_s,
+            period_s=self.period_s,
             refused_in_a_row=self.refused_in_a_row,
             damp_before_first_command=self.damp_before_first_command,
         )
@@ -165,8 +176,7 @@ class CommandWatchdogNode(Node):
         self._answer: Future | None = None
         self.create_service(Trigger, "~/reset", self._on_reset)
         # Simulated time may stand still.
-        timer = functools.partial(
-            self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        timer = functools.partial(self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
         timer(_ASK_PERIOD_S, self._ask_for_activation)
 
@@ -234,14 +244,19 @@ class CommandWatchdogNode(Node):
     def _publishers_in(self) -> dict[tuple, str]:
         """Those who may send commands: identity of the publisher -> full name of its node."""
         found = self.get_publishers_info_by_topic(self._commands_in.topic_name)
-        return {tuple(publisher.endpoint_gid):
-                f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
-                for publisher in found}
+        return {
+            tuple(
+                publisher.endpoint_gid
+            ): f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+            for publisher in found
+        }
 
     def _has_new_publisher(self) -> bool:
         controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
-        return any(node == controller and identity not in self._commanders
-                   for identity, node in self._publishers_in().items())
+        return any(
+            node == controller and identity not in self._commanders
+            for identity, node in self._publishers_in().items()
+        )
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         refusal = self.watchdog.reset(time.monotonic())
@@ -261,8 +276,10 @@ class CommandWatchdogNode(Node):
 
     def _publish_diagnostics(self) -> None:
         watchdog = self.watchdog
-        before, self._counts = self._counts, (
-            watchdog.clipped, watchdog.refused.total(), watchdog.trips)
+        before, self._counts = (
+            self._counts,
+            (watchdog.clipped, watchdog.refused.total(), watchdog.trips),
+        )
         level, summary = DiagnosticStatus.OK, watchdog.state.value
         if watchdog.state is WatchdogState.TRIPPED:
             level = DiagnosticStatus.ERROR
@@ -270,7 +287,9 @@ class CommandWatchdogNode(Node):
         elif self._counts != before:
             level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
         status = DiagnosticStatus(
-            level=level, name=f"{self.get_name()}: effort commands", message=summary,
+            level=level,
+            name=f"{self.get_name()}: effort commands",
+            message=summary,
             values=[KeyValue(key=key, value=value) for key, value in watchdog.figures().items()],
         )
         message = DiagnosticArray(status=[status])

@@ -15,12 +15,6 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
-from contact_id_controller.control.odometry_jump import OdometryJump
-from contact_id_controller.control.safe_output import SafeOutput
-from contact_id_controller.control.safety import SafetyLimits, SafetyMachine, SafetyState
-from contact_id_controller.control.settings import ControllerSettings
-from contact_id_controller.control.state import RobotState
-from contact_id_controller.control.torque_output import TorqueOutput
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, choices
 from contact_id_controller.ros import conversions
@@ -28,7 +22,13 @@ from contact_id_controller.ros.conversions import Refusal
 from contact_id_controller.ros.diagnostics import StepMonitor
 from contact_id_controller.ros.recording import Recorder
 from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
+from contact_id_controller.safety.odometry_jump import OdometryJump
+from contact_id_controller.safety.safe_output import SafeOutput
+from contact_id_controller.safety.torque_output import TorqueOutput
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import NOT_CONVERGED
+from contact_id_controller.state import RobotState
 
 
 class ControlLoop:
@@ -100,13 +100,16 @@ class ControlLoop:
             pairs = sorted("/".join(model) for model in self._live_models)
             raise ConfigurationError(
                 f"{'/'.join(self._candidate.model)} was not compiled in configure; prepared "
-                f"are {choices(pairs)}: name it in live_models")
+                f"are {choices(pairs)}: name it in live_models"
+            )
         if self._candidate.sensed and not self._sensed:
             raise ConfigurationError(
-                "solver 'sensed' can only be chosen before configure, which subscribes to forces")
+                "solver 'sensed' can only be chosen before configure, which subscribes to forces"
+            )
         if self.measured_contact is None and "measured" in settings.contact_sources:
             raise ConfigurationError(
-                "contact source 'measured' can only be chosen before configure, which subscribes")
+                "contact source 'measured' can only be chosen before configure, which subscribes"
+            )
         TorqueOutput(settings, self._candidate.effort_limits)
 
     def apply(self, settings: ControllerSettings) -> None:
@@ -240,8 +243,9 @@ class ControlLoop:
             return
         step_s = time.perf_counter() - arrival_s
         self.safety.timed(not self.lockstep and step_s > self._period_s)
-        self.monitor.step(state.time_s, arrival_s, step_s, result.step_time_s, result.solve_time_s,
-                          result.status)
+        self.monitor.step(
+            state.time_s, arrival_s, step_s, result.step_time_s, result.solve_time_s, result.status
+        )
         if self.recorder is not None:
             joints = self.input.joints
             self.recorder.add(state.time_s, joints.position, joints.velocity, result, step_s)
@@ -364,5 +368,8 @@ class ControlLoop:
 
 def _safety_limits(settings: ControllerSettings) -> SafetyLimits:
     return SafetyLimits(
-        settings.recovery_window_s, settings.failures_in_a_row, settings.overruns_in_a_row,
-        settings.tilt_limit_rad)
+        settings.recovery_window_s,
+        settings.failures_in_a_row,
+        settings.overruns_in_a_row,
+        settings.tilt_limit_rad,
+    )

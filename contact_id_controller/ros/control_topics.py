@@ -19,13 +19,13 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from contact_id_controller.control.safety import SafetyState
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import Refusal, nanoseconds
 from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array, shortfall
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.markers import contact_markers
+from contact_id_controller.safety.machine import SafetyState
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -287,7 +287,10 @@ class ControlTopics:
         if not self.active:
             summary = "inactive"
         elif loop.safety.latched:
-            level, summary = DiagnosticStatus.ERROR, f"{loop.safety.state.value}: {loop.safety.reason}"
+            level, summary = (
+                DiagnosticStatus.ERROR,
+                f"{loop.safety.state.value}: {loop.safety.reason}",
+            )
         elif loop.result is None:
             level, summary = DiagnosticStatus.ERROR, f"safe output: {loop.safety.reason}"
         elif refusals > self._refusals_reported:
@@ -306,6 +309,8 @@ class ControlTopics:
             diagnostic_array(
                 self._node.get_clock().now().to_msg(),
                 f"{self._node.get_name()}: contact inverse dynamics",
-                level, summary, figures,
+                level,
+                summary,
+                figures,
             )
         )

@@ -18,8 +18,6 @@ from rclpy.service import Service
 from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.safety import SafetyState
-from contact_id_controller.control.settings import TABLE, ControllerSettings
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
@@ -28,6 +26,8 @@ from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.safety.machine import SafetyState
+from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -268,8 +268,11 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(
-        executor, lambda: node.direct_subscriptions, lambda: node.direct_services,
-        between=_GarbageBreak(node))
+        executor,
+        lambda: node.direct_subscriptions,
+        lambda: node.direct_services,
+        between=_GarbageBreak(node),
+    )
     autostart = _Autostart(node)
     try:
         while not (interrupt.requested or node.finalized):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_id_controller.control.base_trajectory import BaseTrajectory
-from contact_id_controller.control.references import ContactSchedule, JointTrajectory
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 
 _UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
@@ -115,9 +115,7 @@ class OdometryReader:
         self.stamp_ns = nanoseconds(message.header.stamp)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
-        values = np.array(
-            (p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z)
-        )
+        values = np.array((p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z))
         if not all_finite(values):
             return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
         quaternion = values[3:7]

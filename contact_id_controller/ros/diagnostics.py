@@ -43,7 +43,12 @@ class StepMonitor:
         self._last = None
 
     def step(
-        self, stamp_s: float, arrival_s: float, step_s: float, controller_s: float, solve_s: float,
+        self,
+        stamp_s: float,
+        arrival_s: float,
+        step_s: float,
+        controller_s: float,
+        solve_s: float,
         status: str,
     ) -> None:
         """Count a step: stamp and arrival of its state, and how long it took.
@@ -70,7 +75,8 @@ class StepMonitor:
     def figures(self) -> dict[str, str]:
         """Names and values of all counts and times; times over the last 4096 steps."""
         figures = {
-            "steps": str(self.steps), "deadline misses": str(self.deadline_misses),
+            "steps": str(self.steps),
+            "deadline misses": str(self.deadline_misses),
             "steps over half a period": str(self.long_steps),
             "controller steps over half a period": str(self.long_controller_steps),
         }
@@ -98,9 +104,14 @@ def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str,
             figures["plan given up (rad/s2)"] = f"{np.abs(disturbance).max(initial=0.0):.3g}"
     if not np.isnan(result.power_loss_w):
         figures["power loss (W)"] = f"{result.power_loss_w:.3g}"
-    figures["saturated joints"] = ", ".join(
-        f"{joint} ({_limits(acting)})" for joint, acting in zip(joint_names, result.limits) if acting
-    ) or "none"
+    figures["saturated joints"] = (
+        ", ".join(
+            f"{joint} ({_limits(acting)})"
+            for joint, acting in zip(joint_names, result.limits)
+            if acting
+        )
+        or "none"
+    )
     return figures
 
 
@@ -118,8 +129,11 @@ WORDS = {
 def shortfall(statuses: Counter[str], before: Counter[str]) -> str:
     """What went wrong in the steps since ``before``, in words with counts; empty when nothing did."""
     new = statuses - before
-    parts = [f"{words} in {new[status]} of {new.total()} steps"
-             for status, words in WORDS.items() if new[status]]
+    parts = [
+        f"{words} in {new[status]} of {new.total()} steps"
+        for status, words in WORDS.items()
+        if new[status]
+    ]
     return "; ".join(parts)
 
 

@@ -25,31 +25,40 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
-from contact_id_controller.control.specification import ParameterSpec
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
-from contact_id_controller.planning.gait import GaitPlanner, Plan
-from contact_id_controller.planning.settings import GAIT_TABLE, GaitSettings
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import Refusal
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
+from contact_id_controller.settings.specification import ParameterSpec
 
 NODE_TABLE = (
     ParameterSpec(
-        "urdf", "string", "",
+        "urdf",
+        "string",
+        "",
         "Robot description: a file, package://contact_id_controller/urdf/<file>, or "
         "example-robot-data://<package>/robots/<file>. Required.",
     ),
     ParameterSpec(
-        "joints", "strings", (),
+        "joints",
+        "strings",
+        (),
         "Actuated joints, in the order of posture; empty: all of the URDF, in its order.",
     ),
     ParameterSpec(
-        "odometry_age_limit_s", "number", 0.005,
+        "odometry_age_limit_s",
+        "number",
+        0.005,
         "Largest difference between the stamps of joint state and odometry.",
-        unit="s", minimum=0.0, maximum=10.0,
+        unit="s",
+        minimum=0.0,
+        maximum=10.0,
     ),
 )
 """Parameters of the node besides those of the gait."""

@@ -54,8 +54,12 @@ def _ask(node: Node, service: str) -> list[str] | None:
     # A node and executor of its own: those of `node` may be in the middle of a callback. Names on
     # the command line are meant for `node` alone.
     helper = Node(
-        f"{node.get_name()}_asks", context=node.context, namespace=node.get_namespace(),
-        use_global_arguments=False, enable_rosout=False, start_parameter_services=False,
+        f"{node.get_name()}_asks",
+        context=node.context,
+        namespace=node.get_namespace(),
+        use_global_arguments=False,
+        enable_rosout=False,
+        start_parameter_services=False,
     )
     executor = SingleThreadedExecutor(context=node.context)
     executor.add_node(helper)

@@ -19,9 +19,9 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from contact_id_controller.control.settings import belongs_to_ros
-from contact_id_controller.control.specification import ParameterSpec
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.settings.controller import belongs_to_ros
+from contact_id_controller.settings.specification import ParameterSpec
 
 _INT64 = 2**63 - 1
 _EMPTY_LISTS = {
@@ -154,9 +154,7 @@ def _constraints(spec: ParameterSpec) -> str:
         parts.append(f"one of {choices(spec.choices)}")
     if spec.kind == "numbers" and (math.isfinite(spec.minimum) or math.isfinite(spec.maximum)):
         parts.append(f"each within [{spec.minimum:g}, {spec.maximum:g}]")
-    parts.append(
-        "may change at any time" if spec.live else "may change only before configure"
-    )
+    parts.append("may change at any time" if spec.live else "may change only before configure")
     return "; ".join(parts)
 
 

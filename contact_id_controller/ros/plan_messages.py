@@ -9,13 +9,15 @@ from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
 from trajectory_msgs.msg import (
     JointTrajectory as JointTrajectoryMessage,
+)
+from trajectory_msgs.msg import (
     JointTrajectoryPoint,
     MultiDOFJointTrajectory,
     MultiDOFJointTrajectoryPoint,
 )
 
-from contact_id_controller.control.base_trajectory import BaseTrajectory
-from contact_id_controller.control.references import ContactSchedule, JointTrajectory
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 
 WORLD = "world"
 BASE = "base"
@@ -41,8 +43,11 @@ def base_message(plan: BaseTrajectory, stamp_ns: int) -> MultiDOFJointTrajectory
     message = MultiDOFJointTrajectory(joint_names=[BASE])
     message.header.stamp, message.header.frame_id = _time(stamp_ns), WORLD
     rows = zip(
-        plan.times_s.tolist(), plan.positions.tolist(), plan.quaternions_xyzw.tolist(),
-        plan.linear_velocities.tolist(), plan.angular_velocities.tolist(),
+        plan.times_s.tolist(),
+        plan.positions.tolist(),
+        plan.quaternions_xyzw.tolist(),
+        plan.linear_velocities.tolist(),
+        plan.angular_velocities.tolist(),
     )
     for time_s, place, turn, linear, angular in rows:
         pose = Transform(translation=_vector(place))

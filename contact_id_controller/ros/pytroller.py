@@ -16,11 +16,11 @@ import sys
 import numpy as np
 from agimus_pytroller_py.agimus_pytroller_base import ControllerImplBase
 
-from contact_id_controller.control.in_process import InProcessController
-from contact_id_controller.control.settings import load_settings
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros import conversions
 from contact_id_controller.ros.conversions import OdometryReader
+from contact_id_controller.safety.in_process import InProcessController
+from contact_id_controller.settings.controller import load_settings
 
 CONFIG_VARIABLE = "CONTACT_ID_CONFIG"
 

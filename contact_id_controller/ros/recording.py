@@ -34,11 +34,18 @@ class Recorder:
         self._joint_names, self._foot_names = tuple(joint_names), tuple(foot_names)
         joints, feet = (len(self._joint_names),), (len(self._foot_names),)
         self._columns = {
-            "time_s": ((), float), "position": (joints, float), "velocity": (joints, float),
-            "torques": (joints, float), "reference_position": (joints, float),
-            "reference_velocity": (joints, float), "forces": ((*feet, 3), float),
-            "contact": (feet, bool), "solve_time_s": ((), float), "step_time_s": ((), float),
-            "status": ((), np.int16), "power_loss_w": ((), float),
+            "time_s": ((), float),
+            "position": (joints, float),
+            "velocity": (joints, float),
+            "torques": (joints, float),
+            "reference_position": (joints, float),
+            "reference_velocity": (joints, float),
+            "forces": ((*feet, 3), float),
+            "contact": (feet, bool),
+            "solve_time_s": ((), float),
+            "step_time_s": ((), float),
+            "status": ((), np.int16),
+            "power_loss_w": ((), float),
         }
         self._codes: dict[str, int] = {}
         self._chunks: list[dict[str, np.ndarray]] = []
@@ -107,7 +114,8 @@ class Recorder:
         try:
             with open(part, "wb") as file:
                 np.savez(
-                    file, **arrays,
+                    file,
+                    **arrays,
                     joint_names=np.array(self._joint_names, dtype=str),
                     foot_names=np.array(self._foot_names, dtype=str),
                     refused_reasons=np.array(list(refusals), dtype=str),

@@ -48,8 +48,9 @@ class SimulatedRobot(Node):
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
-        super().__init__("simulated_robot", automatically_declare_parameters_from_overrides=True,
-                         **node_options)
+        super().__init__(
+            "simulated_robot", automatically_declare_parameters_from_overrides=True, **node_options
+        )
         self._interrupt = interrupt or Interrupt()
         try:
             self.settings = SimulatedRobotSettings.from_node(self)
@@ -59,15 +60,19 @@ class SimulatedRobot(Node):
         except ContactIdError:
             self.destroy_node()
             raise
-        reliability = (ReliabilityPolicy.RELIABLE if self.settings.reliable
-                       else ReliabilityPolicy.BEST_EFFORT)
+        reliability = (
+            ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
+        )
         qos = QoSProfile(depth=1, reliability=reliability)
         self._publisher = StatePublisher(self, self.simulated.robot, self.simulated.foot_names, qos)
         self._commands = self.create_subscription(
-            Float64MultiArray, "commands", self._on_command, qos)
-        self._plans = self.create_subscription(
-            JointTrajectory, "joint_trajectory", self._on_plan, 1
-        ) if self.settings.wait_for_plan_s > 0.0 and self._lockstep else None
+            Float64MultiArray, "commands", self._on_command, qos
+        )
+        self._plans = (
+            self.create_subscription(JointTrajectory, "joint_trajectory", self._on_plan, 1)
+            if self.settings.wait_for_plan_s > 0.0 and self._lockstep
+            else None
+        )
         self.create_service(Trigger, "~/reset", self._on_reset)
         self._reset_wanted = False
         self._executor = SingleThreadedExecutor(context=self.context)
@@ -236,7 +241,8 @@ class SimulatedRobot(Node):
             if waited_s > self.settings.command_timeout_s:
                 raise SimulationError(
                     f"no {what} for {waited_s:.1f} s of wall time at "
-                    f"{self._step_count * self.settings.period_s:.3f} s; lockstep ends here")
+                    f"{self._step_count * self.settings.period_s:.3f} s; lockstep ends here"
+                )
             if spin or waited_s > HOUSEKEEPING_S:
                 self._publisher.repeat_clock()
                 self._spin(0.01)
@@ -266,7 +272,8 @@ class SimulatedRobot(Node):
             command = self._command
             self.get_logger().warning(
                 "command is not finite or of wrong size, zero is applied instead",
-                throttle_duration_sec=1.0)
+                throttle_duration_sec=1.0,
+            )
         if self._recorder is not None:
             self._recorder.add(before, command, self.simulated.contact_forces())
         if self._fall.fell_time_s is None and self._fall.has_fallen(self._state):
@@ -274,8 +281,9 @@ class SimulatedRobot(Node):
 
     def _publish(self, extra_ns: int = 0) -> None:
         stamp_ns = self._step_count * self._period_ns + extra_ns
-        self._publisher.publish(stamp_ns, self._state, self._command,
-                                self.simulated.contact_forces())
+        self._publisher.publish(
+            stamp_ns, self._state, self._command, self.simulated.contact_forces()
+        )
 
     # Messages
 
@@ -327,7 +335,8 @@ class SimulatedRobot(Node):
             self.get_logger().info(
                 f"ended by {self.ended_by} after {steps * self.settings.period_s:.3f} s: "
                 f"{steps} periods of {cost_us:.0f} us work, {self.late_periods} late, "
-                f"{self.simulated.refused_commands} commands refused")
+                f"{self.simulated.refused_commands} commands refused"
+            )
 
     def _save(self) -> None:
         fell_time_s = self._fall.fell_time_s

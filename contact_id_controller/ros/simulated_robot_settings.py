@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 from rclpy.node import Node
 
-from contact_id_controller.control.specification import parameter, table_of
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.settings.specification import parameter, table_of
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
@@ -47,24 +47,33 @@ class SimulatedRobotSettings:
 
     # The physics
     period_s: float = parameter(
-        0.001, "Control period: a state is published, and a command applied, once each.",
-        unit="s", minimum=1e-4, maximum=0.1,
+        0.001,
+        "Control period: a state is published, and a command applied, once each.",
+        unit="s",
+        minimum=1e-4,
+        maximum=0.1,
     )
     substeps: int = parameter(
         1, "Integration steps in each control period.", minimum=1, maximum=100
     )
     friction_coefficient: float = parameter(
-        0.6, "Coulomb friction between feet and ground; more than 100 counts as 100.",
-        minimum=0.0, infinite=True,
+        0.6,
+        "Coulomb friction between feet and ground; more than 100 counts as 100.",
+        minimum=0.0,
+        infinite=True,
     )
     ground_time_constant_s: float = parameter(
-        0.004, "Time constant of the contacts; 0.02 with ground_impedance [0.9, 0.95] is soft.",
-        unit="s", minimum=1e-4, maximum=1.0,
+        0.004,
+        "Time constant of the contacts; 0.02 with ground_impedance [0.9, 0.95] is soft.",
+        unit="s",
+        minimum=1e-4,
+        maximum=1.0,
     )
     ground_impedance: tuple[float, ...] = parameter(
         (0.99, 0.999),
         "Hardness of the ground at first touch and at 1 mm depth, between 0 and 1.",
-        minimum=1e-4, maximum=0.9999,
+        minimum=1e-4,
+        maximum=0.9999,
     )
 
     # The run
@@ -79,7 +88,8 @@ class SimulatedRobotSettings:
         1.0,
         """real_time only: simulated time that passes in a second of the wall clock; below 1 where
         the machine is too slow for real time. Time-outs by the wall clock then see fewer states.""",
-        minimum=0.01, maximum=1.0,
+        minimum=0.01,
+        maximum=1.0,
     )
     reliable_topics: bool = parameter(
         False,
@@ -87,8 +97,10 @@ class SimulatedRobotSettings:
         lockstep.""",
     )
     duration_s: float = parameter(
-        0.0, "The node ends by itself after this much simulated time; 0: never.",
-        unit="s", minimum=0.0,
+        0.0,
+        "The node ends by itself after this much simulated time; 0: never.",
+        unit="s",
+        minimum=0.0,
     )
     stop_when_fallen: bool = parameter(
         True, "The node ends when the robot has fallen; only feet touch the ground, it would sink."
@@ -97,14 +109,16 @@ class SimulatedRobotSettings:
         10.0,
         """lockstep only: wall time after which a missing command or plan ends the simulation with
         an error.""",
-        unit="s", minimum=0.01,
+        unit="s",
+        minimum=0.01,
     )
     wait_for_plan_s: float = parameter(
         0.0,
         """lockstep only: start with the first joint_trajectory, and never advance further than
         this past the stamp of the newest one, so that a planner in another process cannot fall
         behind; longer than the planner's period plus the 10 ms between clock messages. 0: off.""",
-        unit="s", minimum=0.0,
+        unit="s",
+        minimum=0.0,
     )
     record_path: str = parameter(
         "", "File (.npz) into which every period is recorded, written at the end; empty: none."
@@ -144,10 +158,13 @@ class SimulatedRobotSettings:
         """
         radii = _spread("contact_radii_m", self.contact_radii_m, len(self.contact_frames))
         simulated = MujocoRobot(
-            self.urdf, [SphereFoot(frame, radius) for frame, radius
-                        in zip(self.contact_frames, radii)],
-            joints=list(self.joints) or None, floating_base=self.floating_base,
-            friction=self.friction_coefficient, period_s=self.period_s, substeps=self.substeps,
+            self.urdf,
+            [SphereFoot(frame, radius) for frame, radius in zip(self.contact_frames, radii)],
+            joints=list(self.joints) or None,
+            floating_base=self.floating_base,
+            friction=self.friction_coefficient,
+            period_s=self.period_s,
+            substeps=self.substeps,
             ground=GroundSettings(self.ground_time_constant_s, impedance=self.ground_impedance),
         )
         self.place(simulated)

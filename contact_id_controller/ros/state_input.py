@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contact_id_controller.control.odometry_jump import OdometryJump
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import (
     JointStateReader,
@@ -11,6 +9,8 @@ from contact_id_controller.ros.conversions import (
     Refusal,
     nanoseconds,
 )
+from contact_id_controller.safety.odometry_jump import OdometryJump
+from contact_id_controller.state import RobotState
 
 _NANO = 1e-9
 
@@ -31,9 +31,7 @@ class StateInput:
         Largest difference between the stamps of joint state and odometry.
     """
 
-    def __init__(
-        self, robot: RobotModel, age_limit_s: float, odometry_age_limit_s: float
-    ) -> None:
+    def __init__(self, robot: RobotModel, age_limit_s: float, odometry_age_limit_s: float) -> None:
         self.age_limit_s = age_limit_s
         self.odometry_age_limit_s = odometry_age_limit_s
         self.joints = JointStateReader(robot.joint_names)
@@ -107,9 +105,7 @@ class StateInput:
             return Refusal("odometry_missing", "no odometry, and the base floats")
         age_s = (stamp_ns - self.odometry.stamp_ns) * _NANO
         if abs(age_s) > self.odometry_age_limit_s:
-            return Refusal(
-                "odometry_old", f"odometry is {age_s:.6f} s older than the joint state"
-            )
+            return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
         away, self.moved_elsewhere = self.jump.take(
             self.odometry.pose, self.odometry.twist, self.odometry.stamp_ns
         )

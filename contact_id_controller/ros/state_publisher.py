@@ -11,8 +11,8 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.state import RobotState
 
 WORLD = "world"
 BASE = "base"
@@ -31,29 +31,34 @@ class StatePublisher:
         self._stamp = Time()
         self._clock = Clock(clock=self._stamp)
         self._clock_publisher = node.create_publisher(
-            Clock, "/clock", QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+            Clock, "/clock", QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        )
         self._next_clock_ns = 0
         zeros = [0.0] * robot.na
-        self._joints = JointState(name=robot.joint_names, position=zeros, velocity=zeros,
-                                  effort=zeros)
+        self._joints = JointState(
+            name=robot.joint_names, position=zeros, velocity=zeros, effort=zeros
+        )
         self._joints.header.stamp = self._stamp
         # The message keeps its numbers in arrays of doubles; these are views into them.
         self._positions, self._velocities, self._efforts = (
             np.frombuffer(values, dtype=np.float64)
-            for values in (self._joints.position, self._joints.velocity, self._joints.effort))
+            for values in (self._joints.position, self._joints.velocity, self._joints.effort)
+        )
         self._joints_publisher = node.create_publisher(JointState, "joint_states", qos)
         self._odometry = Odometry(child_frame_id=BASE)
         self._odometry.header.frame_id = WORLD
         self._odometry.header.stamp = self._stamp
         self._odometry_publisher = (
-            node.create_publisher(Odometry, "odometry", qos) if robot.floating_base else None)
+            node.create_publisher(Odometry, "odometry", qos) if robot.floating_base else None
+        )
         self._reactions = []
         for frame in foot_names:
             message = WrenchStamped()
             message.header.frame_id = WORLD
             message.header.stamp = self._stamp
             self._reactions.append(
-                (node.create_publisher(WrenchStamped, f"ground_reaction/{frame}", qos), message))
+                (node.create_publisher(WrenchStamped, f"ground_reaction/{frame}", qos), message)
+            )
 
     def publish(self, stamp_ns: int, state: RobotState, efforts, contact_forces) -> None:
         """Publish a state; efforts (na,) and contact forces (n_feet, 3) of the period before it."""

@@ -40,19 +40,23 @@ class CompliantRobot(RigidRobot):
         No feet, or a sink that is not positive; and as for `RigidRobot`.
     """
 
-    def __init__(self, robot, feet, *, sink_m: float = 1e-3, substeps: int = 5, friction=0.6,
-                 **settings):
+    def __init__(
+        self, robot, feet, *, sink_m: float = 1e-3, substeps: int = 5, friction=0.6, **settings
+    ):
         if not 0.0 < sink_m < np.inf or not feet:
             raise ConfigurationError(
-                f"sink_m is {sink_m} for {len(feet)} feet, both must be positive")
+                f"sink_m is {sink_m} for {len(feet)} feet, both must be positive"
+            )
         self._anchors: list[np.ndarray | None] = [None] * len(feet)
         super().__init__(robot, feet, substeps=substeps, friction=friction, **settings)
         count = len(self.feet)
         self.stiffness_n_m = self.robot.weight / (count * sink_m)
-        self.damping_n_s_m = 2.0 * DAMPING_RATIO * np.sqrt(
-            self.stiffness_n_m * self.robot.mass / count)
+        self.damping_n_s_m = (
+            2.0 * DAMPING_RATIO * np.sqrt(self.stiffness_n_m * self.robot.mass / count)
+        )
         self._ground_feet = standing_feet(
-            self.robot, self.feet, settings.get("ground", self._standing.ground), friction)
+            self.robot, self.feet, settings.get("ground", self._standing.ground), friction
+        )
         self._mu = friction if callable(friction) else np.broadcast_to(friction, (count,))
         model = self.robot.model
         self._links = [model.frames[self.robot.frame_id(foot.frame)].parentJoint for foot in feet]
@@ -78,8 +82,9 @@ class CompliantRobot(RigidRobot):
             twist = rows @ v
             point = feet.points[i].copy()  # the next update writes over it
             normal = feet.normals[i] if isinstance(feet, TerrainFeet) else feet.ground.normal
-            force = self._push(i, point, twist[:3] + cross(twist[3:], point), normal,
-                               -feet.gaps[i], float(mu[i]))
+            force = self._push(
+                i, point, twist[:3] + cross(twist[3:], point), normal, -feet.gaps[i], float(mu[i])
+            )
             self._forces[i] += force
             effort += force @ rows[:3] + cross(point, force) @ rows[3:]
         acceleration = pin.aba(robot.model, data, self._q, v, effort)

@@ -79,11 +79,19 @@ class GroundSettings:
                 raise ConfigurationError(f"ground {name} is {value}, must be above 0 and finite")
 
 
-def build_mujoco_model(urdf: Path, robot: RobotModel, feet: Sequence[SphereFoot],
-                       friction: float | Sequence[float], step_s: float, ground: GroundSettings,
-                       gravity_m_s2: float = 9.81, armature: float = 0.0,
-                       damping_nm_s_rad: float = 0.0, meshes: bool = False,
-                       terrain: HeightField | None = None) -> mujoco.MjModel:
+def build_mujoco_model(
+    urdf: Path,
+    robot: RobotModel,
+    feet: Sequence[SphereFoot],
+    friction: float | Sequence[float],
+    step_s: float,
+    ground: GroundSettings,
+    gravity_m_s2: float = 9.81,
+    armature: float = 0.0,
+    damping_nm_s_rad: float = 0.0,
+    meshes: bool = False,
+    terrain: HeightField | None = None,
+) -> mujoco.MjModel:
     """Build the model: robot, ground and one pair of ground and sphere for each foot.
 
     Parameters
@@ -165,14 +173,22 @@ def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None
         The height field's grid is not even, which MuJoCo cannot have.
     """
     spec.add_texture(
-        name="checker", type=mujoco.mjtTexture.mjTEXTURE_2D,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER, width=256, height=256,
-        rgb1=[0.83, 0.85, 0.87], rgb2=[0.70, 0.73, 0.77],
+        name="checker",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        width=256,
+        height=256,
+        rgb1=[0.83, 0.85, 0.87],
+        rgb2=[0.70, 0.73, 0.77],
     )
     spec.add_texture(
-        name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT, width=64, height=384,
-        rgb1=[0.95, 0.97, 1.0], rgb2=[0.55, 0.66, 0.80],
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        width=64,
+        height=384,
+        rgb1=[0.95, 0.97, 1.0],
+        rgb2=[0.55, 0.66, 0.80],
     )
     floor = spec.add_material(name="checker", texrepeat=[5, 5], texuniform=True)
     textures = floor.textures
@@ -180,14 +196,21 @@ def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None
     floor.textures = textures
     if terrain is None:
         spec.worldbody.add_geom(
-            name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 0.05],
-            material="checker", contype=0, conaffinity=0,
+            name="ground",
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=[0, 0, 0.05],
+            material="checker",
+            contype=0,
+            conaffinity=0,
         )
     else:
         _add_terrain(spec, terrain)
     spec.worldbody.add_light(
-        pos=[0, 0, 4], dir=[0.15, 0.1, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-        diffuse=[0.6, 0.6, 0.6], castshadow=True,
+        pos=[0, 0, 4],
+        dir=[0.15, 0.1, -1],
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        diffuse=[0.6, 0.6, 0.6],
+        castshadow=True,
     )
 
 
@@ -198,15 +221,24 @@ def _add_terrain(spec, terrain):
         steps = np.diff(grid)
         if np.ptp(steps) > UNEVEN * steps.mean():
             raise ConfigurationError(
-                f"MuJoCo needs an even grid, {name} has steps of different size")
+                f"MuJoCo needs an even grid, {name} has steps of different size"
+            )
     low, span = float(heights.min()), max(float(np.ptp(heights)), LOWEST_RELIEF_M)
     spec.add_hfield(
-        name="ground", nrow=len(y), ncol=len(x), userdata=((heights.T - low) / span).ravel(),
+        name="ground",
+        nrow=len(y),
+        ncol=len(x),
+        userdata=((heights.T - low) / span).ravel(),
         size=[np.ptp(x) / 2.0, np.ptp(y) / 2.0, span, BASE_M],
     )
     spec.worldbody.add_geom(
-        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", material="checker",
-        pos=[(x[0] + x[-1]) / 2.0, (y[0] + y[-1]) / 2.0, low], contype=0, conaffinity=0,
+        name="ground",
+        type=mujoco.mjtGeom.mjGEOM_HFIELD,
+        hfieldname="ground",
+        material="checker",
+        pos=[(x[0] + x[-1]) / 2.0, (y[0] + y[-1]) / 2.0, low],
+        contype=0,
+        conaffinity=0,
     )
 
 
@@ -235,8 +267,14 @@ def _set_inertia(body, inertia):
     body.explicitinertial = True
     body.mass = inertia.mass
     body.ipos = inertia.lever
-    body.fullinertia = [moments[0, 0], moments[1, 1], moments[2, 2],
-                        moments[0, 1], moments[0, 2], moments[1, 2]]
+    body.fullinertia = [
+        moments[0, 0],
+        moments[1, 1],
+        moments[2, 2],
+        moments[0, 1],
+        moments[0, 2],
+        moments[1, 2],
+    ]
 
 
 def _add_foot(spec, robot, foot, name, friction, ground):
@@ -245,8 +283,14 @@ def _add_foot(spec, robot, foot, name, friction, ground):
     position = frame.placement.act(np.asarray(foot.center, dtype=float))
     body = _body_of_joint(spec, robot, frame.parentJoint)
     body.add_geom(
-        name=name, type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[foot.radius_m, 0, 0], pos=position,
-        contype=0, conaffinity=0, mass=0, rgba=[0.95, 0.45, 0.10, 1],
+        name=name,
+        type=mujoco.mjtGeom.mjGEOM_SPHERE,
+        size=[foot.radius_m, 0, 0],
+        pos=position,
+        contype=0,
+        conaffinity=0,
+        mass=0,
+        rgba=[0.95, 0.45, 0.10, 1],
     )
     body.add_site(name=name, pos=position, size=[1e-4] * 3, group=5)
     pair = spec.add_pair(name=name, geomname1="ground", geomname2=name, condim=3)
@@ -285,10 +329,19 @@ def _prepared_urdf(urdf: Path, meshes: bool) -> str:
             joint.remove(unused)
     for old in root.findall("mujoco"):
         root.remove(old)
-    ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler", {
-        "fusestatic": "true", "discardvisual": "false", "inertiafromgeom": "false",
-        "strippath": "false", "balanceinertia": "false", "boundmass": "0", "boundinertia": "0",
-    })
+    ElementTree.SubElement(
+        ElementTree.SubElement(root, "mujoco"),
+        "compiler",
+        {
+            "fusestatic": "true",
+            "discardvisual": "false",
+            "inertiafromgeom": "false",
+            "strippath": "false",
+            "balanceinertia": "false",
+            "boundmass": "0",
+            "boundinertia": "0",
+        },
+    )
     return ElementTree.tostring(root, encoding="unicode")
 
 

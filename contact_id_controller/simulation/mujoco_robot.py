@@ -11,7 +11,6 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.geometry import HeightField, SphereFoot, TerrainFeet, lower_onto
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -22,6 +21,7 @@ from contact_id_controller.simulation.mujoco_model import (
     foot_name,
 )
 from contact_id_controller.simulation.state_map import StateMap
+from contact_id_controller.state import RobotState
 
 _THREE = np.arange(3)
 
@@ -62,12 +62,22 @@ class MujocoRobot:
         A number outside its range.
     """
 
-    def __init__(self, urdf: str | Path, feet: Sequence[SphereFoot], *,
-                 joints: Sequence[str] | None = None, floating_base: bool = True,
-                 friction=0.6, period_s: float = 1e-3, substeps: int = 1,
-                 ground: GroundSettings = GroundSettings(), armature: float = 0.0,
-                 damping_nm_s_rad: float = 0.0, meshes: bool = False,
-                 terrain: HeightField | None = None):
+    def __init__(
+        self,
+        urdf: str | Path,
+        feet: Sequence[SphereFoot],
+        *,
+        joints: Sequence[str] | None = None,
+        floating_base: bool = True,
+        friction=0.6,
+        period_s: float = 1e-3,
+        substeps: int = 1,
+        ground: GroundSettings = GroundSettings(),
+        armature: float = 0.0,
+        damping_nm_s_rad: float = 0.0,
+        meshes: bool = False,
+        terrain: HeightField | None = None,
+    ):
         if not period_s > 0.0 or substeps < 1:
             raise ConfigurationError(
                 f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
@@ -78,18 +88,23 @@ class MujocoRobot:
         self.substeps = int(substeps)
         self.refused_commands = 0
         self._model = build_mujoco_model(
-            resolve_urdf(urdf), self.robot, self.feet, 1.0 if callable(friction) else friction,
-            self.period_s / self.substeps, ground, armature=armature,
-            damping_nm_s_rad=damping_nm_s_rad, meshes=meshes, terrain=terrain,
+            resolve_urdf(urdf),
+            self.robot,
+            self.feet,
+            1.0 if callable(friction) else friction,
+            self.period_s / self.substeps,
+            ground,
+            armature=armature,
+            damping_nm_s_rad=damping_nm_s_rad,
+            meshes=meshes,
+            terrain=terrain,
         )
         self._friction = friction if callable(friction) else None
         self._terrain = terrain
         self._data = mujoco.MjData(self._model)
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
-        self._foot_of_geom = {
-            self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))
-        }
+        self._foot_of_geom = {self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))}
         self._periods = 0
         self._forces = np.zeros((len(self.feet), 3))
         self.reset(self.robot.neutral())
@@ -146,7 +161,8 @@ class MujocoRobot:
             if self._friction is not None:
                 # Pairs of ground and foot are in the order of the feet.
                 model.pair_friction[:, :2] = np.minimum(
-                    self._friction(self._contact_points()), LARGEST_FRICTION)[:, None]
+                    self._friction(self._contact_points()), LARGEST_FRICTION
+                )[:, None]
             mujoco.mj_step(model, data)
             self._add_contact_forces()
         self._forces /= self.substeps

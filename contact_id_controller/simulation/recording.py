@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import RecordError
+from contact_id_controller.state import RobotState
 
 FALLEN_HEIGHT = 0.5
 """Part of the initial height of the base below which the robot has fallen."""
@@ -71,16 +71,22 @@ class SimulationRecorder:
 
     def add(self, state: RobotState, torques: np.ndarray, contact_forces: np.ndarray) -> None:
         """Add a row: a state, the torques of the period after it, and the forces they led to."""
-        row = {"time_s": state.time_s, "q": state.q, "v": state.v, "torques": torques,
-               "contact_forces": contact_forces}
+        row = {
+            "time_s": state.time_s,
+            "q": state.q,
+            "v": state.v,
+            "torques": torques,
+            "contact_forces": contact_forces,
+        }
         if not self._columns:
-            self._columns = {name: np.empty((self._size, *np.shape(value)))
-                             for name, value in row.items()}
+            self._columns = {
+                name: np.empty((self._size, *np.shape(value))) for name, value in row.items()
+            }
         if self._rows == self._size:
             self._size *= 2
             for name, old in self._columns.items():
                 self._columns[name] = np.empty((self._size, *old.shape[1:]))
-                self._columns[name][:self._rows] = old
+                self._columns[name][: self._rows] = old
         for name, value in row.items():
             self._columns[name][self._rows] = value
         self._rows += 1
@@ -88,7 +94,7 @@ class SimulationRecorder:
     def save(self, **facts: Any) -> None:
         """Write the rows and some facts to an .npz file, whole or not at all."""
         unfinished = self._path.with_name(self._path.name + ".part")
-        columns = {name: values[:self._rows] for name, values in self._columns.items()}
+        columns = {name: values[: self._rows] for name, values in self._columns.items()}
         try:
             with open(unfinished, "wb") as file:
                 np.savez(file, **columns, **facts)

@@ -24,8 +24,9 @@ SMALLEST_FORCE_N = 1e-3
 def draw(settings: dict, q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarray]:
     """Draw one picture for each row of q (m, nq) with its forces (m, n_feet, 3)."""
     feet = [SphereFoot(*foot) for foot in settings["feet"]]
-    simulated = MujocoRobot(settings["urdf"], feet, floating_base=settings["floating_base"],
-                            meshes=True)
+    simulated = MujocoRobot(
+        settings["urdf"], feet, floating_base=settings["floating_base"], meshes=True
+    )
     model, data = simulated.mujoco_model, simulated.mujoco_data
     model.vis.global_.offwidth = settings["width"]
     model.vis.global_.offheight = settings["height"]

@@ -24,10 +24,19 @@ from contact_id_controller.robot import resolve_urdf
 BACKENDS = ("egl", "osmesa", "glfw")
 
 
-def render_frames(urdf: str | Path, feet: Sequence[SphereFoot], times_s: np.ndarray, q: np.ndarray,
-                  forces: np.ndarray | None = None, *, floating_base: bool = True,
-                  frames_per_second: float = 25.0, width: int = 640, height: int = 400,
-                  metres_per_newton: float | None = None) -> Iterator[np.ndarray]:
+def render_frames(
+    urdf: str | Path,
+    feet: Sequence[SphereFoot],
+    times_s: np.ndarray,
+    q: np.ndarray,
+    forces: np.ndarray | None = None,
+    *,
+    floating_base: bool = True,
+    frames_per_second: float = 25.0,
+    width: int = 640,
+    height: int = 400,
+    metres_per_newton: float | None = None,
+) -> Iterator[np.ndarray]:
     """Replay a recorded motion as pictures, with an arrow for each contact force.
 
     The camera follows the base. A frame shows the recorded state nearest to its instant; its force
@@ -71,11 +80,15 @@ def render_frames(urdf: str | Path, feet: Sequence[SphereFoot], times_s: np.ndar
     instants = times_s[0] + np.arange(count) / frames_per_second
     rows = np.clip(np.searchsorted(times_s, instants), 0, len(times_s) - 1)
     settings = {
-        "urdf": str(resolve_urdf(urdf)), "floating_base": floating_base, "width": width,
-        "height": height, "metres_per_newton": metres_per_newton,
+        "urdf": str(resolve_urdf(urdf)),
+        "floating_base": floating_base,
+        "width": width,
+        "height": height,
+        "metres_per_newton": metres_per_newton,
         "frames_per_second": frames_per_second,
-        "feet": [(foot.frame, float(foot.radius_m), list(map(float, foot.center)))
-                 for foot in feet],
+        "feet": [
+            (foot.frame, float(foot.radius_m), list(map(float, foot.center))) for foot in feet
+        ],
     }
     return _frames_from_child(settings, q[rows], _window_means(forces, rows), (height, width, 3))
 
@@ -83,7 +96,7 @@ def render_frames(urdf: str | Path, feet: Sequence[SphereFoot], times_s: np.ndar
 def _window_means(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Mean of `values` from each row to the next, (len(rows), ...)."""
     ends = np.append(rows[1:], len(values))
-    return np.array([values[a:max(a + 1, b)].mean(axis=0) for a, b in zip(rows, ends)])
+    return np.array([values[a : max(a + 1, b)].mean(axis=0) for a, b in zip(rows, ends)])
 
 
 def _frames_from_child(settings, q, forces, shape) -> Iterator[np.ndarray]:
@@ -120,12 +133,15 @@ class _Child:
         self._log = log
         package_parent = str(Path(__file__).resolve().parents[2])
         paths = [package_parent, os.environ.get("PYTHONPATH", "")]
-        environment = dict(os.environ, MUJOCO_GL=backend,
-                           PYTHONPATH=os.pathsep.join(filter(None, paths)))
+        environment = dict(
+            os.environ, MUJOCO_GL=backend, PYTHONPATH=os.pathsep.join(filter(None, paths))
+        )
         with open(log, "wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "contact_id_controller.simulation.render_worker", str(task)],
-                stdout=subprocess.PIPE, stderr=errors, env=environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
             )
 
     def __enter__(self):

@@ -75,8 +75,9 @@ class SceneFinder:
             # One a foot; bodies rub like the first foot.
             by_foot = {(foot.frame, GROUND): float(mu) for foot, mu in zip(feet, coefficients)}
             coefficients = {**by_foot, None: float(coefficients[0])}
-        self._scene = Scene(robot, [*balls, *bodies], [Surface(GROUND, ground)], pairs,
-                            coefficients, anticipation_m)
+        self._scene = Scene(
+            robot, [*balls, *bodies], [Surface(GROUND, ground)], pairs, coefficients, anticipation_m
+        )
 
     def find(self, data) -> Touching:
         """The contacts at joint placements ``data.oMi``."""

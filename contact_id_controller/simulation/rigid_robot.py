@@ -18,18 +18,14 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.control.state import RobotState
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.forward import build_forward_problem, free_robot, step
 from contact_id_controller.geometry import HalfSpace, SphereFoot, lower_onto
 from contact_id_controller.models import options, solve
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.rigid_contacts import (
-    FeetFinder,
-    SceneFinder,
-    standing_feet,
-)
+from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder, standing_feet
 from contact_id_controller.solution import SOLVED, Solution
+from contact_id_controller.state import RobotState
 
 MODELS = (("coulomb", "lcp"), ("coulomb", "qp"), ("no_slip", "lcp"), ("viscous", "lcp"))
 """Contact laws that can be simulated: Stewart-Trinkle / Anitescu-Potra; the complementarity-free
@@ -92,13 +88,26 @@ class RigidRobot:
         The description is missing, or does not fit; a number outside its range; no such model.
     """
 
-    def __init__(self, robot: RobotModel | str | Path, feet: Sequence[SphereFoot] = (), *,
-                 joints: Sequence[str] | None = None, floating_base: bool = True,
-                 friction=0.6, period_s: float = 1e-3, substeps: int = 1,
-                 model: tuple[str, str] = ("coulomb", "lcp"), ground=HalfSpace(),
-                 bodies: Sequence = (), pairs: Sequence = (), viscosity_n_s_m: float = 0.0,
-                 edges: int = 4, polygon: str = "inscribed", anticipation_m: float = 0.01,
-                 penetration_gain: float = 0.2):
+    def __init__(
+        self,
+        robot: RobotModel | str | Path,
+        feet: Sequence[SphereFoot] = (),
+        *,
+        joints: Sequence[str] | None = None,
+        floating_base: bool = True,
+        friction=0.6,
+        period_s: float = 1e-3,
+        substeps: int = 1,
+        model: tuple[str, str] = ("coulomb", "lcp"),
+        ground=HalfSpace(),
+        bodies: Sequence = (),
+        pairs: Sequence = (),
+        viscosity_n_s_m: float = 0.0,
+        edges: int = 4,
+        polygon: str = "inscribed",
+        anticipation_m: float = 0.01,
+        penetration_gain: float = 0.2,
+    ):
         if not period_s > 0.0 or substeps < 1:
             raise ConfigurationError(
                 f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
@@ -107,9 +116,7 @@ class RigidRobot:
             names = ", ".join("/".join(pair) for pair in MODELS)
             raise ConfigurationError(f"no simulation of {'/'.join(model)}; there is {names}")
         if not 0.0 <= penetration_gain <= 1.0:
-            raise ConfigurationError(
-                f"penetration_gain must lie in [0, 1], got {penetration_gain}"
-            )
+            raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
         if not isinstance(robot, RobotModel):
             robot = RobotModel.from_urdf(robot, floating_base, joints)
         self.robot, self.feet, self.model = robot, tuple(feet), tuple(model)
@@ -120,11 +127,13 @@ class RigidRobot:
         self._standing = standing_feet(robot, self.feet, ground, friction)
         if bodies or pairs:
             self._finder = SceneFinder(
-                robot, self.feet, bodies, pairs, ground, friction, anticipation_m)
+                robot, self.feet, bodies, pairs, ground, friction, anticipation_m
+            )
         else:
             # The model of the forward problems, so that contact frames are looked up only once.
             self._finder = FeetFinder(
-                free_robot(robot), self.feet, ground, friction, anticipation_m)
+                free_robot(robot), self.feet, ground, friction, anticipation_m
+            )
         wanted = {"edges": edges, "polygon": polygon, "distribution": "least_force"}
         self._options = {name: value for name, value in wanted.items() if name in options(*model)}
         self._data = robot.model.createData()  # its own: a controller may share the robot's
@@ -217,7 +226,12 @@ class RigidRobot:
             contacts.viscosity = np.full(len(contacts), self._viscosity)
         try:
             problem = build_forward_problem(
-                self.robot, self._q, self._v, torques, contacts, self._step_s,
+                self.robot,
+                self._q,
+                self._v,
+                torques,
+                contacts,
+                self._step_s,
                 penetration_gain=self._gain,
             )
             solution = solve(problem, *self.model, warm_start=self._last, **self._options)
@@ -241,9 +255,9 @@ class RigidRobot:
         """
         carried = velocity.copy()
         for k in self._floating:
-            linear, angular = self._v[k:k + 3], self._v[k + 3:k + 6]
-            resting = velocity[k:k + 3] + self._step_s * cross(angular, linear)
-            carried[k:k + 3] = pin.exp3(-self._step_s * velocity[k + 3:k + 6]) @ resting
+            linear, angular = self._v[k : k + 3], self._v[k + 3 : k + 6]
+            resting = velocity[k : k + 3] + self._step_s * cross(angular, linear)
+            carried[k : k + 3] = pin.exp3(-self._step_s * velocity[k + 3 : k + 6]) @ resting
         return carried
 
     def _diverged(self) -> SimulationError:

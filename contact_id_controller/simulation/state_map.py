@@ -44,7 +44,7 @@ class StateMap:
                     f"joint {name!r} cannot be simulated: it has {joint.nv} freedoms in Pinocchio"
                     f" and {'none' if found < 0 else 'one'} in MuJoCo, must be one in both"
                 )
-            self._qpos_of_q[joint.idx_q:joint.idx_q + joint.nq] = model.jnt_qposadr[found]
+            self._qpos_of_q[joint.idx_q : joint.idx_q + joint.nq] = model.jnt_qposadr[found]
             self._qvel_of_v[joint.idx_v] = model.jnt_dofadr[found]
             if joint.nq == 2:
                 self._circles.append(joint.idx_q)

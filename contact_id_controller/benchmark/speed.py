@@ -1,0 +1,266 @@
+"""Speed of the whole step, from (q, v, desired acceleration) to torques, for every contact model.
+
+Solo12 stands on n contacts, spread over the soles of its four feet, and its base accelerates a
+little. Times are medians and 99th percentiles in one process on one core; machines differ, so each
+is also given as a ratio to ``pinocchio.computeAllTerms`` (CAT) measured in between, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.runs.machine import describe_machine, installed_versions
+
+SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
+FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
+POSTURE = np.array([0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2)
+CONTACTS = (4, 8, 20, 40, 100, 400, 1000)
+MODELS = {
+    "no_slip/lcp": {},
+    "no_slip/qp": {},
+    "coulomb/qp": {},
+    "coulomb/qp_one_stage": {},
+    "coulomb/lcp": {},
+    "coulomb/lcp_min_diff": {},
+    "coulomb/qcqp": {},
+    "viscous/lcp": {},
+    "coulomb/qp, quadprog": {"backend": "quadprog"},
+}
+LARGEST = {
+    "coulomb/lcp_min_diff": 4,
+    "coulomb/qcqp": 100,
+    "coulomb/qp, quadprog": 40,
+    "QuantEcon Lemke": 40,
+}
+"""Contacts beyond which a row is left out: it would take minutes."""
+
+PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
+SOLE_M = 0.02  # half the width of the patch over which a foot's contacts are spread
+BUDGET_S = 1.0  # time spent on one cell
+STATES = 40  # states visited in turn, so that no branch is learned by heart
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``contact_id benchmark``."""
+    parser.add_argument(
+        "--robustness", action="store_true", help="instead: random problems, counted by status"
+    )
+    parser.add_argument("--count", type=int, default=100_000, help="how many random problems")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="processes for --robustness")
+    parser.add_argument("--contacts", type=int, nargs="+", default=list(CONTACTS), metavar="N")
+    parser.add_argument(
+        "--placo-python",
+        metavar="PYTHON",
+        help="interpreter of an environment that has PlaCo, to measure it beside us",
+    )
+    parser.add_argument("--output", type=Path, default=Path("benchmark"), metavar="DIR")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print the tables and write ``benchmark.json``."""
+    if min(arguments.contacts) < 1:
+        raise ConfigurationError(f"--contacts must be positive, got {arguments.contacts}")
+    if arguments.robustness:
+        from contact_id_controller.benchmark.robustness import run_robustness
+
+        return run_robustness(arguments.count, arguments.seed, arguments.jobs)
+    result = measure(arguments.contacts, arguments.placo_python)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    path = arguments.output / "benchmark.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(table(result))
+    print(f"\nWritten to {path}")
+    return 0
+
+
+def stance(robot: RobotModel, n: int) -> tuple[np.ndarray, ContactSet]:
+    """Solo12 standing with n contacts spread over its soles: q and the contacts."""
+    q = robot.configuration([0, 0, 0, 0, 0, 0, 1], POSTURE)
+    pin.framesForwardKinematics(robot.model, robot.data, q)
+    feet = np.array([robot.data.oMf[robot.frame_id(name)].translation for name in FEET])
+    q[2] -= feet[:, 2].min()
+    feet[:, 2] = 0.0
+    which = np.arange(n) % 4
+    ring = np.arange(n) // 4
+    angle = 2.399963 * ring  # the golden angle spreads points evenly over a disc
+    radius = SOLE_M * np.sqrt(ring / max(ring.max(), 1))
+    points = feet[which]
+    points[:, 0] += radius * np.cos(angle)
+    points[:, 1] += radius * np.sin(angle)
+    return q, ContactSet(points, np.tile([0.0, 0.0, 1.0], (n, 1)), [FEET[i] for i in which], 0.6)
+
+
+def states(robot: RobotModel, q: np.ndarray, seed: int = 0):
+    """Nearby states and desired accelerations: slow motion, as between two periods of a walk."""
+    rng = np.random.default_rng(seed)
+    return [
+        (q, 0.01 * rng.normal(size=robot.nv), 0.5 * rng.normal(size=robot.na))
+        for _ in range(STATES)
+    ]
+
+
+def timed(step, yardstick) -> dict:
+    """Median and 99th percentile of step (s), its ratio to the yardstick's, measured in turn."""
+    for k in range(STATES):
+        step(k)
+    samples, reference = [], []
+    end = time.perf_counter() + BUDGET_S
+    k = 0
+    while time.perf_counter() < end or k < 2 * STATES:
+        began = time.perf_counter()
+        step(k % STATES)
+        middle = time.perf_counter()
+        yardstick()
+        samples.append(middle - began)
+        reference.append(time.perf_counter() - middle)
+        k += 1
+    median, unit = float(np.median(samples)), float(np.median(reference))
+    return {
+        "median_s": median,
+        "p99_s": float(np.percentile(samples, 99)),
+        "cat_s": unit,
+        "median_cat": median / unit,
+        "samples": len(samples),
+    }
+
+
+def measure(contacts, placo_python: str | None = None) -> dict:
+    """All cells: {"machine", "rows": {model: {n: cell}}}."""
+    robot = RobotModel.from_urdf(SOLO12)
+    rows: dict[str, dict] = {name: {} for name in (*MODELS, "QuantEcon Lemke")}
+    for n in contacts:
+        q, contact_set = stance(robot, n)
+        visited = states(robot, q)
+
+        def yardstick(q=q, v=visited[0][1], twin=robot.model.createData()):
+            pin.computeAllTerms(robot.model, twin, q, v)
+
+        for name, options in MODELS.items():
+            if n > LARGEST.get(name, n):
+                continue
+            friction, solver = name.split(",")[0].split("/")
+            last = [None]
+
+            def step(k, friction=friction, solver=solver, options=options, last=last):
+                problem = build_problem(
+                    robot,
+                    *visited[k],
+                    contact_set,
+                    PERIOD_S,
+                    contact_time_constant_s=TIME_CONSTANT_S,
+                )
+                last[0] = solve(problem, friction, solver, warm_start=last[0], **options)
+
+            cell = timed(step, yardstick)
+            cell["status"] = last[0].status
+            rows[name][n] = cell
+        if n <= LARGEST["QuantEcon Lemke"]:
+            rows["QuantEcon Lemke"][n] = quantecon_cell(robot, visited, contact_set, yardstick)
+    if placo_python:
+        peers = placo_cells(placo_python, [n for n in contacts if n <= 40])
+        for n, cell in peers.items():
+            cell["cat_s"] = rows["coulomb/qp"][n]["cat_s"]
+            cell["median_cat"] = cell["median_s"] / cell["cat_s"]
+        rows["PlaCo DynamicsSolver"] = peers
+    return {
+        "machine": describe_machine(),
+        "versions": installed_versions(),
+        "robot": "solo12",
+        "command": " ".join(sys.argv),
+        "rows": {name: cells for name, cells in rows.items() if cells},
+    }
+
+
+def quantecon_cell(robot, visited, contact_set, yardstick) -> dict | None:
+    """QuantEcon's Lemke on the reduced Coulomb LCP: the solve alone, its matrix made beforehand."""
+    try:
+        from quantecon.optimize import lcp_lemke
+    except ImportError:
+        return None
+    problems = [
+        polygon_lcp(
+            build_problem(
+                robot, *state, contact_set, PERIOD_S, contact_time_constant_s=TIME_CONSTANT_S
+            )
+        )
+        for state in visited
+    ]
+    return {**timed(lambda k: lcp_lemke(*problems[k]), yardstick), "status": "solve only"}
+
+
+def polygon_lcp(problem, edges: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Dense (M, q) of the Coulomb problem on a friction polygon (first paper, eq. 64 corrected)."""
+    n = len(problem)
+    angle = 2.0 * np.pi * np.arange(edges) / edges
+    F = np.zeros((n * edges, 3 * n))
+    for i in range(n):
+        F[i * edges : (i + 1) * edges, 3 * i + 1] = np.cos(angle)
+        F[i * edges : (i + 1) * edges, 3 * i + 2] = np.sin(angle)
+    N = np.eye(3 * n)[::3]
+    rows = np.vstack([N, F])
+    E = np.kron(np.eye(n), np.ones((edges, 1)))
+    M = np.zeros((n * (edges + 2), n * (edges + 2)))
+    half = rows @ problem.Y
+    M[: n * (edges + 1), : n * (edges + 1)] = half @ half.T
+    M[n : n * (edges + 1), n * (edges + 1) :] = E
+    M[n * (edges + 1) :, n : n * (edges + 1)] = -E.T
+    M[n * (edges + 1) :, :n] = np.diag(problem.contacts.friction)
+    q = np.concatenate([rows @ problem.c, np.zeros(n)])
+    q[:n] += problem.gap_speed
+    return M, q
+
+
+def placo_cells(python: str, contacts) -> dict:
+    """PlaCo's DynamicsSolver on the same robot and stances, in its own environment."""
+    script = Path(__file__).with_name("placo_step.py")
+    robot = RobotModel.from_urdf(SOLO12)
+    stances = {
+        n: [stance(robot, n)[1].points.tolist(), stance(robot, n)[0].tolist()] for n in contacts
+    }
+    from contact_id_controller.robot import resolve_urdf
+
+    task = {
+        "urdf": str(resolve_urdf(SOLO12)),
+        "feet": FEET,
+        "joints": robot.joint_names,
+        "stances": stances,
+        "budget_s": BUDGET_S,
+    }
+    answer = subprocess.run(
+        [python, str(script)], input=json.dumps(task), text=True, capture_output=True, check=False
+    )
+    if answer.returncode:
+        print(
+            f"PlaCo could not be measured: {answer.stderr.strip().splitlines()[-1:]}",
+            file=sys.stderr,
+        )
+        return {}
+    return {int(n): cell for n, cell in json.loads(answer.stdout.splitlines()[-1]).items()}
+
+
+def table(result: dict) -> str:
+    """The result as text: median in µs and, in brackets, the ratio to CAT of the same run."""
+    sizes = sorted({n for cells in result["rows"].values() for n in cells})
+    lines = ["median µs (CAT)".ljust(24) + "".join(f"{n:>16}" for n in sizes)]
+    for name, cells in result["rows"].items():
+        text = name.ljust(24)
+        for n in sizes:
+            cell = cells.get(n)
+            text += (
+                f"{cell['median_s'] * 1e6:9.0f} ({cell['median_cat']:.1f})".rjust(16)
+                if cell
+                else "-".rjust(16)
+            )
+        lines.append(text)
+    return "\n".join(lines)

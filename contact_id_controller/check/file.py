@@ -1,0 +1,103 @@
+"""Checks of a parameter file before a robot is built: values, names, sections that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from contact_id_controller.check.findings import Finding, error, note
+from contact_id_controller.exceptions import ContactIdError, choices
+from contact_id_controller.models import check as check_pair
+from contact_id_controller.settings.controller import TABLE, ControllerSettings, belongs_to_ros
+
+REFERENCE_SOLVERS = (("none", "pid"), ("none", "sensed"))
+"""Pairs of friction and solver that stand beside the table of contact models."""
+
+SAME = {
+    "simulated_robot": {
+        name: name for name in ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
+    },
+    "gait_planner": {"urdf": "urdf", "joints": "joints", "feet": "contact_frames"},
+}
+"""Section -> its parameter -> the parameter of the controller that must have the same value."""
+
+
+def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, list[Finding]]:
+    """Check every parameter of the controller; settings only when nothing is wrong."""
+    values = {name: value for name, value in values.items() if not belongs_to_ros(name)}
+    rows = {spec.name: spec for spec in TABLE}
+    findings = []
+    for name, value in values.items():
+        try:
+            if name in rows:
+                rows[name].check(value)
+            else:
+                ControllerSettings.from_mapping({name: value})
+        except ContactIdError as problem:
+            findings.append(error("parameter", problem))
+    if findings:
+        return None, findings
+    try:
+        return ControllerSettings.from_mapping(values), []
+    except ContactIdError as problem:
+        return None, [error("parameter", problem)]
+
+
+def check_model(settings: ControllerSettings) -> list[Finding]:
+    """Whether there is a contact model of this friction and solver."""
+    pair = (settings.friction, settings.solver)
+    if pair in REFERENCE_SOLVERS:
+        return [note("contact model", f"{'/'.join(pair)}, a reference without contact forces")]
+    try:
+        check_pair(*pair)
+    except ContactIdError as problem:
+        return [error("contact model", problem)]
+    return [note("contact model", "/".join(pair))]
+
+
+def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Whether the nodes speak of the same robot, with its joints in the same order."""
+    findings, controller = [], sections["controller"]
+    for section, pairs in SAME.items():
+        for name, other in pairs.items():
+            values = sections.get(section, {})
+            if name in values and other in controller and values[name] != controller[other]:
+                findings.append(
+                    error(
+                        "sections",
+                        _difference(
+                            f"{section}.{name}",
+                            values[name],
+                            f"controller.{other}",
+                            controller[other],
+                        ),
+                    )
+                )
+    radius = sections.get("gait_planner", {}).get("foot_radius_m")
+    radii = controller.get("contact_radii_m", 0.0)
+    radii = radii if isinstance(radii, list) else [radii]
+    if radius is not None and any(value != radius for value in radii):
+        findings.append(
+            error(
+                "sections",
+                f"gait_planner.foot_radius_m is {radius!r}, controller.contact_radii_m {radii!r}",
+            )
+        )
+    return findings or [note("sections", "agree on robot, joints, feet and period")]
+
+
+def _difference(name, value, other, expected) -> str:
+    """In words: where two parameters differ."""
+    if isinstance(value, list) and isinstance(expected, list):
+        if sorted(map(str, value)) == sorted(map(str, expected)):
+            place = next(i for i, pair in enumerate(zip(value, expected)) if pair[0] != pair[1])
+            return (
+                f"{name} and {other} have another order: entry {place + 1} is "
+                f"{value[place]!r} in one and {expected[place]!r} in the other"
+            )
+        missing = [word for word in expected if word not in value]
+        surplus = [word for word in value if word not in expected]
+        parts = [f"lacks {choices(map(str, missing))}"] * bool(missing)
+        parts += [f"has {choices(map(str, surplus))} besides"] * bool(surplus)
+        return f"{name} differs from {other}: {' and '.join(parts) or 'other values'}"
+    return f"{name} is {value!r}, {other} is {expected!r}"

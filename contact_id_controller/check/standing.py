@@ -1,0 +1,236 @@
+"""Checks of a robot at its standing posture: feet, forces, torques, friction, time of a step."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial import ConvexHull, QhullError
+
+from contact_id_controller.check.file import REFERENCE_SOLVERS
+from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.state import RobotState
+
+FORCE_TOLERANCE = 0.01
+"""Largest deviation of the summed normal force from the weight, as part of it."""
+
+LOW_RESERVE, HIGH_RESERVE = 0.7, 0.01
+"""Part of the effort limit that standing may take; below the second the limits are implausible."""
+
+MIDLINE_M = 0.02
+"""A leg whose first joint is nearer than this to the middle of the robot has no side."""
+
+BELOW_GROUND_M = 1e-3
+HOT_W = 1000.0
+"""Heat of one motor at its effort limit above which its constants are implausible."""
+
+STEPS = 300
+
+
+def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:
+    """At rest in a posture (na,), with the lowest foot of a floating-base robot on the ground."""
+    robot, feet = controller.robot, controller.feet
+    base = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] if robot.floating_base else None
+    q = robot.configuration(base, posture)
+    if robot.floating_base and len(feet):
+        pin.computeJointJacobians(robot.model, robot.data, q)
+        feet.update(robot.data)
+        q[:3] -= feet.gaps.min() * feet.ground.normal
+    pin.computeJointJacobians(robot.model, robot.data, q)
+    feet.update(robot.data)
+    return RobotState(1.0, q, np.zeros(robot.nv))
+
+
+def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
+    """Whether the feet are at one height, below all joints, and each on the side of its leg.
+
+    Call it after ``standing_state``, which leaves the kinematics of the state.
+    """
+    robot, feet = controller.robot, controller.feet
+    names = controller.settings.contact_frames
+    findings = [
+        error(
+            "feet",
+            f"{name!r} is {1e3 * gap:.1f} mm above the ground when the lowest foot "
+            "touches it: posture, frame or radius is wrong",
+        )
+        for name, gap in zip(names, feet.gaps)
+        if gap > controller.settings.contact_gap_m
+    ]
+    normal = np.asarray(feet.ground.normal)
+    for joint in range(1, robot.model.njoints):
+        height = robot.data.oMi[joint].translation @ normal - controller.settings.ground_offset_m
+        if height < -BELOW_GROUND_M:
+            findings.append(
+                error(
+                    "feet",
+                    f"joint {robot.model.names[joint]!r} would be "
+                    f"{-1e3 * height:.1f} mm below the ground",
+                )
+            )
+    for name, point in zip(names, feet.points):
+        findings += _check_side(robot, state, name, point)
+    return findings or [note("feet", "all on the ground, each on the side of its leg")]
+
+
+def _check_side(robot, state: RobotState, name: str, point: np.ndarray) -> list[Finding]:
+    joint = robot.model.frames[robot.frame_id(name)].parentJoint
+    leg = [j for j in robot.model.supports[joint] if j > 1]
+    if not leg:
+        return []
+    hip = robot.data.oMi[leg[0]].translation - state.q[:3]
+    for axis, sides in ((1, ("left", "right")), (0, ("front", "rear"))):
+        foot = (point - state.q[:3])[axis]
+        if abs(hip[axis]) > MIDLINE_M and foot * hip[axis] < 0.0:
+            own, other = sides if hip[axis] > 0.0 else sides[::-1]
+            return [
+                error(
+                    "feet",
+                    f"{name!r} is on the {other} side, its leg on the {own}: "
+                    "the sign of a joint in the posture, or the frame, is wrong",
+                )
+            ]
+    return []
+
+
+def check_support(controller: Controller, state: RobotState) -> list[Finding]:
+    """Whether the centre of mass is above the polygon of the feet, and how far from its edge."""
+    robot, points = controller.robot, controller.feet.points[:, :2]
+    if abs(controller.feet.ground.normal[2]) < 0.99:
+        return [note("support", "not checked: the ground is inclined")]
+    center = pin.centerOfMass(robot.model, robot.data, state.q)[:2]
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError):
+        return [warning("support", "the feet span no area: the robot stands only by balancing")]
+    margin = -float(np.max(hull.equations[:, :2] @ center + hull.equations[:, 2]))
+    if margin <= 0.0:
+        return [error("support", f"the centre of mass is {-1e3 * margin:.0f} mm outside the feet")]
+    return [note("support", f"centre of mass {1e3 * margin:.0f} mm inside the feet")]
+
+
+def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
+    """Whether the controller's own forces at rest carry the weight, every foot pushing."""
+    robot, settings = controller.robot, controller.settings
+    normal = np.asarray(controller.feet.ground.normal)
+    up = -robot.model.gravity.linear / np.linalg.norm(robot.model.gravity.linear)
+    along, total = result.forces @ normal, float((result.forces @ up).sum())
+    findings = []
+    if result.status != "solved":
+        findings.append(error("forces", f"the contact model answers {result.status!r} at rest"))
+    if abs(total / robot.weight - 1.0) > FORCE_TOLERANCE:
+        findings.append(
+            error(
+                "forces", f"the feet carry {total:.1f} N in sum, the weight is {robot.weight:.1f} N"
+            )
+        )
+    idle = [
+        name for name, force in zip(settings.contact_frames, along) if force <= 1e-3 * robot.weight
+    ]
+    if idle:
+        findings.append(
+            error(
+                "forces",
+                f"no force on {idle}: the centre of mass is not between "
+                "the feet, or these do not touch the ground",
+            )
+        )
+    carried = ", ".join(
+        f"{name} {force:.1f}" for name, force in zip(settings.contact_frames, along)
+    )
+    findings = findings or [
+        note("forces", f"{total:.1f} N for a weight of {robot.weight:.1f} N: {carried}")
+    ]
+    return findings + _check_friction(controller, result.forces, along, normal)
+
+
+def _check_friction(controller: Controller, forces, along, normal) -> list[Finding]:
+    sideways = np.linalg.norm(forces - np.outer(along, normal), axis=1)
+    pushing = along > 0.0
+    if not pushing.any():
+        return []
+    needed = sideways[pushing] / along[pushing]
+    given = controller.settings.spread("friction_coefficient", len(along))[pushing]
+    text = f"standing uses {needed.max():.2f} of a coefficient of {given[needed.argmax()]:g}"
+    used = np.max(needed / np.maximum(given, 1e-9))
+    if used > 0.9:
+        return [warning("friction", text + ", little is left")]
+    return [note("friction", text)]
+
+
+def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
+    """Whether the effort limits bear these torques (na,) at rest, before any limit; motor heat."""
+    robot, limits = controller.robot, controller.effort_limits
+    part = np.abs(torques) / np.maximum(limits, 1e-12)
+    findings = []
+    for name, torque, limit, share in zip(robot.joint_names, torques, limits, part):
+        text = f"joint {name!r} needs {abs(torque):.3g} N·m to stand, its limit is {limit:.3g} N·m"
+        if share > 1.0:
+            findings.append(error("torques", text))
+        elif share > LOW_RESERVE:
+            findings.append(warning("torques", text + ": little is left to move"))
+    if not findings and part.max() < HIGH_RESERVE:
+        findings.append(
+            warning(
+                "torques",
+                f"standing takes {100 * part.max():.2g} % of the effort limits: the masses "
+                f"({robot.mass:.3g} kg) are too small, or the limits are not the motors'",
+            )
+        )
+    if not findings:
+        text = f"standing takes at most {100 * part.max():.0f} % of a limit"
+        findings.append(note("torques", text))
+    return findings + _check_motors(controller, torques)
+
+
+def _check_motors(controller: Controller, torques: np.ndarray) -> list[Finding]:
+    if controller.loss_weights is None:
+        return [note("motors", "no motor constants: no power is reported")]
+    hottest = controller.loss_weights * controller.effort_limits**2
+    joint = int(hottest.argmax())
+    if hottest[joint] > HOT_W:
+        return [
+            warning(
+                "motors",
+                f"joint {controller.robot.joint_names[joint]!r} would heat its "
+                f"motor with {hottest[joint]:.0f} W at its effort limit: is the "
+                "torque constant that of the joint, gear included?",
+            )
+        ]
+    standing = controller.loss_weights @ torques**2
+    return [
+        note(
+            "motors",
+            f"standing heats them with {standing:.1f} W, the effort limit one with "
+            f"{hottest[joint]:.0f} W at most",
+        )
+    ]
+
+
+def unlimited_torques(result: StepResult) -> np.ndarray:
+    """Torques (na,) of a step before the effort limits."""
+    return result.torques if result.solution is None else result.solution.torques
+
+
+def gives_forces(controller: Controller) -> bool:
+    """Whether the contact model says forces at rest, so that they can be checked."""
+    pair = (controller.settings.friction, controller.settings.solver)
+    return pair[0] != "none" and pair not in REFERENCE_SOLVERS
+
+
+def check_step_time(controller: Controller, state: RobotState) -> list[Finding]:
+    """Median and 99th percentile of the controller's step on this machine, against the period."""
+    period, samples = controller.settings.period_s, []
+    for number in range(STEPS):
+        begun = time.perf_counter()
+        controller.step(RobotState(state.time_s + number * period, state.q, state.v))
+        samples.append(time.perf_counter() - begun)
+    median, late = np.percentile(samples, (50, 99))
+    text = (
+        f"a step takes {1e6 * median:.0f} us (median), {1e6 * late:.0f} us (99th percentile) "
+        f"of a period of {1e6 * period:.0f} us"
+    )
+    slow = median > 0.5 * period or late > 0.5 * period
+    return [warning("step time", text) if slow else note("step time", text)]

@@ -1,0 +1,79 @@
+"""The nodes of the fault campaign: which they are, how they are connected, and their parameters."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.runs.processes import node_command
+from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import GaitSettings
+
+CONTROLLER, PLANNER = "controller", "gait_planner"
+WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
+
+REAL_TIME_FACTOR = 0.2
+"""Two cores do not run five Python processes at 1 kHz."""
+
+REMAPPED = {
+    ROBOT: {
+        "joint_states": "robot/joint_states",
+        "odometry": "robot/odometry",
+        "/clock": "robot/clock",
+        "commands": "robot/commands",
+    },
+    CONTROLLER: {"commands": "commands_in"},
+}
+
+WALL_CLOCK = {
+    CONTROLLER: (ControllerSettings(), ("state_timeout_s",)),
+    WATCHDOG: (CommandWatchdogSettings(), ("timeout_s", "state_timeout_s", "period_s")),
+}
+"""Parameters that are times by the wall clock, with their defaults: lengthened like time itself."""
+
+SLOWEST = 0.02
+"""Smallest real time factor; the watchdog's period would be too long at slower ones."""
+
+
+def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[str, Any]]:
+    """Parameters of all nodes: those of the robot's file, with slower time.
+
+    Raises:
+        ConfigurationError: no such robot, or a real time factor beyond its range.
+    """
+    if robot not in robots():
+        raise ConfigurationError(f"robot is {robot!r}, must be one of {choices(robots())}")
+    if not SLOWEST <= real_time_factor <= 1.0:
+        raise ConfigurationError(
+            f"real time factor is {real_time_factor:g}, must lie within [{SLOWEST:g}, 1]"
+        )
+    content = yaml.safe_load(robots()[robot].read_text(encoding="utf-8"))
+    names = (ROBOT, PLANNER, WATCHDOG, CONTROLLER)
+    parameters = {name: dict(content[name]["ros__parameters"]) for name in names}
+    for name, (defaults, keys) in WALL_CLOCK.items():
+        for key in keys:
+            own = parameters[name].get(key, getattr(defaults, key))
+            parameters[name][key] = own / real_time_factor
+    parameters[ROBOT].update(real_time_factor=real_time_factor, stop_when_fallen=False)
+    # The robot stands free from the beginning; steps take long on a busy machine.
+    parameters[CONTROLLER].update(
+        autostart=True, use_sim_time=True, start_ramp_s=0.0, overruns_in_a_row=100000
+    )
+    parameters[PLANNER]["use_sim_time"] = True
+    parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
+    return parameters
+
+
+def command_line(name: str, file: Path) -> list[str]:
+    """Command line of a node with a parameter file: topics by way of the relay."""
+    command = node_command(name, file)
+    if name == CONTROLLER:
+        command[:3] = [sys.executable, "-m", "contact_id_controller.faults.failing_controller"]
+    remapped = [["-r", f"{old}:={new}"] for old, new in REMAPPED.get(name, {}).items()]
+    return sum(remapped, command)

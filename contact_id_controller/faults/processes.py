@@ -1,0 +1,116 @@
+"""Faults of processes: killed, stopped for a while."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from contact_id_controller.faults.nodes import CONTROLLER, PLANNER, ROBOT, WATCHDOG
+from contact_id_controller.faults.row import (
+    WALKS_AGAIN,
+    WALKS_ON,
+    Fault,
+    Observed,
+    ending,
+    when_dead,
+    when_silent,
+)
+from contact_id_controller.faults.world import FaultWorld
+
+STILL_RAD_S = 0.3
+STILL_STATES = 50
+SETTLE_S = 0.2
+LONG_STALL_S, SHORT_STALL_S = 0.05, 0.02
+"""In simulated time."""
+
+
+def kill_planner(world: FaultWorld) -> Observed:
+    relay = world.relay
+    begun_s = world.kill(PLANNER)
+    moved = relay.states
+
+    def still() -> bool:
+        nonlocal moved
+        if abs(relay.velocity).max() > STILL_RAD_S:
+            moved = relay.states
+        return relay.states > moved + STILL_STATES
+
+    stands = world.until(still, 10.0)
+    reaction_s = time.monotonic() - begun_s - STILL_STATES * world.period_s
+    stands = stands and world.upright
+    world.restart(PLANNER)
+    world.until(lambda: abs(relay.velocity).max() > 3.0 * STILL_RAD_S or not world.upright)
+    return Observed(reaction_s if stands else None, ending(world))
+
+
+def kill_controller(world: FaultWorld) -> Observed:
+    reaction_s = world.until_safe(world.kill(CONTROLLER))
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+def kill_watchdog(world: FaultWorld) -> Observed:
+    begun_s = world.kill(WATCHDOG)
+    world.restart(WATCHDOG)
+    reaction_s = world.until_safe(begun_s, 20.0)
+    return Observed(reaction_s, ending(world))
+
+
+def kill_robot(world: FaultWorld) -> Observed:
+    reaction_s = world.until_safe(world.kill(ROBOT))
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+def _stall(world: FaultWorld, simulated_s: float) -> float | None:
+    node = world.nodes[CONTROLLER]
+    begun_s = time.monotonic()
+    node.send(signal.SIGSTOP)
+    world.spin(simulated_s / world.real_time_factor)
+    node.send(signal.SIGCONT)
+    return world.until_safe(begun_s, 0.5)
+
+
+def short_stall(world: FaultWorld) -> Observed:
+    _stall(world, SHORT_STALL_S)
+    return Observed(None, ending(world))
+
+
+def long_stall(world: FaultWorld) -> Observed:
+    reaction_s = _stall(world, LONG_STALL_S)
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+def start_of_a_process(world: FaultWorld) -> float:
+    """A process of Python with ROS, started on a machine with other work."""
+    return 5.0
+
+
+def end_of_plan(world: FaultWorld) -> float:
+    """The plan is followed to its end, and the posture settles."""
+    return (world.plan_s + SETTLE_S) / world.real_time_factor
+
+
+FAULTS = (
+    Fault(
+        "kill -9 of the planner",
+        "the plan runs out, the posture is held",
+        end_of_plan,
+        WALKS_ON,
+        kill_planner,
+    ),
+    Fault("controller stalls for 20 ms", "the last torque is held", None, WALKS_ON, short_stall),
+    Fault("controller stalls for 50 ms", "the watchdog damps", when_dead, WALKS_AGAIN, long_stall),
+    Fault(
+        "kill -9 of the controller", "the watchdog damps", when_dead, WALKS_AGAIN, kill_controller
+    ),
+    Fault(
+        "kill -9 of the watchdog",
+        "the last torque is held until it is started anew and damps",
+        start_of_a_process,
+        WALKS_AGAIN,
+        kill_watchdog,
+    ),
+    Fault("kill -9 of the simulated robot", "safe output", when_silent, WALKS_AGAIN, kill_robot),
+)

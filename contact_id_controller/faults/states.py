@@ -1,0 +1,266 @@
+"""Faults of what is measured: joint states, odometry, clock."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from std_srvs.srv import Trigger
+
+from contact_id_controller.faults.nodes import CONTROLLER
+from contact_id_controller.faults.row import (
+    WALKS_AGAIN,
+    WALKS_ON,
+    Fault,
+    Observed,
+    ending,
+    when_silent,
+)
+from contact_id_controller.faults.world import FaultWorld
+
+GAP_S, LONG_GAP_S = 0.003, 0.025
+LATE_STATES = 20
+JUMP_M = JUMP_RAD = 1.0
+CLOCK_JUMP_S = 1.0
+
+
+def _spoiled(world: FaultWorld, reason: str, **spoilers) -> Observed:
+    """Let spoilers stay until the safe output has come for a reason, then let all pass again."""
+    name = f"refused {reason}"
+    before = int(world.figures(CONTROLLER).get(name, 0))
+    begun_s = time.monotonic()
+    for spoiler, value in spoilers.items():
+        setattr(world.relay, spoiler, value)
+    reaction_s = world.until_safe(begun_s)
+    seen = world.until(lambda: int(world.figures(CONTROLLER).get(name, 0)) > before, 5.0)
+    world.relay.heal()
+    world.begin()
+    return Observed(
+        reaction_s, WALKS_AGAIN if seen else f"never refused as {reason}", f"`{reason}`"
+    )
+
+
+def states_stop(world: FaultWorld) -> Observed:
+    """Longer than the recovery window: the stop is left by nothing but `resume`."""
+    relay = world.relay
+    begun_s, begun_stamp_s = time.monotonic(), relay.stamp_s
+    relay.spoil_joint_states = lambda message: None
+    reaction_s = world.until_safe(begun_s)
+    world.need(lambda: relay.stamp_s > begun_stamp_s + 1.5 * world.recovery_window_s, "a long gap")
+    early = world.call("resume", Trigger.Request())
+    relay.heal()
+    relay.group.deactivate()
+    stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
+    resumed = world.call("resume", Trigger.Request())
+    # It takes commands again; the robot has fallen and is put back.
+    world.begin()
+    ended = WALKS_AGAIN
+    if early.success or not stopped or not resumed.success:
+        ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"
+    return Observed(reaction_s, ended, "resumed when asked")
+
+
+def states_pause(world: FaultWorld, simulated_s: float = GAP_S) -> Observed:
+    relay = world.relay
+    begun_s, begun_stamp_s = time.monotonic(), relay.stamp_s
+    relay.spoil_joint_states = lambda message: None
+    world.need(lambda: relay.stamp_s >= begun_stamp_s + simulated_s, "states of the robot")
+    relay.heal()
+    world.spin(world.period_s)
+    return Observed(world.until_safe(begun_s, 0.0), ending(world))
+
+
+def states_pause_longer(world: FaultWorld) -> Observed:
+    return states_pause(world, LONG_GAP_S)
+
+
+def states_late(world: FaultWorld) -> Observed:
+    return _spoiled(world, "odometry_old", joints_late=LATE_STATES)
+
+
+def all_late(world: FaultWorld) -> Observed:
+    late = math.ceil((world.state_timeout_s + 0.02) / world.simulated_period_s)
+    return _spoiled(world, "stale", joints_late=late, odometry_late=late)
+
+
+def _nan(message):
+    message.position[3] = math.nan
+    message.velocity[3] = math.nan
+    return message
+
+
+def one_nan(world: FaultWorld) -> Observed:
+    relay = world.relay
+    count = relay.states
+
+    def once(message):
+        return _nan(message) if relay.states == count + 1 else message
+
+    relay.spoil_joint_states = once
+    world.need(lambda: relay.states > count + 1, "states of the robot")
+    relay.heal()
+    return Observed(None, ending(world))
+
+
+def nan_stays(world: FaultWorld) -> Observed:
+    return _spoiled(world, "joint_state_not_finite", spoil_joint_states=_nan)
+
+
+def permuted(world: FaultWorld) -> Observed:
+    order = np.random.default_rng(1).permutation(len(world.relay.joints))
+
+    def shuffle(message):
+        message.name = [message.name[k] for k in order]
+        for field in ("position", "velocity", "effort"):
+            setattr(message, field, np.array(getattr(message, field))[order])
+        return message
+
+    world.relay.spoil_joint_states = shuffle
+    ended = ending(world)
+    world.relay.heal()
+    return Observed(None, ended if world.walks_on(0.1) else WALKS_AGAIN)
+
+
+def joint_missing(world: FaultWorld) -> Observed:
+    def lose(message):
+        del message.name[-1]
+        for field in ("position", "velocity", "effort"):
+            del getattr(message, field)[-1]
+        return message
+
+    return _spoiled(world, "joint_missing", spoil_joint_states=lose)
+
+
+def _jump(world: FaultWorld, change) -> Observed:
+    """There and back: the frame moves, and moves back again."""
+
+    def moved(message):
+        change(message.pose.pose)
+        return message
+
+    name = "refused odometry_jump"
+    before = int(world.figures(CONTROLLER).get(name, 0))
+    walks = True
+    for spoiler in (moved, None):
+        world.relay.spoil_odometry = spoiler
+        walks = walks and world.walks_on(0.8)
+    refused = int(world.figures(CONTROLLER).get(name, 0)) - before
+    if not walks:
+        world.begin()
+    ended = WALKS_ON if walks else WALKS_AGAIN
+    return Observed(None, ended if refused else "no jump was seen", f"{refused} states refused")
+
+
+def jump_1_m(world: FaultWorld) -> Observed:
+    def change(pose):
+        pose.position.x += JUMP_M
+
+    return _jump(world, change)
+
+
+def jump_1_rad(world: FaultWorld) -> Observed:
+    turn = math.sin(0.5 * JUMP_RAD), math.cos(0.5 * JUMP_RAD)
+
+    def change(pose):
+        s, c = turn
+        turned = pose.orientation
+        x, y, z, w = turned.x, turned.y, turned.z, turned.w
+        turned.x, turned.y, turned.z, turned.w = (
+            c * x - s * y,
+            c * y + s * x,
+            c * z + s * w,
+            c * w - s * z,
+        )
+        p = pose.position
+        cos, sin = math.cos(JUMP_RAD), math.sin(JUMP_RAD)
+        p.x, p.y = cos * p.x - sin * p.y, sin * p.x + cos * p.y
+
+    return _jump(world, change)
+
+
+def clock_back(world: FaultWorld) -> Observed:
+    def back(message):
+        message.clock.sec -= int(CLOCK_JUMP_S)
+        return message
+
+    # No clock below zero.
+    world.need(lambda: world.relay.stamp_s > CLOCK_JUMP_S + 0.1, "time to jump back", 60.0)
+    return _spoiled(world, "future", spoil_clock=back)
+
+
+def time_back(world: FaultWorld) -> Observed:
+    relay = world.relay
+    stamp_s = relay.stamp_s
+    world.call("reset", Trigger.Request())
+    world.need(lambda: relay.stamp_s < stamp_s, "the robot at its start")
+    reaction_s = world.until_safe(time.monotonic())
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN)
+
+
+FAULTS = (
+    Fault("joint states pause for 3 ms", "none", None, WALKS_ON, states_pause),
+    Fault(
+        "joint states pause for 25 ms",
+        "safe output, until they come again",
+        when_silent,
+        WALKS_ON,
+        states_pause_longer,
+    ),
+    Fault("NaN in one joint, one state", "that state is refused", None, WALKS_ON, one_nan),
+    Fault("joint states permuted, with their names", "none", None, WALKS_ON, permuted),
+    Fault(
+        "odometry jumps by 1 m, and back",
+        "two states refused, posture held until the next plan",
+        None,
+        WALKS_ON,
+        jump_1_m,
+    ),
+    Fault(
+        "odometry jumps by 1 rad, and back",
+        "two states refused, posture held until the next plan",
+        None,
+        WALKS_ON,
+        jump_1_rad,
+    ),
+    Fault(
+        "joint states stop",
+        "safe output; stopped until `~/resume`",
+        when_silent,
+        WALKS_AGAIN,
+        states_stop,
+    ),
+    Fault(
+        "joint states 20 ms late, odometry on time",
+        "refused, safe output",
+        when_silent,
+        WALKS_AGAIN,
+        states_late,
+    ),
+    Fault(
+        "all states later than `state_timeout_s`",
+        "refused, safe output",
+        when_silent,
+        WALKS_AGAIN,
+        all_late,
+    ),
+    Fault(
+        "NaN in one joint, for ever", "refused, safe output", when_silent, WALKS_AGAIN, nan_stays
+    ),
+    Fault("one joint missing", "refused, safe output", when_silent, WALKS_AGAIN, joint_missing),
+    Fault(
+        "clock jumps back by 1 s",
+        "states refused, safe output",
+        when_silent,
+        WALKS_AGAIN,
+        clock_back,
+    ),
+    Fault(
+        "stamps and clock go back to 0",
+        "states refused, safe output",
+        when_silent,
+        WALKS_AGAIN,
+        time_back,
+    ),
+)

@@ -1,0 +1,310 @@
+"""The nodes of a walking robot as processes, and a relay that can spoil what passes between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from contact_id_controller.exceptions import RunError
+from contact_id_controller.faults.nodes import (
+    CONTROLLER,
+    PLANNER,
+    REAL_TIME_FACTOR,
+    ROBOT,
+    WATCHDOG,
+    campaign_parameters,
+    command_line,
+)
+from contact_id_controller.faults.relay import FaultRelay
+from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
+from contact_id_controller.settings.controller import ControllerSettings
+
+START_S, PATIENCE_S = 300.0, 20.0
+"""Patience with the start, which may compile, and with services."""
+
+TRANSITIONS = {
+    "configure": Transition.TRANSITION_CONFIGURE,
+    "activate": Transition.TRANSITION_ACTIVATE,
+    "deactivate": Transition.TRANSITION_DEACTIVATE,
+}
+
+UPRIGHT = 0.7
+"""Part of the initial height above which the robot has not fallen."""
+
+TILT_RAD = 0.35
+ATTEMPTS = 3
+MOVING_RAD_S = 1.0
+"""Joint speed that shows walking."""
+
+
+class FaultWorld:
+    """Simulated robot, planner, controller and watchdog, walking; leaving the ``with`` ends them.
+
+    Everything runs in the thread that calls: what waits here, relays meanwhile.
+
+    Args:
+        folder: for parameters and logs.
+        robot: name of a configuration file.
+        real_time_factor: of the simulation; time-outs by the wall clock are as many times longer.
+    """
+
+    def __init__(
+        self, folder: Path, robot: str = "quadruped", real_time_factor: float = REAL_TIME_FACTOR
+    ):
+        self.folder, self.real_time_factor = folder, real_time_factor
+        self.parameters = campaign_parameters(robot, real_time_factor)
+        self.killed: set[str] = set()
+        controller, watchdog = self.parameters[CONTROLLER], self.parameters[WATCHDOG]
+        count = len(controller["joints"])
+        self.simulated_period_s = controller["period_s"]
+        self.period_s = self.simulated_period_s / real_time_factor
+        settings = ControllerSettings(
+            **{
+                name: controller[name]
+                for name in ("recovery_window_s", "failures_in_a_row")
+                if name in controller
+            }
+        )
+        self.recovery_window_s = settings.recovery_window_s
+        self.failures_in_a_row = settings.failures_in_a_row
+        self.plan_s = self.parameters[PLANNER]["horizon_s"]
+        self.state_timeout_s = controller["state_timeout_s"]
+        self.command_timeout_s = watchdog["timeout_s"]
+        self.limits = np.resize(watchdog["effort_limits_nm"], count).astype(float)
+        damping = np.resize(controller["damping_nm_s_rad"], count)
+
+        file = folder / "parameters.yaml"
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
+        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        environment = ros_environment(free_domain(), folder / "log")
+        self._environment_before = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
+        self._connect(int(environment["ROS_DOMAIN_ID"]), controller["joints"], damping)
+        self.nodes = NodeGroup(
+            {name: command_line(name, file) for name in self.parameters},
+            folder / "log",
+            environment,
+        )
+
+    def _connect(self, domain: int, joints: list[str], damping: np.ndarray) -> None:
+        """The node of this process: relay, intruder, and whoever calls services."""
+        self._context = rclpy.Context()
+        rclpy.init(
+            context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO
+        )
+        self.node = rclpy.create_node("faults", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self.relay = FaultRelay(self.node, joints, self.limits, damping)
+        self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
+        self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
+        self.intruder = self.node.create_publisher(Float64MultiArray, "commands_in", 10)
+        """Sends the watchdog what the controller did not."""
+        self._figures: dict[str, dict[str, str]] = {}
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        services = {
+            "change_state": (ChangeState, CONTROLLER),
+            "resume": (Trigger, CONTROLLER),
+            "set_parameters": (SetParameters, CONTROLLER),
+            "emergency_stop": (SetBool, CONTROLLER),
+            "reset": (Trigger, ROBOT),
+        }
+        self._clients = {
+            name: self.node.create_client(kind, f"{owner}/{name}")
+            for name, (kind, owner) in services.items()
+        }
+
+    def __enter__(self) -> FaultWorld:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.nodes.end()
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+        for name, value in self._environment_before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    # Time
+
+    def spin(self, duration_s: float) -> None:
+        """Relay for this long, wall time."""
+        self.until(lambda: False, duration_s)
+
+    def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> bool:
+        """Relay until a condition holds; whether it does in time."""
+        end_s = time.monotonic() + patience_s
+        while not condition():
+            left_s = end_s - time.monotonic()
+            if left_s <= 0.0:
+                return bool(condition())
+            self._loop.spin_once(min(left_s, 0.005))
+        return True
+
+    def need(self, condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> None:
+        """Relay until a condition holds.
+
+        Raises:
+            RunError: it does not in time.
+        """
+        if not self.until(condition, patience_s):
+            raise RunError(f"{what}: not within {patience_s:g} s; see {self.folder / 'log'}")
+
+    # Nodes
+
+    def kill(self, name: str) -> float:
+        """End a process by SIGKILL; the time of it."""
+        self.killed.add(name)
+        begun_s = time.monotonic()
+        self.nodes[name].send(signal.SIGKILL)
+        return begun_s
+
+    def restart(self, name: str) -> None:
+        """Start a process again that was killed."""
+        self.nodes.restart(name)
+        self.killed.discard(name)
+        self._figures.pop(name, None)
+
+    def dead(self) -> list[str]:
+        """Processes that have ended and were not killed."""
+        return [
+            name
+            for name in self.parameters
+            if not self.nodes[name].running and name not in self.killed
+        ]
+
+    def figures(self, name: str, newer: bool = True) -> dict[str, str]:
+        """Keys and values of a node's /diagnostics; by default of a message still to come."""
+        if newer:
+            self._figures.pop(name, None)
+        self.need(lambda: name in self._figures, f"diagnostics of {name}")
+        return self._figures[name]
+
+    def call(self, service: str, request) -> Any:
+        """Call a service and return its answer.
+
+        Raises:
+            RunError: no answer.
+        """
+        client = self._clients[service]
+        self.need(client.service_is_ready, f"service {service}")
+        future = client.call_async(request)
+        self.need(future.done, f"answer of service {service}")
+        return future.result()
+
+    def change(self, transition: str) -> bool:
+        """Ask the controller for a transition; whether it was made."""
+        request = ChangeState.Request(transition=Transition(id=TRANSITIONS[transition]))
+        return bool(self.call("change_state", request).success)
+
+    def set_later(self, values: dict[str, Any]):
+        """Ask the controller for parameters without waiting; the future of the answer."""
+        request = SetParameters.Request(parameters=[_parameter(*item) for item in values.items()])
+        return self._clients["set_parameters"].call_async(request)
+
+    # Walking
+
+    def begin(self) -> None:
+        """Bring the robot back to its start, and let it walk.
+
+        Raises:
+            RunError: it does not, even at the last attempt (a machine may be busy).
+        """
+        for _ in range(ATTEMPTS):
+            self._place()
+            if self.walks_on(0.6):
+                return
+        raise RunError(f"the robot does not walk: base at {self.relay.base.tolist()}")
+
+    def _place(self) -> None:
+        relay = self.relay
+        relay.heal()
+        relay.group.deactivate()
+        for name in list(self.killed):
+            self.restart(name)
+        states = relay.states
+        self.need(lambda: relay.states > states, "states of the simulated robot", START_S)
+        # A controller that has been configured has diagnostics.
+        self.need(lambda: CONTROLLER in self._figures, "the controller", START_S)
+        self.need(lambda: self.call("reset", Trigger.Request()).success, "reset")
+        # Held, the stamps stay within the first millisecond.
+        self.need(lambda: relay.stamp_s < 1e-3, "the robot at its start")
+        self.change("deactivate")
+        # The planner notices that time went back, and plans for the posture of the start; the
+        # watchdog trips, so that the activation counts.
+        self.spin(1.5 * self.command_timeout_s)
+        self.need(lambda: self.change("activate"), "activation")
+        self.spin(0.5)  # a plan is repeated each quarter of a second while time stands still
+        self._height_m = relay.height_m
+        relay.group.activate()
+        self.need(lambda: relay.stamp_s > 0.02, "the first step")
+
+    def walks_on(self, simulated_s: float = 0.3) -> bool:
+        """Whether the robot keeps upright and moves its legs, commanded, for so long."""
+        relay = self.relay
+        begin_s, commands = relay.stamp_s, len(relay.times_s)
+        fastest = 0.0
+
+        def over() -> bool:
+            nonlocal fastest
+            fastest = max(fastest, np.abs(relay.velocity).max())
+            return relay.stamp_s > begin_s + simulated_s or not self.upright
+
+        self.until(over, 4.0 * simulated_s / self.real_time_factor)
+        commanded = not any(relay.safe[-20:]) and len(relay.times_s) > commands + 20
+        moved_on = relay.stamp_s > begin_s + simulated_s
+        return self.upright and commanded and moved_on and fastest > MOVING_RAD_S
+
+    @property
+    def upright(self) -> bool:
+        """Whether the robot stands or walks, in truth."""
+        relay = self.relay
+        return relay.height_m > UPRIGHT * self._height_m and relay.tilt_rad < TILT_RAD
+
+    def until_safe(self, begun_s: float, patience_s: float = 5.0) -> float | None:
+        """Time, s, from ``begun_s`` until the robot had the safe output; None: it never had."""
+        relay = self.relay
+        begin = bisect_left(relay.times_s, begun_s)
+
+        def first() -> int | None:
+            return next((k for k in range(begin, len(relay.safe)) if relay.safe[k]), None)
+
+        self.until(lambda: first() is not None, patience_s)
+        return None if first() is None else relay.times_s[first()] - begun_s
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            node = status.name.partition(":")[0]
+            self._figures[node] = {
+                "": status.message,
+                **{pair.key: pair.value for pair in status.values},
+            }
+
+
+def _parameter(name: str, value: Any) -> ParameterMessage:
+    return Parameter(name, value=value).to_parameter_msg()

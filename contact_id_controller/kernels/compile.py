@@ -1,0 +1,129 @@
+"""How kernels are compiled: cached on disk where a writable place is found, else in memory only.
+
+numba notices a change of the file a kernel stands in, but not of the kernels it calls from other
+files. The cache of a file therefore lies in a directory named after its contents and those of every
+file of this package that it imports, directly or not.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+import numba
+from numba.core.options import DefaultOptions
+
+_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+_BARE_OPTIONS = {**_OPTIONS, "_nrt": False} if hasattr(DefaultOptions, "_nrt") else _OPTIONS
+_NAME = "contact_id_controller"
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+@lru_cache(maxsize=None)
+def _imports(path: Path) -> tuple[Path, ...]:
+    """Files of this package that a file imports, or () for a file without kernels."""
+    text = path.read_bytes()
+    if b"kernel" not in text:
+        return ()
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            home = "." * node.level + (node.module or "")
+            names = [
+                home,
+                *(f"{home}{'.' if node.module else ''}{alias.name}" for alias in node.names),
+            ]
+        else:
+            continue
+        found += [file for name in names for file in _files(name, path)]
+    return tuple(found)
+
+
+def _files(name: str, path: Path) -> list[Path]:
+    """The source of a module, and of the packages it lies in, as the file at ``path`` names it."""
+    level = len(name) - len(name.lstrip("."))
+    parts = [part for part in name.split(".") if part]
+    if level:
+        place = path.parents[level - 1]
+    elif parts[0] == _NAME:
+        place, parts = _ROOT, parts[1:]
+    else:
+        return []
+    places = [place.joinpath(*parts[:k]) for k in range(1, len(parts) + 1)]
+    return [
+        file
+        for at in places
+        for file in (at.with_suffix(".py"), at / "__init__.py")
+        if file.is_file()
+    ]
+
+
+def _digest(path: Path) -> str:
+    """Fingerprint of a file and of all that it is compiled from."""
+    seen, waiting = set(), [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in seen:
+            seen.add(file)
+            waiting += _imports(file)
+    total = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(seen):
+        name = file.relative_to(_ROOT) if file.is_relative_to(_ROOT) else file.name
+        total.update(str(name).encode() + file.read_bytes())
+    return total.hexdigest()[:16]
+
+
+@lru_cache(maxsize=None)
+def _cache_directory(source: str) -> str | None:
+    """The first writable place: NUMBA_CACHE_DIR, the user's cache, the temporary directory."""
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    temporary = os.path.join(tempfile.gettempdir(), f"{_NAME}-{os.getuid()}")
+    places = [os.environ.get("NUMBA_CACHE_DIR"), os.path.join(user, _NAME), temporary]
+    try:
+        digest = _digest(Path(source).resolve())
+    except OSError:  # the source is not a file, as in an archive
+        return None
+    for place in filter(None, places):
+        directory = os.path.join(place, digest)
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory):
+                if os.stat(directory).st_uid == os.getuid():  # what is read there is executed
+                    return directory
+        except OSError:
+            continue
+    return None
+
+
+def kernel(function):
+    """Compile a numeric kernel with numba; without a writable place only the disk cache is lost."""
+    return _compiled(function, _OPTIONS)
+
+
+def bare_kernel(function):
+    """Compile a kernel that allocates nothing: without reference counting, so a third faster.
+
+    It may make views of its arguments and hand them to bare kernels, but must not return an array
+    to a ``kernel``.
+    """
+    return _compiled(function, _BARE_OPTIONS)
+
+
+def _compiled(function, options):
+    cache = _cache_directory(function.__code__.co_filename)
+    if cache is None:
+        return numba.njit(**options)(function)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = cache
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba found no cache locator for this file after all
+        return numba.njit(**options)(function)
+    finally:
+        numba.config.CACHE_DIR = before

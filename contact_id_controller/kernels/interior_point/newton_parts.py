@@ -1,0 +1,210 @@
+"""The parts of an interior-point step: starting point, defects, certificate, blocks, factorisation.
+
+See ``central_path`` for the program and its arrays. Nothing here allocates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.interior_point.second_order_cone import distance
+
+DELTA = 1e-15  # pivots of dependent rows are lifted to this share of the largest
+EPSILON = 4e-15  # rounding of a defect relative to its terms
+SMALLEST = 1e-4  # smallest term of a row against which its defect counts, in scaled units
+
+
+@bare_kernel
+def dot(a, b, start, stop):
+    """Sum of a_i b_i from start to stop; four sums at a time, since one would wait for itself."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    i = start
+    while i + 4 <= stop:
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        i += 4
+    while i < stop:
+        s0 += a[i] * b[i]
+        i += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@bare_kernel
+def extent(At, first, last):
+    """Where the entries of each variable's column that are not zero begin and end."""
+    p = At.shape[1]
+    for j in range(At.shape[0]):
+        row = At[j]
+        first[j], last[j] = p, 0
+        for i in range(p):
+            if row[i] != 0.0:
+                last[j] = i + 1
+                if first[j] == p:
+                    first[j] = i
+
+
+@bare_kernel
+def factor(S, p, diagonal):
+    """Upper factor of a a positive semidefinite S (p, p) in place: S = U^T U."""
+    for k in range(p):
+        diagonal[k] = S[k, k]
+    for k in range(p):
+        top = S[k]
+        pivot = top[k]
+        # A row that depends on the others has no say: an infinite pivot leaves its multiplier zero.
+        # One without any variable keeps it: what it asks for is impossible, or nothing.
+        root = np.sqrt(pivot) if pivot > DELTA * diagonal[k] else 1e150
+        if diagonal[k] == 0.0:
+            root = 1.0
+        top[k] = root
+        for j in range(k + 1, p):
+            top[j] /= root
+        for i in range(k + 1, p):
+            amount = top[i]
+            if amount != 0.0:
+                row = S[i]
+                for j in range(i, p):
+                    row[j] -= amount * top[j]
+
+
+@bare_kernel
+def substitute(U, p, x):
+    """x <- (U^T U)^-1 x."""
+    for k in range(p):
+        amount = x[k] / U[k, k]
+        x[k] = amount
+        for j in range(k + 1, p):
+            x[j] -= amount * U[k, j]
+    for k in range(p - 1, -1, -1):
+        x[k] = (x[k] - dot(U[k], x, k + 1, p)) / U[k, k]
+
+
+@bare_kernel
+def cold_start(lower, upper, x, y, s, r):
+    """A point well inside all bounds and cones."""
+    boxes = lower.shape[0]
+    for j in range(boxes):
+        # Products of one throughout; the two multipliers of a narrow pair of bounds cancel.
+        width = upper[j] - lower[j]
+        margin = min(1.0, 0.5 * width)
+        x[j] = min(max(0.0, lower[j] + margin), upper[j] - margin)
+        s[j] = 1.0 / (x[j] - lower[j]) if lower[j] > -np.inf else 0.0
+        r[j] = 1.0 / (upper[j] - x[j]) if upper[j] < np.inf else 0.0
+    for j in range(boxes, x.shape[0]):
+        x[j] = s[j] = 1.0 if (j - boxes) % 3 == 0 else 0.0
+    for i in range(y.shape[0]):
+        y[i] = 0.0
+
+
+@bare_kernel
+def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r, rd, rp, terms):
+    """KKT defects rd (N,) and rp (p,); returns (dual, primal, gap, leak, objective).
+
+    dual and primal are the largest defects relative to their terms; the gap is that of a dual point
+    which differs by the leak, |rd^T x|.
+    """
+    N, p = At.shape
+    boxes = lower.shape[0]
+    objective, gap, leak, dual, size = 0.0, 0.0, 0.0, 0.0, 1.0
+    for i in range(p):
+        rp[i] = b[i] - soft[i] * y[i]
+        terms[i] = SMALLEST + abs(b[i])
+    for j in range(N):
+        total = weight[j] * x[j]
+        objective += x[j] * (0.5 * total + linear[j])
+        total += linear[j] - s[j]
+        if j < boxes:
+            total += r[j]
+            if lower[j] > -np.inf:
+                gap += (x[j] - lower[j]) * s[j]
+            if upper[j] < np.inf:
+                gap += (upper[j] - x[j]) * r[j]
+        else:
+            gap += x[j] * s[j]
+        row, value = At[j], x[j]
+        pull = dot(row, y, first[j], last[j])
+        size_of_pull = abs(s[j])
+        for i in range(first[j], last[j]):
+            size_of_pull += abs(row[i] * y[i])
+            term = row[i] * value
+            rp[i] -= term
+            terms[i] += abs(term)
+        rd[j] = total - pull
+        leak += max(abs(rd[j]) - EPSILON * size_of_pull, 0.0) * abs(value)
+        dual, size = max(dual, abs(rd[j])), max(size, abs(pull), abs(s[j]))
+    primal = 0.0
+    for i in range(p):
+        primal = max(primal, abs(rp[i]) / terms[i])
+        objective += 0.5 * soft[i] * y[i] * y[i]
+    return dual / size, primal, gap, leak, objective
+
+
+@bare_kernel
+def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof, force):
+    """Whether y proves that every point of the constraints were larger than ``proof``."""
+    boxes = lower.shape[0]
+    value, left = 0.0, 0.0
+    for i in range(b.shape[0]):
+        value += b[i] * y[i]
+        left = max(left, soft[i] * abs(y[i]))
+    if not value > 0.0:
+        return False
+    for j in range(boxes):
+        pull = weight[j] * x[j] + linear[j] - s[j] + r[j] - rd[j]  # (A^T y)_j
+        bound = upper[j] if pull > 0.0 else lower[j]
+        if np.isinf(bound):
+            left += abs(pull)
+        else:
+            value -= bound * pull
+    for j in range(boxes, x.shape[0], 3):
+        for d in range(3):
+            k = j + d
+            force[d] = -(weight[k] * x[k] + linear[k] - s[k] - rd[k])
+        left += distance(force)
+    return value > proof * left
+
+
+@bare_kernel
+def keep_point(x, y, s, r, saved):
+    """Copy a point into ``saved`` (4, .)."""
+    for j in range(x.shape[0]):
+        saved[0, j], saved[2, j] = x[j], s[j]
+    for i in range(y.shape[0]):
+        saved[1, i] = y[i]
+    for j in range(r.shape[0]):
+        saved[3, j] = r[j]
+
+
+@bare_kernel
+def spectrum(block, weight):
+    """(W^-2 + weight I)^-1 of one cone by its eigenvectors: three values and a unit vector in block[7:12].
+
+    W^2 has the values eta^2 (w0 + |w1|)^2, eta^2 / (w0 + |w1|)^2 and eta^2 along (1, e), (1, -e) and
+    across, e = w1 / |w1|: nothing cancels, however close to the boundary.
+    """
+    length = np.sqrt(block[2] * block[2] + block[3] * block[3])
+    block[10], block[11] = 1.0, 0.0
+    if length > 0.0:
+        block[10], block[11] = block[2] / length, block[3] / length
+    square, ratio = block[0] * block[0], (block[1] + length) * (block[1] + length)
+    block[7] = square * ratio / (1.0 + weight * square * ratio)
+    block[8] = square / (ratio + weight * square)
+    block[9] = square / (1.0 + weight * square)
+
+
+@bare_kernel
+def apply_inverse(inverse, scalings, boxes, v, out):
+    """out = (D + scaling)^-1 v, block by block."""
+    for j in range(boxes):
+        out[j] = inverse[j] * v[j]
+    for i in range(scalings.shape[0]):
+        j, h = boxes + 3 * i, scalings[i]
+        radial, across = h[10] * v[j + 1] + h[11] * v[j + 2], h[10] * v[j + 2] - h[11] * v[j + 1]
+        outer, inner_part = 0.5 * h[7] * (v[j] + radial), 0.5 * h[8] * (v[j] - radial)
+        across *= h[9]
+        out[j] = outer + inner_part
+        out[j + 1] = h[10] * (outer - inner_part) - h[11] * across
+        out[j + 2] = h[11] * (outer - inner_part) + h[10] * across

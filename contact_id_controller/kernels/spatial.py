@@ -1,0 +1,68 @@
+"""Spatial motion of links, and of points that move with them, in the world frame."""
+
+from __future__ import annotations
+
+from contact_id_controller.kernels.compile import bare_kernel
+
+
+@bare_kernel
+def tangents(normal, frame):
+    """Complete a unit normal (3,) to a right-handed frame with rows normal, tangent 1, tangent 2.
+
+    The construction (Duff et al. 2017) is continuous everywhere but at normal z = -1.
+    """
+    x, y, z = normal[0], normal[1], normal[2]
+    sign = 1.0 if z >= 0.0 else -1.0
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    frame[0, 0], frame[0, 1], frame[0, 2] = x, y, z
+    frame[1, 0], frame[1, 1], frame[1, 2] = 1.0 + sign * x * x * a, sign * b, -sign * x
+    frame[2, 0], frame[2, 1], frame[2, 2] = b, sign + y * y * a, -y
+
+
+@bare_kernel
+def link_motion(J, v, supports, coordinate_joint, twist, drift):
+    """World-frame spatial velocity and zero-acceleration spatial acceleration of every link.
+
+    J (6, nv) holds the joints' motion axes in the world at its origin; twist, drift (njoints, 6).
+    The axes turn with their own link: d/dt J_k = twist(link of k) x J_k.
+    """
+    joints, nv = supports.shape
+    for j in range(joints):
+        for r in range(6):
+            twist[j, r] = 0.0
+            drift[j, r] = 0.0
+        for k in range(nv):
+            if supports[j, k]:
+                for r in range(6):
+                    twist[j, r] += J[r, k] * v[k]
+    for j in range(joints):
+        for k in range(nv):
+            if supports[j, k]:
+                t = twist[coordinate_joint[k]]
+                lx, ly, lz = J[0, k] * v[k], J[1, k] * v[k], J[2, k] * v[k]
+                wx, wy, wz = J[3, k] * v[k], J[4, k] * v[k], J[5, k] * v[k]
+                drift[j, 0] += t[4] * lz - t[5] * ly + t[1] * wz - t[2] * wy
+                drift[j, 1] += t[5] * lx - t[3] * lz + t[2] * wx - t[0] * wz
+                drift[j, 2] += t[3] * ly - t[4] * lx + t[0] * wy - t[1] * wx
+                drift[j, 3] += t[4] * wz - t[5] * wy
+                drift[j, 4] += t[5] * wx - t[3] * wz
+                drift[j, 5] += t[3] * wy - t[4] * wx
+
+
+@bare_kernel
+def point_velocity(twist, point, out):
+    """Velocity (3,) of a world point moving with a spatial velocity (6,) at the world origin."""
+    out[0] = twist[0] + twist[4] * point[2] - twist[5] * point[1]
+    out[1] = twist[1] + twist[5] * point[0] - twist[3] * point[2]
+    out[2] = twist[2] + twist[3] * point[1] - twist[4] * point[0]
+
+
+@bare_kernel
+def point_acceleration(twist, drift, point, out, work):
+    """Classical acceleration (3,) of a material point: a + alpha x r + omega x (v + omega x r)."""
+    point_velocity(drift, point, out)
+    point_velocity(twist, point, work)
+    out[0] += twist[4] * work[2] - twist[5] * work[1]
+    out[1] += twist[5] * work[0] - twist[3] * work[2]
+    out[2] += twist[3] * work[1] - twist[4] * work[0]

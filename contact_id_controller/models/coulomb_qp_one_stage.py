@@ -1,0 +1,152 @@
+"""The complementarity-free model in one stage, with a regularised Hessian (first paper, section 6.1).
+
+    min 1/2 z^T (G + eps I) z + (c + gap)^T z   over the friction pyramids
+
+is strictly convex: its forces are unique, so no second stage is needed, but nothing makes their
+torques small, and the contacts yield by eps z. With u = Y^T z it becomes a smooth problem in nu
+variables, min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2, solved by the semismooth Newton method of
+``cone_newton``, warm started from the last period's u.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.models.steps.finish import buffers, finish, matrices, outcome
+from contact_id_controller.models.steps.options import (
+    CONSISTENCIES,
+    POLYGONS,
+    check_edges,
+    check_option,
+    polygon_friction,
+)
+from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.yielding import BALANCED, elastic, mean_diagonal
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
+
+NOT_CONVERGED = 2
+
+
+def solve_coulomb_qp_one_stage(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    consistency: str = "project",
+    regularisation: float = 1e-6,
+) -> Solution:
+    """Contact forces and torques by one regularised program.
+
+    Args:
+        warm_start: the last period's solution; its motion is the first guess.
+        regularisation: eps relative to the mean diagonal of G, in (0, 1].
+        edges, polygon, consistency: as for coulomb/qp.
+
+    The contacts' load shares are not heeded: there is no stage II that could.
+
+    A contradictory plan has a solution here too: the contacts give way, with large forces.
+
+    Source: first paper, section 6.1; Todorov (2014).
+    """
+    check_option("polygon", polygon, POLYGONS)
+    check_edges(edges)
+    return solve_regularised(
+        problem,
+        polygon_friction(problem, edges, polygon),
+        edges,
+        consistency,
+        regularisation,
+        warm_start,
+    )
+
+
+def solve_regularised(problem, mu, edges, consistency, regularisation, warm_start) -> Solution:
+    """The one-stage program for friction coefficients mu (n,); inf means no slip."""
+    check_option("consistency", consistency, CONSISTENCIES)
+    if not 0.0 < regularisation <= 1.0:
+        raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
+    z, delta, torques, velocity = buffers(problem)
+    x = np.zeros(problem.robot.nu)
+    if (
+        warm_start is not None
+        and warm_start.memory is not None
+        and len(warm_start.memory) == len(x)
+    ):
+        x[:] = warm_start.memory
+    moved = problem.c.copy()
+    code, steps, contradiction = _solve(
+        *matrices(problem),
+        mu,
+        edges,
+        consistency == "project",
+        regularisation,
+        moved,
+        x,
+        z,
+        delta,
+        torques,
+        velocity,
+    )
+    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x, moved)
+
+
+@kernel
+def _solve(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    mu,
+    edges,
+    project,
+    regularisation,
+    moved,
+    x,
+    z,
+    delta,
+    torques,
+    velocity,
+):
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    contradiction = 0.0
+    steps = 0
+    if n:
+        if project:
+            contradiction = project_plan(Y, T, c, gap_speed, mu, dt, n > 0, delta, moved)
+        eps = regularisation * mean_diagonal(Y)
+        for k in range(nu):
+            x[k] /= eps
+        steps = elastic(Y, moved, gap_speed, mu, edges, eps, BALANCED, x, z)
+        for k in range(nu):
+            x[k] *= eps
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )
+    return 0 if steps >= 0 else NOT_CONVERGED, abs(steps), contradiction

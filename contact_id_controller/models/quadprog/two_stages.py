@@ -1,0 +1,132 @@
+"""The two stages of coulomb/qp by the quadprog library, for comparison and as a second opinion.
+
+quadprog is licensed under the GPL (2.0 or later); this file and ``kinetic_energy`` are the only
+ones that import it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import quadprog
+
+from contact_id_controller.kernels.pyramid import APART, STICKING
+from contact_id_controller.models.quadprog.kinetic_energy import generators
+from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.forces import share_weights
+from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
+
+TIE_BREAK = 1e-6  # weight of the force norm against the torque norm, relative to traces
+ACTIVE_SPEED = 1e-7  # m/s; an edge with less slack than this may carry force in stage II
+RANK = 1e-9  # singular values below this share of the largest count as zero
+
+
+def solve_with_quadprog(
+    problem: Problem, mu, edges: int, distribution: str, consistency: str
+) -> Solution:
+    """Stage I in nu dimensions, stage II in the multipliers of the edges without slack."""
+    robot, n = problem.robot, len(problem)
+    delta, z, status, contradiction = np.zeros(robot.na), np.zeros(3 * n), SOLVED, 0.0
+    c = problem.c.copy()
+    if n:
+        E = _edge_matrix(mu, edges)
+        gap = np.zeros(3 * n)
+        gap[::3] = problem.gap_speed
+        for attempt in range(2):
+            if consistency == "project":
+                contradiction = project_plan(
+                    problem.Y,
+                    problem.T,
+                    problem.c,
+                    problem.gap_speed,
+                    mu,
+                    problem.period,
+                    attempt == 0,
+                    delta,
+                    c,
+                )
+            u, weights = _nearest(E.T @ problem.Y, E.T @ (c + gap))
+            if u is not None or consistency != "project":
+                break
+        if u is None:
+            status = INCONSISTENT
+        else:
+            z = E @ weights
+            if distribution != "none":
+                slack = E.T @ (problem.Y @ u + c + gap)
+                offset = problem.torque_offset + problem.schur @ delta / problem.period
+                z = _share(problem, E[:, slack < ACTIVE_SPEED], z, offset, distribution)
+    torques, velocity = np.empty(robot.na), np.empty(robot.nv)
+    finish(
+        problem.L,
+        problem.C,
+        problem.base,
+        problem.schur,
+        problem.torque_offset,
+        problem.desired_velocity,
+        problem.T,
+        problem.Y,
+        z,
+        delta,
+        problem.period,
+        robot.actuated,
+        robot.unactuated,
+        torques,
+        velocity,
+    )
+    return Solution(problem, status, torques, z, velocity, 0, delta, contradiction, None, c)
+
+
+def _edge_matrix(mu, edges):
+    blocks = [generators(m, edges) for m in mu]
+    E = np.zeros((3 * len(blocks), sum(map(len, blocks))))
+    at = 0
+    for i, block in enumerate(blocks):
+        E[3 * i : 3 * i + 3, at : at + len(block)] = block.T
+        at += len(block)
+    return E
+
+
+def _nearest(A, b):
+    """Nearest point u to 0 with A u + b >= 0 and its multipliers; (None, None) if there is none."""
+    dim = A.shape[1]
+    if dim == 0:
+        return (np.zeros(0), np.zeros(len(b))) if b.min() >= 0.0 else (None, None)
+    try:
+        answer = quadprog.solve_qp(np.eye(dim), np.zeros(dim), np.ascontiguousarray(A.T), -b)
+    except ValueError:  # quadprog's only way to say that no point satisfies the constraints
+        return None, None
+    return answer[0], np.maximum(answer[4], 0.0)
+
+
+def _share(problem, E, z, offset, distribution):
+    """Stage II; z unchanged where quadprog finds its equalities contradictory."""
+    if E.shape[1] == 0:
+        return z
+    cost = problem.T.T @ E if distribution == "least_torque" else np.zeros((1, E.shape[1]))
+    linear = -cost.T @ offset if distribution == "least_torque" else np.zeros(E.shape[1])
+    H = cost.T @ cost
+    H += (TIE_BREAK * max(np.trace(H), 1.0) / len(H)) * (E.T @ E + 1e-6 * np.eye(len(H)))
+    mode = np.where(np.abs(E).reshape(len(problem), -1).any(axis=1), STICKING, APART)
+    weights = np.empty(len(problem))
+    share_weights(
+        problem.T,
+        mode,
+        problem.contacts.load_share,
+        1.0 if distribution == "least_torque" else 0.0,
+        weights,
+    )
+    H += E.T @ (np.repeat(weights, 3)[:, None] * E)
+    # Independent combinations of the nu equality rows: quadprog takes no dependent ones.
+    left, size, right = np.linalg.svd(problem.Y.T @ E, full_matrices=False)
+    kept = size > RANK * size[0]
+    equalities = right[kept]
+    value = (left[:, kept].T @ (problem.Y.T @ z)) / size[kept]
+    C = np.vstack([equalities, np.eye(E.shape[1])])
+    b = np.concatenate([value, np.zeros(E.shape[1])])
+    try:
+        weights = quadprog.solve_qp(H, linear, np.ascontiguousarray(C.T), b, meq=int(kept.sum()))[0]
+    except ValueError:
+        return z
+    return E @ np.maximum(weights, 0.0)

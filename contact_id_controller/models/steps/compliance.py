@@ -1,0 +1,124 @@
+"""Coulomb friction with complementarity where Lemke's method fails on rigid contacts.
+
+    (G + eps I) z + c + gap  complementary to z as in ``coulomb_lcp``
+
+Contacts that yield by eps times their impulse make the problem strictly copositive, so it has a
+solution for every c and Lemke's method cannot end on a ray; near-dependent contacts no longer make its
+bases singular. Its solution solves the rigid problem of c + eps z exactly, which is what is reported as
+attainable. The factor [Y, sqrt(eps) I] has 3n more columns: slow, for the rare case only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import SOLVED
+from contact_id_controller.lcp.lemke_friction import lemke_friction
+from contact_id_controller.models.steps.finish import buffers, finish, matrices, outcome
+from contact_id_controller.models.steps.slip import share_forces
+from contact_id_controller.models.steps.yielding import TOLERATED, mean_diagonal
+from contact_id_controller.solution import Solution
+
+COMPLIANCES = (1e-7, 1e-6, 1e-5, 1e-4)  # eps relative to the mean diagonal of G, tried in turn
+
+
+def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution: int):
+    """Try again what failed, for the same plan; None when no tolerable compliance helps.
+
+    Args:
+        solution: the failed one; its plan and attainable velocities are kept.
+        mu (n,): finite coefficients.  edges: of the polygon.
+        distribution: index into ``stages.DISTRIBUTIONS``.
+
+    Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.
+    """
+    problem = solution.problem
+    n, delta = len(problem), solution.joint_velocity_change
+    angle = 2.0 * np.pi * np.arange(edges) / edges
+    directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    free = solution.attainable.copy()
+    free[::3] += problem.gap_speed
+    plan = problem.c - problem.period * (problem.T @ delta)
+    scale = max(np.abs(array).max() for array in (problem.c, problem.speed, plan))
+    tolerable = TOLERATED * scale + max(-problem.gap_speed.min(), 0.0)
+    steps = solution.iterations
+    for compliance in COMPLIANCES:
+        eps = compliance * mean_diagonal(problem.Y)
+        rows = np.hstack([problem.Y, np.sqrt(eps) * np.eye(3 * n)])
+        result = lemke_friction(rows, free, mu, directions)
+        steps += result.pivots
+        yielded = eps * result.impulses.ravel()
+        moved = solution.attainable + yielded
+        if result.solved and np.abs(moved - plan).max() <= tolerable:
+            break
+    else:
+        return None
+    z, _, torques, velocity = buffers(problem)
+    z[:] = result.impulses.ravel()
+    _distribute(
+        *matrices(problem),
+        mu,
+        edges,
+        problem.contacts.load_share,
+        distribution,
+        moved,
+        result.z,
+        result.w,
+        delta,
+        z,
+        torques,
+        velocity,
+    )
+    contradiction = max(solution.contradiction_m_s, float(np.abs(moved - plan).max()))
+    return outcome(problem, SOLVED, steps, contradiction, delta, z, torques, velocity, None, moved)
+
+
+@kernel
+def _distribute(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    mu,
+    edges,
+    load_share,
+    distribution,
+    moved,
+    pairs,
+    slacks,
+    delta,
+    z,
+    torques,
+    velocity,
+):
+    """Replace impulses z (3n,) of the LCP by the distributed ones; torques and end velocity."""
+    share_forces(
+        Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share, distribution, z
+    )
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )

@@ -1,0 +1,349 @@
+"""Which forces, among all with the same effect on the unactuated bodies, cost the least torque.
+
+A contact model decides v_u+, hence u = Y^T z. The forces that share this u and respect the model
+(inside the cone where a contact sticks, on an edge where it slides, zero where it parts) form a
+convex set; the one of least torque is
+
+    min 1/2 |torque_offset + T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2    Y^T z = u,  z_i in K_i
+
+(first paper, section 6.2, stage II). The weight w_i = kappa (1/r_i^2 - 1), relative to the mean
+diagonal of T T^T like eps, is zero at contacts with the load share r_i = 1; a contact whose share
+is ramped up after touchdown and down before lift-off is loaded and unloaded gradually, as far as
+the others can carry. Few contacts: a dual active-set method on the free force
+components. Many: the dual of the problem has na + nu variables whatever the number of contacts and
+is piecewise quadratic, so a semismooth Newton method solves it in a few steps, each linear in the
+number of contacts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.cone_newton import cone_newton
+from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
+from contact_id_controller.kernels.pyramid import (
+    APART,
+    HOLDING,
+    SLIDING,
+    STICKING,
+    edge,
+    edge_directions,
+    project_contact,
+)
+from contact_id_controller.kernels.triangular import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
+
+TIE_BREAK = 1e-6  # eps: weight of the force norm against the torque norm, relative to traces
+NO_LEVER = 1e-6  # N·m/(N·s); forces with less effect on the torques have none but rounding
+SAME_MOTION = 1e-8  # accepted change of u, relative to its largest entry
+DENSE_COMPONENTS = 24  # up to here the active-set method is faster than the Newton method
+RELUCTANCE = 0.3  # kappa: a foot at half its share carries about half its load
+LEAST_SHARE = 1e-2  # smaller load shares count as this: a force of 1e-4 of its own is none
+MANY_TIE_BREAK = 1e-3  # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
+
+
+@kernel
+def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z):
+    """Replace z (3n,), impulses with Y^T z = u, by the admissible ones of least torque.
+
+    Returns the number of steps; negative, with z unchanged, when the method failed.
+
+    Args:
+        T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
+        mode, angle, span (n,): what each contact may carry, and the sliding sector, rad.
+        mu (n,), edges: friction coefficients and number of pyramid edges.
+        load_share (n,): how willingly each contact is loaded, in (0, 1], see ``ContactSet``.
+        torque_weight: 1 for least torque, 0 for least force.
+    """
+    best = np.empty(z.shape[0])
+    assign(best, z)
+    components = 0
+    for i in range(mode.shape[0]):
+        if mode[i] != APART:
+            components += 3 if mode[i] == STICKING else 2
+    if components <= DENSE_COMPONENTS:
+        steps = _distribute_dense(
+            T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
+        )
+    else:
+        steps = _distribute_newton(
+            T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
+        )
+    if steps >= 0 and not same_motion(Y, u, z):
+        steps = -steps - 1
+    if steps < 0:
+        assign(z, best)
+    return steps
+
+
+@bare_kernel
+def reluctance(share):
+    """Weight of a contact's squared force, relative to the mean diagonal of T T^T."""
+    if share >= 1.0:
+        return 0.0
+    share = max(share, LEAST_SHARE)
+    return RELUCTANCE * (1.0 / (share * share) - 1.0)
+
+
+@bare_kernel
+def share_weights(T, mode, load_share, torque_weight, weights):
+    """Weights w (n,) beside |torque|^2, or |z|^2 where torques do not count; 0 at share 1."""
+    whole = True
+    for i in range(mode.shape[0]):
+        weights[i] = reluctance(load_share[i])
+        whole = whole and weights[i] == 0.0
+    if whole or torque_weight == 0.0:
+        return
+    size, components = 0.0, 0
+    for i in range(mode.shape[0]):
+        if mode[i] != APART:
+            components += 3
+            for r in range(3 * i, 3 * i + 3):
+                for k in range(T.shape[1]):
+                    size += T[r, k] * T[r, k]
+    if size > NO_LEVER * NO_LEVER * components:
+        for i in range(mode.shape[0]):
+            weights[i] *= size / components
+
+
+@bare_kernel
+def same_motion(Y, u, z):
+    """Whether z moves the unactuated bodies as u says."""
+    largest = 0.0
+    for k in range(Y.shape[1]):
+        largest = max(largest, abs(u[k]))
+    for k in range(Y.shape[1]):
+        total = 0.0
+        for r in range(Y.shape[0]):
+            total += Y[r, k] * z[r]
+        if not abs(total - u[k]) <= SAME_MOTION * largest:
+            return False
+    return True
+
+
+@bare_kernel
+def _free_components(mode, angle, span, mu, edges, columns, contact, facets, facet_contact):
+    """Coordinates of the admissible forces: z_i = sum of its columns, facet rows >= 0.
+
+    columns (3n, 3) unit vectors, contact (3n,) whose they are, facets (rows, 3) in the contact's
+    own coordinates starting at the column facet_contact[row, 0], facet_contact[row, 1] of them.
+    Returns (number of columns, number of facets).
+    """
+    m = 0
+    rows = 0
+    for i in range(mode.shape[0]):
+        if mode[i] == APART:
+            continue
+        if mode[i] == HOLDING:
+            for d in range(2):
+                for k in range(3):
+                    columns[m + d, k] = 1.0 if k == d + 1 else 0.0
+                contact[m + d] = i
+            m += 2
+            continue
+        if mode[i] == STICKING and mu[i] > 0.0:
+            width = 2.0 * np.pi / edges
+            for d in range(3):
+                for k in range(3):
+                    columns[m + d, k] = 1.0 if k == d else 0.0
+                contact[m + d] = i
+            if np.isinf(mu[i]):
+                facets[rows, 0], facets[rows, 1], facets[rows, 2] = 1.0, 0.0, 0.0
+                facet_contact[rows, 0], facet_contact[rows, 1] = m, 3
+                rows += 1
+            else:
+                for j in range(edges):
+                    middle = (j + 0.5) * width
+                    facets[rows, 0] = mu[i] * np.cos(0.5 * width)
+                    facets[rows, 1], facets[rows, 2] = -np.cos(middle), -np.sin(middle)
+                    facet_contact[rows, 0], facet_contact[rows, 1] = m, 3
+                    rows += 1
+            m += 3
+            continue
+        sides = 2 if mode[i] == SLIDING and span[i] > 0.0 and mu[i] > 0.0 else 1
+        for j in range(sides):
+            columns[m, 0], columns[m, 1], columns[m, 2] = 1.0, 0.0, 0.0
+            if mode[i] == SLIDING:
+                edge(mu[i], angle[i] + j * span[i], columns[m])
+            contact[m] = i
+            facets[rows, 0] = 1.0
+            facet_contact[rows, 0], facet_contact[rows, 1] = m, 1
+            rows += 1
+            m += 1
+    return m, rows
+
+
+@kernel
+def _distribute_dense(
+    T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
+):
+    """Dual active-set method on the free components; cost cubic in their number."""
+    n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
+    columns = np.empty((3 * n, 3))
+    contact = np.empty(3 * n, np.int64)
+    facets = np.empty((n * max(edges, 2), 3))
+    facet_contact = np.empty((n * max(edges, 2), 2), np.int64)
+    m, rows = _free_components(
+        mode, angle, span, mu, edges, columns, contact, facets, facet_contact
+    )
+    if m == 0:
+        fill(z, 0.0)
+        return 0  # right if u is zero, which the caller checks
+    TB = np.empty((m, na))
+    A = np.zeros((nu + rows, m))
+    b = np.zeros(nu + rows)
+    size = 0.0
+    for a in range(m):
+        i = 3 * contact[a]
+        for k in range(na):
+            value = (
+                columns[a, 0] * T[i, k] + columns[a, 1] * T[i + 1, k] + columns[a, 2] * T[i + 2, k]
+            ) * torque_weight
+            TB[a, k] = value
+            size += value * value
+        for k in range(nu):
+            A[k, a] = (
+                columns[a, 0] * Y[i, k] + columns[a, 1] * Y[i + 1, k] + columns[a, 2] * Y[i + 2, k]
+            )
+    for k in range(nu):
+        b[k] = -u[k]
+    for row in range(rows):
+        start = facet_contact[row, 0]
+        for d in range(facet_contact[row, 1]):
+            A[nu + row, start + d] = facets[row, d]
+    L = np.empty((m, m))
+    w = np.empty(m)
+    if size <= NO_LEVER * NO_LEVER * m:
+        size, torque_weight = 0.0, 0.0
+        for a in range(m):
+            fill(TB[a], 0.0)
+    tie = TIE_BREAK * size / m if size > 0.0 else 1.0
+    extra = np.empty(n)
+    share_weights(T, mode, load_share, torque_weight, extra)
+    for a in range(m):
+        weight = tie + extra[contact[a]]
+        for c in range(a + 1):
+            total = 0.0
+            for k in range(na):
+                total += TB[a, k] * TB[c, k]
+            if contact[a] == contact[c]:
+                for d in range(3):
+                    total += weight * columns[a, d] * columns[c, d]
+            L[a, c] = total
+        total = 0.0
+        for k in range(na):
+            total -= TB[a, k] * torque_offset[k]
+        w[a] = total * torque_weight
+    if not cholesky(L, m, 0.0):
+        return -1
+    # In w = L^T (components) the objective is the distance from L^-1 times its linear term.
+    forward_substitute(L, m, w)
+    for row in range(nu + rows):
+        forward_substitute(L, m, A[row])
+    multipliers = np.empty(nu + rows)
+    status, steps = nearest_point(
+        A,
+        b,
+        nu,
+        np.empty(0, np.bool_),
+        w,
+        multipliers,
+        np.empty(m + 1, np.int64),
+        np.empty((m, m)),
+        np.empty((m, m)),
+        np.empty((3, m + 1)),
+    )
+    if status != SOLVED:
+        return -1
+    backward_substitute(L, m, w)
+    fill(z, 0.0)
+    for a in range(m):
+        i = 3 * contact[a]
+        for d in range(3):
+            z[i + d] += columns[a, d] * w[a]
+    # What rounding leaves outside the cones would pull or slip: tiny forces have no smaller ones.
+    basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for i in range(n):
+        for d in range(3):
+            force[d] = z[3 * i + d]
+        project_contact(
+            mode[i],
+            angle[i],
+            span[i],
+            mu[i],
+            directions,
+            force,
+            z[3 * i : 3 * i + 3],
+            basis,
+            first,
+            second,
+        )
+    return steps
+
+
+@kernel
+def _distribute_newton(
+    T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
+):
+    """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square.
+
+    A contact with the weight w beside that of the tie-break has the force z = y / sqrt(1 + w / tie)
+    in the same cone, y with the weight of the tie-break.
+    """
+    na, nu = T.shape[1], Y.shape[1]
+    count = 0
+    for i in range(mode.shape[0]):
+        count += 1 if mode[i] != APART else 0
+    W, forces, unit = np.empty((3 * count, na + nu)), np.empty(3 * count), np.empty(count)
+    loaded, which = np.empty(count, np.int64), np.empty(count, np.int64)
+    first, wide, rough = np.empty(count), np.empty(count), np.empty(count)
+    x, target, weight = np.zeros(na + nu), np.empty(na + nu), np.zeros(na + nu)
+    size_t, size_y, count = 0.0, 0.0, 0
+    for i in range(mode.shape[0]):
+        if mode[i] == APART:
+            continue
+        loaded[count], which[count] = mode[i], i
+        first[count], wide[count], rough[count] = angle[i], span[i], mu[i]
+        for d in range(3):
+            row = W[3 * count + d]
+            for k in range(na):
+                row[k] = T[3 * i + d, k]
+                size_t += row[k] * row[k]
+            for k in range(nu):
+                row[na + k] = Y[3 * i + d, k]
+                size_y += row[na + k] * row[na + k]
+        count += 1
+    lever = size_t > NO_LEVER * NO_LEVER * 3 * count
+    scale_t = torque_weight / np.sqrt(size_t / (3 * count)) if lever else 0.0
+    scale_y = 1.0 / np.sqrt(size_y / (3 * count)) if size_y > 0.0 else 0.0
+    tie = MANY_TIE_BREAK / (scale_t * scale_t) if scale_t > 0.0 else 1.0
+    extra = np.empty(mode.shape[0])
+    share_weights(T, mode, load_share, torque_weight, extra)
+    for i in range(count):
+        unit[i] = 1.0 / np.sqrt(1.0 + extra[which[i]] / tie)
+        for r in range(3 * i, 3 * i + 3):
+            row = W[r]
+            for k in range(na):
+                row[k] *= scale_t * unit[i]
+            for k in range(na, na + nu):
+                row[k] *= scale_y * unit[i]
+    for k in range(na):
+        target[k] = -torque_offset[k] * scale_t
+        weight[k] = MANY_TIE_BREAK
+    for k in range(nu):
+        target[na + k] = u[k] * scale_y
+    steps = cone_newton(
+        W, weight, target, np.empty(0), loaded, first, wide, rough, edges, x, forces
+    )
+    fill(z, 0.0)
+    for i in range(count):
+        for d in range(3):
+            z[3 * which[i] + d] = unit[i] * forces[3 * i + d]
+    return steps

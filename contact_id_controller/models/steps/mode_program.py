@@ -1,0 +1,299 @@
+"""The nearest impulses that given modes of the contacts allow: a convex program of at most 3n unknowns.
+
+Unknown are the coordinates of each contact's force in the span of its mode; what the modes ask of
+the velocities w = Y Y^T z + free are equations and inequalities, what they ask of the forces the
+facets of cones. ``nearest_point`` solves it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import (
+    INFEASIBLE,
+    SOLVED,
+    STEP_LIMIT,
+    nearest_point,
+)
+from contact_id_controller.models.steps.modes import PARTS, SLIDES, STICKS, UNDECIDED
+
+# Contacts at nearly the same place must not fight with enormous forces for the last digits: what is
+# left of a dependent condition may be violated a little.
+DEPENDENT = 1e-6  # share of a velocity condition that is left when it depends on the others
+AGREES = 1e-9  # velocity, of about 1, by which it may be violated then
+NOTHING = 1e-13  # a row this small, with velocities and inertia about 1, asks for nothing
+
+
+@kernel
+def _velocity_rows(mode, i, Y, free, mu, edges, rows, right):
+    """Conditions rows (3, nu) u + right (3,): returns (equations, inequalities >= 0 after them)."""
+    nu = Y.shape[1]
+    for k in range(nu):
+        rows[0, k] = Y[3 * i, k]
+    right[0] = free[3 * i]
+    if mode == UNDECIDED or mode == PARTS:
+        return 0, 1
+    if mu == 0.0:
+        return 1, 0
+    # Combinations of the tangential rows: both, or those that bound w_T against the edge.
+    first = second = np.pi / 2
+    equations, inequalities = 3, 0
+    if mode == STICKS:
+        first = 0.0
+    else:
+        j = (mode - SLIDES) % edges
+        width = 2.0 * np.pi / edges
+        if mode < SLIDES + edges:
+            # -w_T within half a width of d_j: two half-planes.
+            equations, inequalities = 1, 2
+            first = (j + 0.5) * width + np.pi / 2
+            second = (j - 0.5) * width - np.pi / 2
+        else:
+            equations, inequalities = 2, 1
+            first = (j + 0.5) * width + np.pi / 2
+            second = (j + 0.5) * width + np.pi
+    for r in range(2):
+        angle = first if r == 0 else second
+        cosine, sine = np.cos(angle), np.sin(angle)
+        right[r + 1] = cosine * free[3 * i + 1] + sine * free[3 * i + 2]
+        for k in range(nu):
+            rows[r + 1, k] = cosine * Y[3 * i + 1, k] + sine * Y[3 * i + 2, k]
+    return equations, inequalities
+
+
+@kernel
+def _force_rows(mode, mu, edges, columns, facets):
+    """Forces of a mode: orthonormal columns (3, 3), facets (edges, 3) >= 0 on their coordinates.
+
+    Returns (columns, facets).
+    """
+    for r in range(3):
+        fill(columns[r], 0.0)
+    if mode == PARTS:
+        return 0, 0
+    fill(facets[0], 0.0)
+    columns[0, 0] = 1.0
+    facets[0, 0] = 1.0
+    if mu == 0.0:
+        return 1, 1
+    width = 2.0 * np.pi / edges
+    if mode <= STICKS:
+        for j in range(edges):
+            middle = (j + 0.5) * width
+            size = np.sqrt(1.0 + (mu * np.cos(0.5 * width)) ** 2)
+            facets[j, 0] = mu * np.cos(0.5 * width) / size
+            facets[j, 1], facets[j, 2] = -np.cos(middle) / size, -np.sin(middle) / size
+        columns[1, 1] = columns[2, 2] = 1.0
+        return 3, edges
+    j = (mode - SLIDES) % edges
+    if mode < SLIDES + edges:
+        size = np.sqrt(1.0 + mu * mu)
+        columns[0, 0] = 1.0 / size
+        columns[0, 1], columns[0, 2] = mu * np.cos(j * width) / size, mu * np.sin(j * width) / size
+        return 1, 1
+    # A face of the pyramid: along its middle line, and across.
+    middle, half = (j + 0.5) * width, 0.5 * width
+    size = np.sqrt(1.0 + (mu * np.cos(half)) ** 2)
+    columns[0, 0] = 1.0 / size
+    columns[0, 1] = mu * np.cos(half) * np.cos(middle) / size
+    columns[0, 2] = mu * np.cos(half) * np.sin(middle) / size
+    columns[1, 1], columns[1, 2] = -np.sin(middle), np.cos(middle)
+    long = np.sqrt(1.0 + mu * mu)
+    for r in range(2):
+        facets[r, 0] = mu * np.sin(half) / long
+        facets[r, 1] = size / long if r == 0 else -size / long
+    return 2, 2
+
+
+@kernel
+def _independent(E, e, place, count):
+    """Make equations E (count, nu) u + e = 0 orthonormal; how many are independent.
+
+    In the order of ``place`` (count,), within one place first those that leave most; behind them
+    remains what is left of the dependent ones. In u, not in the impulses, where the condition number
+    would be squared.
+    """
+    nu = E.shape[1]
+    length, left = np.empty(count), np.empty(count)
+    for r in range(count):
+        length[r] = _norm(E[r])
+        left[r] = length[r]
+    kept = 0
+    while kept < count:
+        best, share = -1, DEPENDENT
+        for r in range(kept, count):
+            if left[r] > DEPENDENT * length[r] and (
+                best < 0
+                or place[r] < place[best]
+                or (place[r] == place[best] and left[r] > share * length[r])
+            ):
+                best, share = r, left[r] / length[r]
+        if best < 0:
+            break
+        for k in range(nu):
+            E[kept, k], E[best, k] = E[best, k], E[kept, k]
+        e[kept], e[best] = e[best], e[kept]
+        place[kept], place[best] = place[best], place[kept]
+        length[best], left[best] = length[kept], left[kept]
+        for p in range(kept):  # once more: what rounding has left of the rows before
+            e[kept] -= _take_away(E[p], E[kept]) * e[p]
+        size = _norm(E[kept])
+        for k in range(nu):
+            E[kept, k] /= size
+        e[kept] /= size
+        for r in range(kept + 1, count):
+            e[r] -= _take_away(E[kept], E[r]) * e[kept]
+            left[r] = _norm(E[r])
+        kept += 1
+    return kept
+
+
+@kernel
+def _norm(row):
+    """Euclidean length."""
+    total = 0.0
+    for k in range(row.shape[0]):
+        total += row[k] * row[k]
+    return np.sqrt(total)
+
+
+@kernel
+def _take_away(unit, row):
+    """Take a row's part along a unit vector out of it; returns how much that was."""
+    dot = 0.0
+    for k in range(row.shape[0]):
+        dot += row[k] * unit[k]
+    for k in range(row.shape[0]):
+        row[k] -= dot * unit[k]
+    return dot
+
+
+@kernel
+def _add(condition, constant, YB, A, b, row):
+    """Write a condition on u as row ``row`` of A x + b, its largest term 1.
+
+    Returns the number of the next row; -1 when no force can satisfy it.
+    """
+    for a in range(YB.shape[0]):
+        A[row, a] = 0.0
+        for k in range(YB.shape[1]):
+            A[row, a] += YB[a, k] * condition[k]
+    size = _norm(A[row])
+    if size <= NOTHING:
+        return row if constant >= -AGREES else -1
+    size = max(size, abs(constant))
+    for a in range(YB.shape[0]):
+        A[row, a] /= size
+    b[row] = constant / size
+    return row + 1
+
+
+@kernel
+def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
+    """The nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow, and their status.
+
+    Y (3n, nu) and free (3n,), gaps included, are scaled to about 1. Status as of ``nearest_point``;
+    STEP_LIMIT: allowed impulses, but not the nearest.
+    sequence (n,): contacts in the order in which they were decided, so that the impulses allowed
+    only become fewer when one more is: while any is undecided, inequalities may be violated by as
+    much as an equation that takes their place later.
+    """
+    n, nu = mu.shape[0], Y.shape[1]
+    B = np.zeros((3 * n, 3))
+    owner = np.empty(3 * n, np.int64)
+    D = np.zeros((n * edges, 3))
+    start = np.empty((n * edges, 2), np.int64)
+    E, e = np.empty((3 * n, nu)), np.empty(3 * n)
+    H, h = np.empty((2 * n, nu)), np.empty(2 * n)
+    rows, right, rest = np.empty((3, nu)), np.empty(3), np.empty(nu)
+    place = np.empty(3 * n, np.int64)
+    m, facets, equations, inequalities = 0, 0, 0, 0
+    relaxed = False
+    for p in range(n):
+        i = sequence[p]
+        relaxed = relaxed or modes[i] == UNDECIDED
+        used, bounds = _force_rows(modes[i], mu[i], edges, B[m : m + 3], D[facets : facets + edges])
+        for a in range(used):
+            owner[m + a] = i
+        for r in range(bounds):
+            start[facets + r, 0], start[facets + r, 1] = m, used
+        m += used
+        facets += bounds
+        equal, unequal = _velocity_rows(modes[i], i, Y, free, mu[i], edges, rows, right)
+        for r in range(equal + unequal):
+            for k in range(nu):
+                if r < equal:
+                    E[equations, k] = rows[r, k]
+                else:
+                    H[inequalities, k] = rows[r, k]
+            if r < equal:
+                e[equations] = right[r]
+                place[equations] = p
+                equations += 1
+            else:
+                h[inequalities] = right[r]
+                inequalities += 1
+    YB = np.empty((m, nu))
+    for a in range(m):
+        i = 3 * owner[a]
+        for k in range(nu):
+            YB[a, k] = B[a, 0] * Y[i, k] + B[a, 1] * Y[i + 1, k] + B[a, 2] * Y[i + 2, k]
+    firm = _independent(E, e, place, equations)
+    A = np.zeros((2 * equations + inequalities + facets, m))
+    b = np.zeros(2 * equations + inequalities + facets)
+    row = 0
+    for r in range(firm):
+        before = row
+        row = _add(E[r], e[r], YB, A, b, row)
+        if row < 0 or (row == before and e[r] > AGREES):
+            return INFEASIBLE
+    equal = row
+    for r in range(firm, equations):
+        row = _add(E[r], e[r] + AGREES, YB, A, b, row)
+        if row < 0:
+            return INFEASIBLE
+        for k in range(nu):
+            E[r, k] = -E[r, k]
+        row = _add(E[r], AGREES - e[r], YB, A, b, row)
+        if row < 0:
+            return INFEASIBLE
+    for r in range(inequalities):
+        assign(rest, H[r])
+        for p in range(firm):
+            _take_away(E[p], rest)
+        dependent = _norm(rest) <= DEPENDENT * _norm(H[r])
+        row = _add(H[r], h[r] + (AGREES if relaxed or dependent else 0.0), YB, A, b, row)
+        if row < 0:
+            return INFEASIBLE
+    for r in range(facets):
+        fill(A[row], 0.0)
+        b[row] = 0.0
+        for d in range(start[r, 1]):
+            A[row, start[r, 0] + d] = D[r, d]
+        row += 1
+    x = np.empty(m)
+    for a in range(m):
+        i = 3 * owner[a]
+        x[a] = B[a, 0] * target[i] + B[a, 1] * target[i + 1] + B[a, 2] * target[i + 2]
+    status = SOLVED
+    if m:
+        multipliers, active = np.empty(row), np.empty(m + 1, np.int64)
+        Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((3, m + 1))
+        status, _ = nearest_point(
+            A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active, Q, R, work
+        )
+        if status == INFEASIBLE:
+            # Nearly dependent rows can look contradictory: not from everywhere, though.
+            fill(x, 1.0)
+            again, _ = nearest_point(
+                A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active, Q, R, work
+            )
+            if again != INFEASIBLE:
+                status = STEP_LIMIT
+    fill(z, 0.0)
+    for a in range(m):
+        for d in range(3):
+            z[3 * owner[a] + d] += B[a, d] * x[a]
+    return status

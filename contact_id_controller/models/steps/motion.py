@@ -1,0 +1,198 @@
+"""The steps that contact models share: moving the plan, stage I, the optimal face, the torques."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.nearest_point import (
+    SOLVED,
+    STEP_LIMIT,
+    nearest_point,
+)
+from contact_id_controller.kernels.pyramid import APART, HOLDING, SLIDING, STICKING
+
+VERIFIED = 1e-8  # accepted defect of stage I, relative to the motion
+ILL_POSED = 1e7  # forces so much larger than those that stop single contacts are rounding's
+DEPENDENT = 30.0  # and from here on, tangential ones, those of nearly dependent rows
+ENORMOUS = 3  # status of stage I beside those of ``nearest_point``
+STICKING_SPEED = 1e-7  # a contact sticks below this share of the problem's largest velocity
+STILL_M_S = 1e-15  # keeps that test meaningful when nothing moves
+
+
+@bare_kernel
+def _is_nearest(A, b, equalities, u, multipliers):
+    """SOLVED where u is feasible and A^T multipliers, up to rounding; STEP_LIMIT where it is not.
+
+    STEP_LIMIT also for multipliers that only rounding makes: rows that differ by it, or contradict
+    each other by it, ask for forces and motions of any size. ENORMOUS: see ``stage_one``.
+    """
+    rows, dim = A.shape
+    scale, length, longest, verdict = 0.0, 0.0, 0.0, SOLVED
+    for i in range(rows):
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
+    for k in range(dim):
+        length = max(length, abs(u[k]))
+    for i in range(rows):
+        total, size, square = b[i], scale, 0.0
+        for k in range(dim):
+            term = A[i, k] * u[k]
+            total += term
+            size = max(size, abs(term))
+            square += A[i, k] * A[i, k]
+        longest = max(longest, square)
+        stopping = abs(multipliers[i]) * square
+        if not stopping <= ILL_POSED * scale:
+            return STEP_LIMIT
+        if i < equalities and stopping > DEPENDENT * scale:
+            verdict = ENORMOUS
+        if not total >= -VERIFIED * size or (i < equalities and not total <= VERIFIED * size):
+            return STEP_LIMIT
+    if longest > 0.0:
+        length = max(length, scale / np.sqrt(longest))
+    for k in range(dim):
+        total = 0.0
+        for i in range(rows):
+            if multipliers[i] != 0.0:
+                total += A[i, k] * multipliers[i]
+        if not abs(total - u[k]) <= VERIFIED * length:
+            return STEP_LIMIT
+    return verdict
+
+
+@kernel
+def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
+    """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
+
+    ENORMOUS: the exact answer, but tangents of unbounded friction that nearly depend on the other
+    rows take forces out of all proportion (first paper, algorithm 1, drops such rows).
+
+    loaded (n,) or (0,): bool, contacts that carried load in a similar problem.
+    """
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    equalities, rows = 0, 0
+    for i in range(n):
+        if np.isinf(mu[i]):
+            equalities += 2
+            rows += 3
+        elif mu[i] == 0.0:
+            rows += 1
+        else:
+            rows += edges
+    A = np.empty((rows, nu))
+    b = np.empty(rows)
+    cosine, sine = np.empty(edges), np.empty(edges)
+    for j in range(edges):
+        cosine[j], sine[j] = np.cos(2.0 * np.pi * j / edges), np.sin(2.0 * np.pi * j / edges)
+    upper, row = 0, equalities
+    for i in range(n):
+        at = 3 * i
+        normal = c[at] + gap_speed[i]
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            assign(A[row], Y[at])
+            b[row] = normal
+            row += 1
+            if mu[i] > 0.0:
+                for d in range(1, 3):
+                    assign(A[upper], Y[at + d])
+                    b[upper] = c[at + d]
+                    upper += 1
+        else:
+            # Of the size of Y's rows whatever mu, so that tolerances mean the same in all.
+            share = 1.0 / (1.0 + mu[i])
+            for j in range(edges):
+                first, second = share * mu[i] * cosine[j], share * mu[i] * sine[j]
+                for k in range(nu):
+                    A[row, k] = share * Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
+                b[row] = share * normal + first * c[at + 1] + second * c[at + 2]
+                row += 1
+    # Normals before tangents: what a foot's tangents add to the others' is exactly nothing once the
+    # normals hold, but nearly nothing without them, and then takes enormous forces.
+    preferred = np.zeros(rows if loaded.shape[0] or equalities else 0, np.bool_)
+    if preferred.shape[0]:
+        row = equalities
+        for i in range(n):
+            count = 1 if np.isinf(mu[i]) or mu[i] == 0.0 else edges
+            for j in range(count):
+                preferred[row + j] = np.isinf(mu[i]) or (loaded.shape[0] > 0 and loaded[i])
+            row += count
+    multipliers = np.empty(rows)
+    fill(u, 0.0)
+    status, steps = nearest_point(
+        A,
+        b,
+        equalities,
+        preferred,
+        u,
+        multipliers,
+        np.empty(nu + 1, np.int64),
+        np.empty((nu, nu)),
+        np.empty((nu, nu)),
+        np.empty((3, nu + 1)),
+    )
+    fill(z, 0.0)
+    if status != SOLVED:
+        return status, steps
+    status = _is_nearest(A, b, equalities, u, multipliers)
+    if status == STEP_LIMIT:
+        return status, steps
+    upper, row = 0, equalities
+    for i in range(n):
+        at = 3 * i
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            z[at] = multipliers[row]
+            row += 1
+            if mu[i] > 0.0:
+                z[at + 1], z[at + 2] = multipliers[upper], multipliers[upper + 1]
+                upper += 2
+        else:
+            for j in range(edges):
+                amount = multipliers[row] / (1.0 + mu[i])
+                z[at] += amount
+                z[at + 1] += mu[i] * cosine[j] * amount
+                z[at + 2] += mu[i] * sine[j] * amount
+                row += 1
+    return status, steps
+
+
+@kernel
+def classify(Y, c, gap_speed, mu, edges, u, mode, angle, span):
+    """What each contact may carry at the motion u: the optimal face of stage I."""
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    scale = 0.0
+    for r in range(3 * n):
+        scale = max(scale, abs(c[r]))
+    tolerance = STICKING_SPEED * scale + STILL_M_S
+    width = 2.0 * np.pi / edges
+    for i in range(n):
+        w = np.empty(3)
+        for d in range(3):
+            w[d] = c[3 * i + d]
+            for k in range(nu):
+                w[d] += Y[3 * i + d, k] * u[k]
+        w[0] += gap_speed[i]
+        slip = np.hypot(w[1], w[2])
+        angle[i], span[i] = 0.0, 0.0
+        if np.isinf(mu[i]):
+            mode[i] = STICKING if w[0] <= tolerance else HOLDING
+        elif mu[i] == 0.0 or slip <= tolerance:
+            mode[i] = STICKING if w[0] <= tolerance else APART
+        else:
+            # Edges with no slack: the one against the slip, or the two beside it.
+            mode[i] = APART
+            against = np.arctan2(-w[2], -w[1])
+            first = np.floor(against / width)
+            tight_first, tight_second = False, False
+            for j in range(2):
+                theta = (first + j) * width
+                slack = w[0] + mu[i] * (np.cos(theta) * w[1] + np.sin(theta) * w[2])
+                if slack <= tolerance:
+                    if j == 0:
+                        tight_first = True
+                    else:
+                        tight_second = True
+            if tight_first or tight_second:
+                mode[i] = SLIDING
+                angle[i] = (first if tight_first else first + 1) * width
+                span[i] = width if tight_first and tight_second else 0.0

@@ -1,0 +1,34 @@
+"""The options that several models share, and their checks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.exceptions import UnknownModelError, choices
+from contact_id_controller.problem import Problem
+
+DISTRIBUTIONS = ("least_torque", "least_force", "none")
+CONSISTENCIES = ("project", "report")
+POLYGONS = ("inscribed", "circumscribed")
+
+
+def check_option(name: str, value, valid) -> None:
+    """Refuse an option's value that does not exist.
+
+    Raises:
+        UnknownModelError: the message lists the valid ones.
+    """
+    if value not in valid:
+        raise UnknownModelError(f"{name} is {value!r}; choose one of {choices(valid)}")
+
+
+def check_edges(edges) -> None:
+    """Refuse a friction polygon that is none (UnknownModelError)."""
+    if edges < 3:
+        raise UnknownModelError(f"edges must be at least 3, got {edges}")
+
+
+def polygon_friction(problem: Problem, edges: int, polygon: str) -> np.ndarray:
+    """Distance (n,) of the polygon's corners per normal force: inside the cone or around it."""
+    mu = problem.contacts.friction
+    return mu if polygon == "inscribed" else mu / np.cos(np.pi / edges)

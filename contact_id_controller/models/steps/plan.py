@@ -1,0 +1,191 @@
+"""Joint motions that the contacts can follow.
+
+With joint velocities prescribed and touching points that must not slip or part, a plan can be
+impossible: legs that splay, fingers that squeeze a rigid box with velocity. The closest possible
+plan is found by weighted least squares over the joint velocities' change ``delta`` and the base:
+
+    min |delta|^2    Y (base motion) + c - dt T delta = 0   at the touching contacts
+
+(first paper, section 4.5). Contacts that the plan lifts are left out: lifting is no contradiction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.triangular import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
+
+TOUCHING_SPEED = 0.05  # m/s; a contact touches when its gap allows no more closing speed than this
+LIFT_ACCELERATION = 5.0  # m/s2; plans that part a contact faster than this lift it off on purpose
+CHANGE_WEIGHT = 1e-9  # weight of delta against the contradiction, relative to traces
+REFINEMENTS = 6
+ROUNDING = 1e-13  # refining ends when the contradiction is below this share of the motion
+STALLED = 0.7  # and where a refinement leaves more than this share of it
+NOISE = 1e-4  # contradictions below this share of the motion are taken for rounding
+BASE_WEIGHT = 1e-13  # keeps the base motion determined when the contacts leave it free
+
+
+@bare_kernel
+def gram(R, rows, H):
+    """Lower triangle of R^T R (dim, dim) of the first ``rows`` rows, four at a time."""
+    dim = R.shape[1]
+    for a in range(dim):
+        fill(H[a], 0.0)
+    whole = rows - rows % 4
+    for r in range(0, whole, 4):
+        first, second, third, fourth = R[r], R[r + 1], R[r + 2], R[r + 3]
+        for a in range(dim):
+            target = H[a]
+            w, x, y, z = first[a], second[a], third[a], fourth[a]
+            for b in range(a + 1):
+                target[b] += w * first[b] + x * second[b] + y * third[b] + z * fourth[b]
+    for r in range(whole, rows):
+        row = R[r]
+        for a in range(dim):
+            target = H[a]
+            for b in range(a + 1):
+                target[b] += row[a] * row[b]
+
+
+@bare_kernel
+def _pack(Y, T, c, held, mu, dt, R, rhs, place):
+    """Rows [Y, -dt T] and c of the held contacts, place their row numbers; returns how many."""
+    nu, na = Y.shape[1], T.shape[1]
+    rows = 0
+    for i in range(held.shape[0]):
+        if held[i]:
+            for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
+                row = R[rows]
+                for k in range(nu):
+                    row[k] = Y[r, k]
+                for k in range(na):
+                    row[nu + k] = -dt * T[r, k]
+                rhs[rows] = c[r]
+                place[rows] = r
+                rows += 1
+    return rows
+
+
+@kernel
+def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
+    """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
+
+    mu (n,): contacts without friction hold in the normal direction only. ``lift``: allow contacts to
+    be lifted off on purpose. ``moved`` (3n,), m/s: the contact velocities at z = 0 of the changed
+    plan. Returns the largest contradiction found, m/s: the
+    contact velocity that ``delta`` takes away.
+    """
+    held = np.empty(gap_speed.shape[0], np.bool_)
+    touching(gap_speed, held)
+    return project_held(Y, T, c, mu, dt, lift, held, delta, moved)
+
+
+@kernel
+def touching(gap_speed, held):
+    """Mark the contacts (n,) that touch; returns how many."""
+    count = 0
+    for i in range(gap_speed.shape[0]):
+        held[i] = gap_speed[i] <= TOUCHING_SPEED
+        if held[i]:
+            count += 1
+    return count
+
+
+@kernel
+def project_held(Y, T, c, mu, dt, lift, held, delta, moved):
+    """``project_plan`` for the contacts marked in held (n,); those lifted off are unmarked."""
+    n, nu, na = held.shape[0], Y.shape[1], T.shape[1]
+    dim = nu + na
+    count = 0
+    for i in range(n):
+        if held[i]:
+            count += 1
+    fill(delta, 0.0)
+    assign(moved, c)
+    R, rhs, place = np.empty((3 * n, dim)), np.empty(3 * n), np.empty(3 * n, np.int64)
+    H, x, total = np.empty((dim, dim)), np.empty(dim), np.empty(dim)
+    while count > 0:
+        rows = _pack(Y, T, c, held, mu, dt, R, rhs, place)
+        gram(R, rows, H)
+        fill(x, 0.0)
+        for r in range(rows):
+            for k in range(nu):
+                x[k] -= R[r, k] * rhs[r]
+        trace_u, trace_a = 0.0, 0.0
+        for k in range(nu):
+            trace_u += H[k, k]
+        for k in range(nu, dim):
+            trace_a += H[k, k]
+        if trace_a == 0.0:
+            return 0.0
+        for k in range(nu):
+            H[k, k] += BASE_WEIGHT * trace_u
+        for k in range(nu, dim):
+            H[k, k] += CHANGE_WEIGHT * trace_a
+        if not cholesky(H, dim, 0.0):
+            return 0.0
+        # The base's own best fit first: what it leaves over is the contradiction, free of the
+        # rounding errors of the (large) motion that every contact shares. Refining then takes the
+        # weights' bias away, which is large where the contacts nearly lock the joints.
+        forward_substitute(H, nu, x)
+        backward_substitute(H, nu, x)
+        for k in range(dim):
+            total[k] = x[k] if k < nu else 0.0
+        before = np.inf
+        for refinement in range(REFINEMENTS):
+            fill(x, 0.0)
+            left, scale = 0.0, 0.0
+            for r in range(rows):
+                row = R[r]
+                rest = 0.0
+                for k in range(dim):
+                    rest += row[k] * total[k]
+                rest += rhs[r]
+                scale = max(scale, abs(rhs[r]))
+                left = max(left, abs(rest))
+                for k in range(dim):
+                    x[k] -= row[k] * rest
+            if left <= ROUNDING * scale or left > STALLED * before:
+                break
+            before = left
+            forward_substitute(H, dim, x)
+            backward_substitute(H, dim, x)
+            for k in range(dim):
+                total[k] += x[k]
+        largest = 0.0
+        leaving, most = -1, LIFT_ACCELERATION * dt
+        for r in range(rows):
+            change = 0.0
+            for k in range(nu, dim):
+                change -= R[r, k] * total[k]
+            largest = max(largest, abs(change))
+            if place[r] % 3 == 0 and change > most:
+                leaving, most = place[r] // 3, change
+        if not lift or leaving < 0:
+            for k in range(na):
+                delta[k] = total[nu + k]
+            for r in range(3 * n):
+                for k in range(na):
+                    moved[r] -= dt * T[r, k] * delta[k]
+            left, scale = 0.0, 0.0
+            for r in range(rows):
+                # Where nothing is left over, the base's motion alone is the contact's velocity.
+                rhs[r] = 0.0
+                for k in range(nu):
+                    rhs[r] -= R[r, k] * total[k]
+                left = max(left, abs(moved[place[r]] - rhs[r]))
+                scale = max(scale, abs(c[place[r]]))
+            if left <= NOISE * scale:
+                # What rounding and the weights leave over would look like slip: take it away.
+                for r in range(rows):
+                    moved[place[r]] = rhs[r]
+            return largest
+        held[leaving] = False
+        count -= 1
+    return 0.0

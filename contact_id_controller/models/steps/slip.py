@@ -1,0 +1,97 @@
+"""From the pairs of a friction LCP to forces: what each contact may carry, and which forces are chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING, edge_directions
+from contact_id_controller.models.steps.finish import shift_offset
+from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S
+
+
+@kernel
+def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
+    """What each contact may carry at the motion of a solution: pairs z, w (n, edges + 2)."""
+    width = 2.0 * np.pi / edges
+    for i in range(mode.shape[0]):
+        angle[i], span[i] = 0.0, 0.0
+        if w[i, 0] > tolerance:
+            mode[i] = APART
+        elif z[i, edges + 1] <= tolerance or mu[i] == 0.0:
+            mode[i] = STICKING
+        else:
+            # Sliding: on the edges without slack, which are one or two neighbours.
+            mode[i] = SLIDING
+            for j in range(edges):
+                if w[i, 1 + j] <= tolerance and w[i, 1 + (j + edges - 1) % edges] > tolerance:
+                    angle[i] = j * width
+                    span[i] = width if w[i, 1 + (j + 1) % edges] <= tolerance else 0.0
+                    break
+
+
+@kernel
+def share_forces(
+    Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share, distribution, z
+):
+    """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; steps taken.
+
+    pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``stages.DISTRIBUTIONS``.
+    """
+    n, nu = mu.shape[0], Y.shape[1]
+    if distribution > 1:
+        return np.int64(0)
+    shifted, u = np.empty(T.shape[1]), np.empty(nu)
+    shift_offset(offset, schur, dt, delta, shifted)
+    mode = np.empty(n, np.int64)
+    angle, span = np.empty(n), np.empty(n)
+    scale = 0.0
+    fill(u, 0.0)
+    for r in range(3 * n):
+        scale = max(scale, abs(moved[r]))
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
+    return abs(
+        distribute(
+            T,
+            shifted,
+            Y,
+            u,
+            mode,
+            angle,
+            span,
+            mu,
+            edges,
+            load_share,
+            1.0 if distribution == 0 else 0.0,
+            z,
+        )
+    )
+
+
+@kernel
+def slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks):
+    """Slip speeds and slacks of the friction LCP at the motion of impulses z (3n,), as for ``classify_slip``.
+
+    pairs, slacks (n, edges + 2): out; of pairs only the slip speed, its last column.
+    """
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    u, w, directions = np.zeros(nu), np.empty(3), np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for r in range(3 * n):
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    for i in range(n):
+        for d in range(3):
+            w[d] = moved[3 * i + d] + (gap_speed[i] if d == 0 else 0.0)
+            for k in range(nu):
+                w[d] += Y[3 * i + d, k] * u[k]
+        slip = 0.0
+        for j in range(edges):
+            slip = max(slip, -(w[1] * directions[j, 0] + w[2] * directions[j, 1]))
+        pairs[i, edges + 1], slacks[i, 0], slacks[i, edges + 1] = slip, w[0], 0.0
+        for j in range(edges):
+            slacks[i, 1 + j] = slip + w[1] * directions[j, 0] + w[2] * directions[j, 1]

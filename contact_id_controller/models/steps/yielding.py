@@ -1,0 +1,286 @@
+"""Contacts that ask for more than any motion can give: what has to give way, and the forces then.
+
+Redundant contacts of a turning body ask for velocities that no rigid body has (their drifts
+dt Jdot v differ from point to point), and contacts that press from all sides cannot all be undone.
+The least that must give way, in the sense of least squares over the cones, is the limit of
+
+    min 1/2 |u|^2 + 1/(2 eps) |P_K(-(Y u + c + gap))|^2        eased c' = c + eps z,  u = Y^T z
+
+as eps goes to zero, and (u, z) solves the complementarity-free model of c' exactly: the eased
+contact velocity lies in the dual cone and is orthogonal to z in the cone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.cone_descent import cone_descent
+from contact_id_controller.kernels.cone_newton import cone_newton
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
+from contact_id_controller.models.steps.finish import buffers, finish, matrices
+from contact_id_controller.solution import SOLVED as SOLVED_NAME
+from contact_id_controller.solution import Solution
+
+SOFTNESS = 1e-7  # eps relative to the mean diagonal of G
+EXACT = 1e-11  # difference of u and Y^T z, relative to u, that easing may leave
+BALANCED = 1e-9  # difference of u and Y^T z, relative to u, that ordinary problems may keep
+ROUNDING = 1e-15  # share of the terms of a sum below which it is zero
+GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
+UNFELT_M_S = 1e-12  # contradictions below this are rounding, whatever the scale
+TOLERATED = 0.05  # share of the largest contact velocity that may give way: drifts stay below it
+
+
+@kernel
+def mean_diagonal(Y):
+    """Mean diagonal of Y Y^T; 1 when that is zero."""
+    total = 0.0
+    for r in range(Y.shape[0]):
+        for k in range(Y.shape[1]):
+            total += Y[r, k] * Y[r, k]
+    return total / Y.shape[0] if total > 0.0 else 1.0
+
+
+@kernel
+def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
+    """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
+
+    balance: difference of u and Y^T z, relative to u, that the fast method may leave.
+    Returns Newton steps, negative when both methods failed; z lies in the cones all the same.
+    """
+    n, nu = gap_speed.shape[0], Y.shape[1]
+    shift, weight = np.empty(3 * n), np.empty(nu)
+    fill(weight, eps)
+    for r in range(3 * n):
+        shift[r] = (c[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)) / eps
+    nothing = np.zeros(n)
+    mode = np.empty(n, np.int64)
+    fill(mode, STICKING)
+    steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
+    if steps >= 0 and balance > 0.0 and _balanced(Y, eps, balance, x, z):
+        return steps
+    # Far away, badly scaled, or ended by rounding: once more, by gradients.
+    u = np.empty(nu)
+    for k in range(nu):
+        u[k] = eps * x[k]
+    for r in range(3 * n):
+        shift[r] *= eps
+    more = cone_descent(Y, shift, eps, mu, edges, u, z)
+    for k in range(nu):
+        x[k] = u[k] / eps
+    return abs(steps) + more if more >= 0 else more - abs(steps)
+
+
+@kernel
+def _balanced(Y, eps, share, x, z):
+    """Whether eps x = Y^T z up to a share of its largest entry."""
+    largest, worst = 0.0, 0.0
+    for k in range(x.shape[0]):
+        total = eps * x[k]
+        largest = max(largest, abs(total))
+        for r in range(Y.shape[0]):
+            total -= Y[r, k] * z[r]
+        if not abs(total) <= worst:  # keeps NaN
+            worst = abs(total)
+    return worst <= share * largest
+
+
+@kernel
+def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
+    """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
+
+    c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
+    largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to
+    give way.
+    """
+    unbounded = False
+    for i in range(mu.shape[0]):
+        unbounded = unbounded or np.isinf(mu[i])
+    steps = 0
+    if unbounded:
+        before = moved.copy()
+        status, steps, change = _soften(
+            GRIP_SOFTNESS, Y, c, speed, moved, gap_speed, mu, edges, u, z
+        )
+        if status == SOLVED:
+            return status, steps, change
+        assign(moved, before)
+    status, more, change = _soften(SOFTNESS, Y, c, speed, moved, gap_speed, mu, edges, u, z)
+    return status, steps + more, change
+
+
+@kernel
+def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
+    """``ease`` with a softness of its own for the tangents of unbounded friction.
+
+    Where these nearly depend on other contacts, to hold them takes forces out of all proportion.
+    """
+    n, nu = gap_speed.shape[0], u.shape[0]
+    # Unbounded cones stay the same when their tangents are measured in another unit.
+    unit = np.sqrt(SOFTNESS / grip)
+    scaled, target = np.empty((3 * n, nu)), np.empty(3 * n)
+    scale, recovery = 0.0, 0.0
+    for r in range(3 * n):
+        factor = unit if r % 3 and np.isinf(mu[r // 3]) else 1.0
+        target[r] = factor * moved[r]
+        for k in range(nu):
+            scaled[r, k] = factor * Y[r, k]
+        scale = max(scale, abs(moved[r]), abs(c[r]), abs(speed[r]))
+        recovery = max(recovery, -gap_speed[r // 3])
+    steps = _give_way(scaled, SOFTNESS * mean_diagonal(Y), target, gap_speed, mu, edges, u, z)
+    largest = 0.0
+    for r in range(3 * n):
+        factor = unit if r % 3 and np.isinf(mu[r // 3]) else 1.0
+        largest = max(largest, abs(target[r] / factor - moved[r]))
+        moved[r] = target[r] / factor
+        z[r] *= factor
+    tolerable = steps >= 0 and largest <= TOLERATED * scale + recovery + UNFELT_M_S
+    return SOLVED if tolerable else INFEASIBLE, abs(steps), largest
+
+
+@kernel
+def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
+    """Ease contacts that stage I held with enormous forces, if little has to give way for it.
+
+    Returns (steps, largest change m/s); where too much would have to, nothing is changed.
+    """
+    eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
+    status, steps, change = _soften(
+        GRIP_SOFTNESS, Y, c, speed, eased, gap_speed, mu, edges, motion, forces
+    )
+    if status != SOLVED:
+        return steps, 0.0
+    assign(moved, eased)
+    assign(u, motion)
+    assign(z, forces)
+    return steps, change
+
+
+@kernel
+def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
+    """Soften the contacts by eps: ``moved`` (3n,) in and out, u, z out. Returns Newton steps."""
+    x = np.zeros(u.shape[0])
+    steps = elastic(Y, moved, gap_speed, mu, edges, eps, EXACT, x, z)
+    fill(u, 0.0)
+    for r in range(moved.shape[0]):
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
+    force, basis, change = np.empty(3), np.empty((3, 3)), np.empty(3)
+    nearest, first, second = np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for i in range(gap_speed.shape[0]):
+        for d in range(3):
+            r = 3 * i + d
+            velocity = moved[r] + (gap_speed[i] if d == 0 else 0.0)
+            for k in range(u.shape[0]):
+                velocity += Y[r, k] * u[k]
+            force[d] = -velocity / eps
+            change[d] = eps * z[r]
+        # What rounding leaves of the velocity along the piece of the cone that z lies on goes too.
+        piece = project_contact(
+            STICKING, 0.0, 0.0, mu[i], directions, force, nearest, basis, first, second
+        )
+        for a in range(piece & 3):
+            rest = 0.0
+            for d in range(3):
+                rest += basis[a, d] * (change[d] - eps * force[d])
+            for d in range(3):
+                change[d] -= rest * basis[a, d]
+        for d in range(3):
+            r = 3 * i + d
+            before, gap = moved[r], (gap_speed[i] if d == 0 else 0.0)
+            moved[r] += change[d]
+            if abs(moved[r] + gap) <= ROUNDING * (abs(before) + abs(gap)):
+                moved[r] = -gap  # touches, or rests, exactly
+    return steps
+
+
+FALLBACK_REGULARISATION = 1.0
+
+
+def with_fallback(solution: Solution, mu, edges) -> Solution:
+    """A solution without forces gets those of soft contacts: finite, inside their cones.
+
+    The regularisation is of the size of G itself, so that contradictory velocities are resisted with
+    forces of ordinary size. Status, plan and what was found to be attainable stay.
+    """
+    if solution.status == SOLVED_NAME:
+        return solution
+    problem = solution.problem
+    z, delta, torques, velocity = buffers(problem)
+    delta[:] = solution.joint_velocity_change
+    _soft_forces(*matrices(problem), mu, edges, delta, z, torques, velocity)
+    return Solution(
+        problem,
+        solution.status,
+        torques,
+        z,
+        velocity,
+        solution.iterations,
+        delta,
+        solution.contradiction_m_s,
+        None,
+        solution.attainable,
+    )
+
+
+@kernel
+def _soft_forces(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    mu,
+    edges,
+    delta,
+    z,
+    torques,
+    velocity,
+):
+    """Forces of soft contacts for the plan changed by delta (na,) rad/s."""
+    plan = np.empty(c.shape[0])
+    for r in range(c.shape[0]):
+        plan[r] = c[r]
+        for k in range(delta.shape[0]):
+            plan[r] -= dt * T[r, k] * delta[k]
+    if gap_speed.shape[0]:
+        elastic(
+            Y,
+            plan,
+            gap_speed,
+            mu,
+            edges,
+            FALLBACK_REGULARISATION * mean_diagonal(Y),
+            BALANCED,
+            np.zeros(Y.shape[1]),
+            z,
+        )
+    finish(
+        L,
+        C,
+        base,
+        schur,
+        offset,
+        desired,
+        T,
+        Y,
+        z,
+        delta,
+        dt,
+        actuated,
+        unactuated,
+        torques,
+        velocity,
+    )

@@ -1,0 +1,157 @@
+"""Where the feet stand, and when and where to they swing."""
+
+from __future__ import annotations
+
+import cmath
+
+import numpy as np
+
+from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
+from contact_id_controller.planning.gait.foot_path import FootPath, Stance, Swing
+from contact_id_controller.planning.gait.gait_clock import GaitClock
+from contact_id_controller.planning.gait.joint_motion import ROLL_IN_S
+from contact_id_controller.settings.gait import GaitSettings
+
+AIM_UNTIL = 0.7
+"""Part of a swing after which its target is no longer moved."""
+
+AT_HOME_M = 0.01
+"""A robot that shall stand keeps stepping until its feet are this close to their nominal places."""
+
+LAST_CYCLES = 4
+"""Cycles after which it stands anyway."""
+
+
+class Footsteps:
+    """Paths of the feet, from one plan to the next.
+
+    Args:
+        settings: of the gait.
+        home: (L, 2) nominal places of the feet relative to the base, m, base axes.
+        switch_s: switches up to this long after the start of a plan count as past.
+    """
+
+    def __init__(self, settings: GaitSettings, home: np.ndarray, switch_s: float):
+        self._settings = settings
+        self._home = home[:, 0] + 1j * home[:, 1]
+        self._ground_m = settings.ground_height_m + settings.foot_radius_m
+        self._switch_s = switch_s
+        self.paths: list[FootPath] = []
+        self.clock: GaitClock | None = None
+        self._idle_since_s: float | None = None
+
+    def begin(self, start_s: float, centers: np.ndarray) -> None:
+        """Stand with all feet where they are, (L, 3) m, and forget the gait."""
+        self.clock = self._idle_since_s = None
+        self.paths = [
+            FootPath([self._settle(start_s, center, center, np.zeros(3), -np.inf)])
+            for center in centers
+        ]
+
+    def standing(self, t_s: float) -> np.ndarray:
+        """Which feet are planned to stand at a time, (L,) bool."""
+        return np.array([path.active(t_s).standing for path in self.paths])
+
+    def run_clock(self, start_s: float, moves: bool, base: BaseMotion) -> None:
+        """Start the gait when there is somewhere to go; stop it when the feet have come home."""
+        settings = self._settings
+        if moves or settings.step_in_place:
+            self._idle_since_s = None
+            if self.clock is None:
+                self.clock = GaitClock(
+                    start_s,
+                    settings.gait_period_s,
+                    settings.duty_factor,
+                    settings.touchdown_phases,
+                )
+        elif self.clock is not None:
+            if self._idle_since_s is None:
+                self._idle_since_s = start_s
+            patience_s = LAST_CYCLES * settings.gait_period_s
+            late = start_s - self._idle_since_s > patience_s
+            all_stand = self.standing(start_s + self._switch_s).all()
+            if all_stand and (late or self._at_home(start_s, base)):
+                self.clock = None
+
+    def extend(
+        self,
+        now_s: float,
+        start_s: float,
+        end_s: float,
+        base: BaseMotion,
+        error: np.ndarray,
+        planned: np.ndarray,
+        shift: complex,
+    ) -> None:
+        """Make the paths of a plan from `start_s` to `end_s` out of those of the last one.
+
+        Args:
+            now_s: time of the state.  base: planned motion of the base.
+            error: (L, 3) measured minus planned centres of the feet at `now_s`.
+            planned: (L, 3) the last plan's centres at `start_s`; the new paths begin there.
+            shift: of all footholds, x + iy in m.
+        """
+        paths = []
+        for foot, path in enumerate(self.paths):
+            active = path.active(start_s + self._switch_s)
+            if isinstance(active, Swing):
+                if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
+                    active = active.aimed_at(
+                        start_s, self._foothold(foot, active.end_s, base, shift)
+                    )
+                segments = [active, Stance.after(active)]
+            else:
+                rate = active.at(np.array([start_s]))[1][0]
+                # An error of a foot that was in the air then says nothing about its foothold.
+                stood = path.active(now_s) is active
+                place = planned[foot] + (error[foot] if stood else 0.0)
+                segments = [self._settle(start_s, planned[foot], place, rate, active.landed_s)]
+            self._add_swings(foot, segments, end_s, base, shift)
+            paths.append(FootPath(segments))
+        self.paths = paths
+
+    def switches(self) -> tuple[list[float], list[float]]:
+        """Times of lift-off and touchdown in the paths; other times where a path has a kink."""
+        swings = [s for path in self.paths for s in path.segments if isinstance(s, Swing)]
+        return (
+            [t for swing in swings for t in (swing.begin_s, swing.end_s)],
+            [t for swing in swings for t in (swing.middle_s, swing.end_s + ROLL_IN_S)],
+        )
+
+    def _add_swings(self, foot, segments, end_s, base, shift) -> None:
+        if self.clock is None:
+            return
+        settings = self._settings
+        lift_s, land_s = self.clock.next_swing(foot, segments[-1].begin_s)
+        while lift_s < end_s:
+            position, velocity, _ = segments[-1].at(np.array([lift_s]))
+            swing = Swing(
+                lift_s,
+                land_s,
+                position[0],
+                velocity[0],
+                self._foothold(foot, land_s, base, shift),
+                settings.step_height_m,
+                settings.swing_profile,
+            )
+            segments += [swing, Stance.after(swing)]
+            lift_s, land_s = self.clock.next_swing(foot, land_s)
+
+    def _foothold(self, foot: int, land_s: float, base: BaseMotion, shift: complex) -> np.ndarray:
+        """Where a foot that lands at `land_s` shall stand: at home in the middle of its stance."""
+        stance_s = self._settings.duty_factor * self._settings.gait_period_s
+        position, yaw = base.pose(land_s + 0.5 * stance_s)
+        place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
+        return np.array([place.real, place.imag, self._ground_m])
+
+    def _at_home(self, t_s: float, base: BaseMotion) -> bool:
+        position, yaw = base.pose(t_s)
+        homes = position + self._home * cmath.exp(1j * yaw)
+        places = np.array([path.active(t_s).place for path in self.paths])
+        return bool(np.all(np.abs(places[:, 0] + 1j * places[:, 1] - homes) < AT_HOME_M))
+
+    def _settle(self, start_s, center, place, rate, landed_s) -> Stance:
+        """A stance that fades from a centre (3,), moving at a rate, to the ground at a place."""
+        place = np.array([place[0], place[1], self._ground_m])
+        time_s = self._settings.tracking_time_constant_s
+        return Stance(start_s, place, Fading(center - place, rate, time_s), landed_s)

@@ -1,0 +1,336 @@
+"""Joint motion of a plan, from the motion of its base and of its feet in the world."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.planning.gait.base_motion import BaseSamples, Fading
+from contact_id_controller.planning.gait.foot_path import FootPath, Stance
+from contact_id_controller.planning.gait.leg_kernels import (
+    MAX_STEP_RAD,
+    add,
+    apply,
+    apply_transposed,
+    bias,
+    cross,
+    reach,
+    safe_inverse,
+)
+from contact_id_controller.planning.gait.legs import Legs
+from contact_id_controller.plans.interpolation import segment_coefficients
+
+UNREACHABLE_M = 1e-5
+"""Residual from which a foot's target counts as out of reach."""
+
+FASTEST_RAD_S = 20.0
+"""Bound of the joint speed of legs whose target is out of reach, where the robot has none lower."""
+
+MAX_ITERATIONS = 30
+"""Iterations for one posture."""
+
+ROLL_IN_S = 0.02
+"""Time after touchdown over which a foot begins to roll; it lands with its centre at rest."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedMotion:
+    """A plan at p times: joints (p, na); centres of the feet in the world (p, L, 3); SI."""
+
+    times_s: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    foot_position: np.ndarray
+    foot_velocity: np.ndarray
+    stance: np.ndarray  # (p, L) bool
+    residual_m: np.ndarray  # (L,), the worst of the plan
+
+    def centers(self, t_s: float) -> np.ndarray:
+        """Centres of the feet (L, 3) at one time, held at the ends of the plan."""
+        t_s = min(max(t_s, self.times_s[0]), self.times_s[-1])
+        k = min(int(np.searchsorted(self.times_s, t_s, side="right")), len(self.times_s) - 1)
+        two = slice(k - 1, k + 1)
+        coefficients = segment_coefficients(
+            self.times_s[two],
+            self.foot_position[two].reshape(2, -1),
+            self.foot_velocity[two].reshape(2, -1),
+        )[0]
+        u = (t_s - self.times_s[k - 1]) / (self.times_s[k] - self.times_s[k - 1])
+        return (u ** np.arange(4) @ coefficients).reshape(self.foot_position.shape[1:])
+
+
+def plan_joints(
+    legs: Legs,
+    paths: list[FootPath],
+    base: BaseSamples,
+    times_s: np.ndarray,
+    pick_s: np.ndarray,
+    guess: np.ndarray,
+    roll_radius_m: float = 0.0,
+) -> PlannedMotion:
+    """Joint motion that moves base and feet as planned, at the times (p,).
+
+    Each posture is found from the one before, moved on with its velocity and acceleration. With
+    x the centre of a foot relative to the base, in base axes: x(q) = x_planned, J qd = xd and
+    J qdd = xdd - dJ/dt qd. A standing foot of radius r rolls without slip, so its centre moves
+    with r w x n (w: spin of its link, n: upwards) on top of the path; the w in it depends on qd,
+    so both are solved for together, and the way rolled is integrated from point to point.
+
+    A target out of reach is replaced by the nearest point within. The nearest point may jump, so
+    speed of that leg is bounded, and its velocities and accelerations are differences of positions.
+
+    Args:
+        paths: one per foot; where one lifts off, the start of its swing is moved, in place, to
+            where the foot has rolled.
+        pick_s: (p,) times that say on which side of a lift-off or touchdown a point lies.
+        guess: (na,) joints near the first posture, knees on the wanted side.
+        roll_radius_m: radius of the feet; 0: centres of standing feet are at rest.
+    """
+    count, (number, _) = len(times_s), legs.columns.shape
+    (position, velocity, acceleration), stance = _path_samples(paths, times_s, pick_s)
+    grip = _grip(paths, times_s, pick_s, stance, roll_radius_m)
+    motion = np.zeros((3, count, number, 3))
+    roll = np.zeros((3, number, 3))
+    residual = np.zeros(number)
+    screws, homes = legs.chains(guess)
+    lifting = [k for k in range(1, count) if (stance[k - 1] & ~stance[k]).any()]
+    for first, end in zip([0, *lifting], [*lifting, count]):
+        if first:
+            step_s = times_s[first] - times_s[first - 1]
+            for leg in np.flatnonzero(stance[first - 1] & ~stance[first]):
+                way = roll[0, leg] + (roll[1, leg] + 0.5 * step_s * roll[2, leg]) * step_s
+                speed = roll[1, leg] + step_s * roll[2, leg]
+                paths[leg].displace(pick_s[first], way, speed)
+                later, _ = paths[leg].at(times_s[first:], pick_s[first:])
+                for part, values in zip((position, velocity, acceleration), later):
+                    part[first:, leg] = values
+                roll[:, leg] = 0.0
+        _solve_points(
+            first,
+            end,
+            times_s,
+            base.position,
+            base.rotation,
+            base.velocity,
+            base.spin,
+            base.acceleration,
+            base.spin_rate,
+            position,
+            velocity,
+            acceleration,
+            grip,
+            screws,
+            homes,
+            legs.lower,
+            legs.upper,
+            guess[legs.columns],
+            roll,
+            motion,
+            residual,
+        )
+    for leg in np.flatnonzero(residual > UNREACHABLE_M):
+        fastest = legs.robot.velocity_limits[legs.columns[leg]]
+        _tame(times_s, motion[:, :, leg], np.minimum(fastest, FASTEST_RAD_S))
+    joints = np.zeros((3, count, legs.robot.na))
+    joints[0] = guess
+    joints[:, :, legs.columns.ravel()] = motion.reshape(3, count, -1)
+    return PlannedMotion(times_s, *joints, position, velocity, stance, residual)
+
+
+def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:
+    """Bound the speed of a leg, motion (3, p, 3), and take its derivatives from its positions."""
+    position = motion[0]
+    for k in range(1, len(times_s)):
+        bound = fastest * (times_s[k] - times_s[k - 1])
+        position[k] = np.clip(position[k], position[k - 1] - bound, position[k - 1] + bound)
+    for order in range(2 if len(times_s) > 1 else 0):
+        motion[order + 1] = np.gradient(motion[order], times_s, axis=0)
+
+
+def warm_up(legs: Legs) -> None:
+    """Compile the kernels, or load them from their cache, before the first plan."""
+    joints = np.zeros(legs.robot.na)
+    times, still, level = np.zeros(1), np.zeros((1, 3)), np.eye(3)[None]
+    base = BaseSamples(still, level, still, still, still, still)
+    paths = [
+        FootPath([Stance(0.0, place, Fading(np.zeros(3), np.zeros(3), 1.0), -np.inf)])
+        for place in legs.centers(legs.configuration(joints))
+    ]
+    plan_joints(legs, paths, base, times, times, joints, 0.01)
+
+
+def _path_samples(paths, times_s, pick_s):
+    """Position, velocity, acceleration (p, L, 3) along the paths, and stance (p, L)."""
+    motions, standing = zip(*(path.at(times_s, pick_s) for path in paths))
+    return [np.stack(part, axis=1) for part in zip(*motions)], np.stack(standing, axis=1)
+
+
+def _grip(paths, times_s, pick_s, stance, radius_m) -> np.ndarray:
+    """Radius with which each foot rolls and its rate of change, (2, p, L): 0 in the air."""
+    landed = np.column_stack([path.landed(pick_s) for path in paths])
+    u = np.clip((times_s[:, None] - landed) / ROLL_IN_S, 0.0, 1.0)
+    grip = radius_m * np.stack([u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u) / ROLL_IN_S])
+    return np.where(stance, grip, 0.0)
+
+
+@kernel
+def _solve_points(
+    first,
+    end,
+    times,
+    base_position,
+    base_rotation,
+    base_velocity,
+    base_spin,
+    base_acceleration,
+    base_spin_rate,
+    position,
+    velocity,
+    acceleration,
+    grip,
+    screws,
+    homes,
+    lower,
+    upper,
+    guess,
+    roll,
+    motion,
+    residual,
+):
+    """Solve the legs at the points first ... end - 1; see `plan_joints`.
+
+    In and out: feet in the world (p, L, 3), to which rolling is added; roll (3, L, 3), its
+    displacement, rate and acceleration at the last point; residual (L,). Out: motion (3, p, L, 3).
+    """
+    spin, spin_rate, work, relative = np.empty(3), np.empty(3), np.empty((5, 3)), np.empty(3)
+    rolled = np.empty((3, 3))
+    for k in range(first, end):
+        rotation = base_rotation[k]
+        apply_transposed(rotation, base_spin[k], spin)
+        apply_transposed(rotation, base_spin_rate[k], spin_rate)
+        step = times[k] - times[k - 1] if k else 0.0
+        for leg in range(screws.shape[0]):
+            for j in range(3):
+                if k == 0:
+                    motion[0, k, leg, j] = guess[leg, j]
+                    continue
+                change = motion[1, k - 1, leg, j] + 0.5 * step * motion[2, k - 1, leg, j]
+                change = min(max(change * step, -MAX_STEP_RAD), MAX_STEP_RAD)
+                motion[0, k, leg, j] = motion[0, k - 1, leg, j] + change
+            for i in range(3):
+                rolled[0, i] = (
+                    roll[0, leg, i] + (roll[1, leg, i] + 0.5 * step * roll[2, leg, i]) * step
+                )
+            rolls = grip[0, k, leg] > 0.0
+            error = 0.0
+            # The way rolled is extrapolated, then integrated with what was found at its end.
+            for attempt in range(2 if rolls else 1):
+                for i in range(3):
+                    relative[i] = position[k, leg, i] + rolled[0, i] - base_position[k, i]
+                apply_transposed(rotation, relative, work[0])
+                for i in range(3):
+                    relative[i] = velocity[k, leg, i] - base_velocity[k, i]
+                apply_transposed(rotation, relative, work[1])
+                for i in range(3):
+                    relative[i] = acceleration[k, leg, i] - base_acceleration[k, i]
+                apply_transposed(rotation, relative, work[2])
+                error = _solve_leg(
+                    work,
+                    rotation[2],
+                    spin,
+                    spin_rate,
+                    grip[0, k, leg],
+                    grip[1, k, leg],
+                    screws[leg],
+                    homes[leg],
+                    lower[leg],
+                    upper[leg],
+                    motion[:, k, leg],
+                )
+                apply(rotation, work[3], rolled[1])
+                apply(rotation, work[4], rolled[2])
+                if rolls and attempt == 0:
+                    for i in range(3):
+                        rolled[0, i] = (
+                            roll[0, leg, i]
+                            + 0.5 * step * (roll[1, leg, i] + rolled[1, i])
+                            + step * step / 12.0 * (roll[2, leg, i] - rolled[2, i])
+                        )
+            residual[leg] = max(residual[leg], error)
+            add(rolled[0], 1.0, position[k, leg])
+            add(rolled[1], 1.0, velocity[k, leg])
+            add(rolled[2], 1.0, acceleration[k, leg])
+            for order in range(3):
+                for i in range(3):
+                    roll[order, leg, i] = rolled[order, i]
+
+
+@kernel
+def _solve_leg(foot, up, spin, spin_rate, radius, radius_rate, screws, home, lower, upper, joints):
+    """Solve one leg at one point, all in base axes; returns the residual of its position.
+
+    foot (5, 3): in, position, velocity and acceleration relative to the base, the latter two
+    without the base's turning; out, in the last two rows, velocity and acceleration of the centre
+    by rolling. up: normal of the ground; spin, spin_rate: of the base; radius with its rate: of
+    rolling; joints (3, 3): first guess in, positions, velocities, accelerations out.
+    """
+    axes, linear, angular = np.empty((2, 3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    center, work, wanted, inverse = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    turning, link_spin, link_rate = np.empty(3), np.empty(3), np.empty(3)
+    error = reach(
+        screws,
+        home,
+        foot[0],
+        lower,
+        upper,
+        MAX_ITERATIONS,
+        joints[0],
+        axes,
+        center,
+        linear,
+        angular,
+    )
+    for j in range(3):
+        cross(angular[:, j], up, work)
+        add(work, -radius, linear[:, j])
+    safe_inverse(linear, inverse)
+
+    # Velocity: J_linear qd = xd + r (J_angular qd + spin) x n.
+    cross(foot[0], spin, turning)
+    add(turning, 1.0, foot[1])
+    cross(spin, up, work)
+    for i in range(3):
+        wanted[i] = foot[1, i] + radius * work[i]
+    apply(inverse, wanted, joints[1])
+    apply(angular, joints[1], link_spin)
+    add(spin, 1.0, link_spin)
+    cross(link_spin, up, work)
+    for i in range(3):
+        foot[3, i] = radius * work[i]
+    add(foot[3], 1.0, foot[1])
+
+    # Acceleration: the derivative of the same.
+    bias(axes, center, joints[1], wanted, link_rate)
+    for i in range(3):
+        wanted[i] = foot[2, i] - wanted[i]
+    cross(foot[0], spin_rate, work)
+    add(work, 1.0, wanted)
+    cross(turning, spin, work)
+    add(work, -1.0, wanted)
+    cross(foot[1], spin, work)
+    add(work, 2.0, wanted)
+    cross(spin, link_spin, work)
+    add(work, 1.0, link_rate)
+    add(spin_rate, 1.0, link_rate)
+    for i in range(3):
+        turning[i] = radius * link_rate[i] + radius_rate * link_spin[i]
+    cross(turning, up, work)
+    add(work, 1.0, wanted)
+    apply(inverse, wanted, joints[2])
+    apply(angular, joints[2], work)
+    add(work, radius, turning)
+    cross(turning, up, foot[4])
+    return error

@@ -1,0 +1,64 @@
+"""What a plan starts from: base and feet of a measured state."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import StateError
+from contact_id_controller.planning.gait.legs import Legs
+
+UNIT_TOLERANCE = 1e-2
+"""Largest deviation of the norm of the base's quaternion from 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Base and feet in the world; horizontal vectors as x + iy.
+
+    Attributes:
+        position, velocity: of the base, m, m/s.  yaw: rad.
+        tilt, tilt_rate: (3,) height, m, roll and pitch, rad, and their rates.
+        centers: (L, 3) centres of the feet, m.
+    """
+
+    position: complex
+    velocity: complex
+    yaw: float
+    tilt: np.ndarray
+    tilt_rate: np.ndarray
+    centers: np.ndarray
+
+
+def measure(legs: Legs, q: np.ndarray, v: np.ndarray) -> Measured:
+    """Base and feet at the state q (nq,), v (nv,).
+
+    Raises:
+        StateError: wrong size, not finite, or a quaternion that is not of unit length.
+    """
+    robot = legs.robot
+    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    if q.shape != (robot.nq,) or v.shape != (robot.nv,):
+        raise StateError(
+            f"state has {q.shape} positions and {v.shape} velocities, must have ({robot.nq},) "
+            f"and ({robot.nv},)"
+        )
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise StateError("state holds a number that is not finite")
+    norm = float(np.linalg.norm(q[3:7]))
+    if abs(norm - 1.0) > UNIT_TOLERANCE:
+        raise StateError(f"quaternion of the base has norm {norm:g}, must be 1")
+    rotation = pin.Quaternion(q[3:7]).normalized().matrix()
+    angles = pin.rpy.matrixToRpy(rotation)
+    rates = pin.rpy.computeRpyJacobianInverse(angles, pin.ReferenceFrame.LOCAL) @ v[3:6]
+    linear = rotation @ v[:3]
+    return Measured(
+        complex(q[0], q[1]),
+        complex(linear[0], linear[1]),
+        float(angles[2]),
+        np.array([q[2], angles[0], angles[1]]),
+        np.array([linear[2], rates[0], rates[1]]),
+        legs.centers(q),
+    )

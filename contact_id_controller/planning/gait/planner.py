@@ -1,0 +1,310 @@
+"""Gait planner: from a state and a velocity command to joint, base and contact plans."""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import math
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial.transform import Rotation
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtual_response
+from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
+from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
+from contact_id_controller.planning.gait.footsteps import Footsteps
+from contact_id_controller.planning.gait.joint_motion import (
+    UNREACHABLE_M,
+    PlannedMotion,
+    plan_joints,
+    warm_up,
+)
+from contact_id_controller.planning.gait.knots import SWITCH_S, knots
+from contact_id_controller.planning.gait.legs import Legs
+from contact_id_controller.planning.gait.measurement import Measured, measure
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import (
+    BaseTrajectory,
+    ContactSchedule,
+    JointTrajectory,
+)
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.gait import GaitSettings
+
+SLOW_M_S = 5e-3
+"""Planned speed below which a base without command counts as stopped."""
+
+RADIANS_PER_METRE = 10.0
+"""Restart distance of rotations per restart distance of positions."""
+
+
+class GaitPlanner:
+    """Plans walking on level ground for any robot whose legs have at least three joints.
+
+    Each call of `plan` continues the last plan: it begins with that one's positions and velocities
+    and leads smoothly to where base and standing feet really are.
+
+    Args:
+        robot: the model; joint plans are in the order of its `joint_names`.
+        settings: of the gait.
+
+    Raises:
+        ConfigurationError: settings that do not fit the robot.
+        UnknownFrameError: a foot frame that the robot lacks.
+    """
+
+    def __init__(self, robot: RobotModel, settings: GaitSettings):
+        settings.check_together()
+        self.robot = robot
+        self.settings = settings
+        self._legs = Legs(robot, settings.feet, settings.foot_center_m)
+        self._follower = WaypointFollower(
+            settings.waypoints(),
+            settings.arrival_radius_m,
+            settings.speed_m_s,
+            settings.heading,
+            settings.heading_gain,
+            settings.max_yaw_rate_rad_s,
+        )
+        self._velocity: VelocityCommand | None = None
+        self._footsteps: Footsteps | None = None
+        self._epoch_s = 0.0
+        self._base: BaseMotion | None = None
+        self._stand_until_s = 0.0
+        self._last: Plan | None = None
+        self._motion: PlannedMotion | None = None
+        warm_up(self._legs)
+        if settings.posture:
+            self._take_posture(np.array(settings.posture))
+
+    def set_velocity(self, linear=(0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base") -> None:
+        """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate.
+
+        It holds until the next call of this or of `follow_waypoints`.
+
+        Raises:
+            ConfigurationError: a frame of another name, or numbers that are not finite.
+        """
+        if frame not in ("base", "world"):
+            raise ConfigurationError(f"frame of a velocity is {frame!r}, must be 'base' or 'world'")
+        numbers = (float(linear[0]), float(linear[1]), float(yaw_rate))
+        if not all(map(math.isfinite, numbers)):
+            raise ConfigurationError(f"commanded velocity {numbers} is not finite")
+        self._velocity = VelocityCommand(complex(*numbers[:2]), numbers[2], frame == "base")
+
+    def follow_waypoints(self) -> None:
+        """Walk to the way-points, from the one aimed at last."""
+        self._velocity = None
+
+    def reset(self) -> None:
+        """Forget all plans: the next one begins by standing."""
+        self._last = None
+
+    def plan(self, time_s: float, q: np.ndarray, v: np.ndarray) -> Plan:
+        """The plan that starts `lead_time_s` after the state (time, q, v).
+
+        Raises:
+            StateError: a state of wrong size or not finite.
+        """
+        measured = measure(self._legs, q, v)
+        restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
+        if restarted:
+            self._begin(time_s, q, measured)
+        now_s = time_s - self._epoch_s
+        start_s = now_s + self.settings.lead_time_s
+        end_s = start_s + self.settings.horizon_s
+        command = self._command(start_s, measured)
+        slip = measured.velocity - self._base.velocity(now_s)
+        self._base = self._continue_base(now_s, start_s, measured, command)
+        moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
+        # A foot out of reach cannot stand: step home, without any command.
+        moves = moves or (bool(self._far_legs()) and start_s >= self._stand_until_s)
+        self._footsteps.run_clock(start_s, moves, self._base)
+        self._footsteps.extend(
+            now_s,
+            start_s,
+            end_s,
+            self._base,
+            measured.centers - self._planned_centers(now_s),
+            self._planned_centers(start_s),
+            self.settings.footstep_feedback_s * slip,
+        )
+        samples = self._solve(start_s)
+        self._last = self._output(time_s + self.settings.lead_time_s, samples, restarted)
+        return self._last
+
+    def _take_posture(self, posture: np.ndarray) -> None:
+        if posture.shape != (self.robot.na,):
+            raise ConfigurationError(
+                f"parameter 'posture' has {posture.size} values, must have one for each of the "
+                f"{self.robot.na} joints"
+            )
+        settings = self.settings
+        self._posture = posture
+        q = self._legs.configuration(posture)
+        centers = self._legs.centers(q)
+        self._height_m = settings.ground_height_m + (
+            settings.base_height_m or settings.foot_radius_m - float(centers[:, 2].mean())
+        )
+        mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
+        self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
+        self._footsteps = Footsteps(settings, centers[:, :2], 2.0 * SWITCH_S)
+
+    def _is_lost(self, now_s: float, measured: Measured) -> bool:
+        """Whether the robot is too far from the last plan to continue it."""
+        bound = self.settings.restart_distance_m
+        if now_s < self._base.start_s - self.settings.lead_time_s:
+            return True
+        if now_s > self._motion.times_s[-1]:
+            return True
+        position, yaw = self._base.pose(now_s)
+        if abs(measured.position - position) > bound:
+            return True
+        if abs(_turn(measured.yaw - yaw)) > RADIANS_PER_METRE * bound:
+            return True
+        slips = np.linalg.norm((measured.centers - self._planned_centers(now_s))[:, :2], axis=1)
+        return bool(np.any(slips[self._footsteps.standing(now_s)] > bound))
+
+    def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
+        """Stand where the robot is, before the first step."""
+        settings = self.settings
+        joints = np.asarray(q, dtype=float)[self.robot.q_index]
+        if self._footsteps is None:
+            self._take_posture(joints)
+        self._epoch_s = time_s
+        self._stand_until_s = settings.lead_time_s + settings.stand_time_s
+        self._footsteps.begin(settings.lead_time_s, measured.centers)
+        slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
+
+        def rest(value):
+            return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
+
+        deviation = measured.tilt - [self._height_m, 0.0, 0.0]
+        tilt = Tilt(self._height_m, NO_RESPONSE, Fading(deviation, np.zeros(3), fade))
+        self._base = BaseMotion(
+            settings.lead_time_s, rest(measured.position), rest(measured.yaw), tilt
+        )
+        self._motion = None
+        self._first_joints, self._first_centers = joints, measured.centers
+
+    def _command(self, start_s: float, measured: Measured) -> VelocityCommand:
+        """Velocity asked for, in the world frame."""
+        command = self._follower.command(measured.position, measured.yaw)
+        if self._velocity is not None:
+            command = self._velocity
+            if command.turns:
+                heading = cmath.exp(1j * self._base.pose(start_s)[1])
+                command = dataclasses.replace(command, velocity=command.velocity * heading)
+        return VelocityCommand() if start_s < self._stand_until_s else command
+
+    def _continue_base(self, now_s, start_s, measured, command) -> BaseMotion:
+        """Motion of the base from where and as fast as the last plan has it at `start_s`."""
+        settings, last = self.settings, self._base
+        s = start_s - last.start_s
+        position, yaw = last.pose(now_s)
+        turn = _turn(measured.yaw - yaw)
+        planar = last.planar.continued(
+            s,
+            measured.position - position,
+            command.velocity,
+            command.yaw_rate if command.turns else 0.0,
+            settings.max_acceleration_m_s2 * settings.velocity_time_constant_s,
+        )
+        yaw = last.yaw.continued(
+            s,
+            turn,
+            command.yaw_rate,
+            0.0,
+            settings.max_yaw_acceleration_rad_s2 * settings.velocity_time_constant_s,
+        )
+        return BaseMotion(start_s, planar, yaw, self._continue_tilt(s, measured))
+
+    def _continue_tilt(self, s: float, measured: Measured) -> Tilt:
+        """Height, roll and pitch from where the last plan has them at time s of its own."""
+        settings, last = self.settings, self._base.tilt
+        response = NO_RESPONSE
+        if settings.balance:
+            arms = measured.centers[:, 0] + 1j * measured.centers[:, 1] - measured.position
+            arms = arms * cmath.exp(-1j * measured.yaw)
+            response = virtual_response(
+                measured.tilt - [self._height_m, 0.0, 0.0],
+                measured.tilt_rate,
+                np.array(settings.balance_gains),
+                np.array(settings.balance_damping),
+                self._inertia,
+                np.column_stack([arms.real, arms.imag]),
+                self.robot.weight / self.robot.mass,
+            )
+        values, rates, _ = (part[0] for part in last.at(np.array([s])))
+        offset = values - [self._height_m, 0.0, 0.0] - response.value
+        fading = Fading(offset, rates - response.rate, settings.tracking_time_constant_s)
+        return Tilt(self._height_m, response, fading)
+
+    def _planned_centers(self, t_s: float) -> np.ndarray:
+        """Centres of the feet (L, 3) in the last plan."""
+        return self._first_centers if self._motion is None else self._motion.centers(t_s)
+
+    def _solve(self, start_s: float) -> BaseSamples:
+        """Solve the joints of the plan into `_motion`; returns the base at its points."""
+        settings = self.settings
+        guess = self._first_joints.copy()
+        if self._motion is not None:
+            guess = self._last.joints.sample(start_s + self._epoch_s).position
+        # A stretched leg may have bent the wrong way.
+        columns = self._legs.columns[self._far_legs()]
+        guess[columns] = self._posture[columns]
+        switches, middles = self._footsteps.switches()
+        times, pick = knots(start_s, settings.horizon_s, settings.grid_s, switches, middles)
+        samples = self._base.sample(times)
+        self._motion = plan_joints(
+            self._legs,
+            self._footsteps.paths,
+            samples,
+            times,
+            pick,
+            guess,
+            settings.foot_radius_m if settings.roll_feet else 0.0,
+        )
+        return samples
+
+    def _far_legs(self) -> list[int]:
+        """Legs whose feet were out of reach in the last plan."""
+        if self._motion is None:
+            return []
+        return np.flatnonzero(self._motion.residual_m > UNREACHABLE_M).tolist()
+
+    def _output(self, start_s: float, base: BaseSamples, restarted: bool) -> Plan:
+        motion = self._motion
+        times = motion.times_s - motion.times_s[0]
+        return Plan(
+            JointTrajectory(
+                self.robot.joint_names,
+                times,
+                motion.position,
+                motion.velocity,
+                motion.acceleration,
+                start_s,
+                allow_moving_end=True,
+            ),
+            BaseTrajectory(
+                # Not pin.Quaternion: made from a matrix, eigenpy 3 keeps 80 bytes of it for ever.
+                times,
+                base.position,
+                Rotation.from_matrix(base.rotation).as_quat(),
+                base.velocity,
+                base.spin,
+                start_s,
+            ),
+            ContactSchedule(self.settings.feet, times, motion.stance, start_s),
+            self._footsteps.clock is not None,
+            restarted,
+            tuple(self.settings.feet[leg] for leg in self._far_legs()),
+            self._follower.reached,
+        )
+
+
+def _turn(angle: float) -> float:
+    """The same angle within half a turn of 0, rad."""
+    return math.remainder(angle, 2.0 * math.pi)

@@ -1,0 +1,124 @@
+"""Planned motion of the floating base as a function of time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans import rotations
+from contact_id_controller.plans.checks import checked_array, checked_start, checked_times
+from contact_id_controller.plans.interpolation import (
+    cubic_coefficients,
+    fill_basis,
+    segment_coefficients,
+)
+
+_UNIT_TOLERANCE = 1e-3
+"""Largest deviation of a quaternion's norm from 1."""
+
+
+class BaseReference(NamedTuple):
+    """Desired base motion at one time, world frame: m, quaternion xyzw, SI velocities."""
+
+    position: np.ndarray
+    quaternion_xyzw: np.ndarray
+    linear_velocity: np.ndarray
+    angular_velocity: np.ndarray
+    linear_acceleration: np.ndarray
+    angular_acceleration: np.ndarray
+
+
+class BaseTrajectory:
+    """Planned motion of the floating base, world frame.
+
+    Position: cubic Hermite. Attitude: between points k and k + 1, R = R_k exp(phi(t)) with phi a
+    cubic Hermite polynomial whose end slopes are those of the given angular velocities.
+
+    Args:
+        times_s: (p,), as in `JointTrajectory`.
+        positions: (p, 3) m.  quaternions_xyzw: (p, 4).
+        linear_velocities: (p, 3) m/s.  angular_velocities: (p, 3) rad/s; both world frame.
+        start_s: as in `JointTrajectory`.
+
+    Raises:
+        TrajectoryError: as `JointTrajectory`, or a quaternion that is not of unit length.
+    """
+
+    def __init__(
+        self,
+        times_s,
+        positions,
+        quaternions_xyzw,
+        linear_velocities,
+        angular_velocities,
+        start_s: float = 0.0,
+    ):
+        self.times_s = checked_times(times_s)
+        p = len(self.times_s)
+        self.positions = checked_array("base positions", positions, (p, 3))
+        self.quaternions_xyzw = _unit_quaternions(quaternions_xyzw, p)
+        self.linear_velocities = checked_array("base velocities", linear_velocities, (p, 3))
+        self.angular_velocities = checked_array(
+            "base angular velocities", angular_velocities, (p, 3)
+        )
+        self.start_s = checked_start(start_s)
+        self._times = self.times_s.tolist()
+        self._rates = (1.0 / np.diff(self.times_s)).tolist()
+        self._attitudes = self.quaternions_xyzw.tolist()
+        self._coefficients = list(self._segments())
+        self._basis = np.zeros((3, 4))
+
+    def _segments(self) -> np.ndarray:
+        """Coefficients (p - 1, 4, 6) of position and phi together."""
+        linear = segment_coefficients(self.times_s, self.positions, self.linear_velocities)
+        attitudes, spins = self.quaternions_xyzw.T, self.angular_velocities.T
+        start, end = attitudes[:, :-1], attitudes[:, 1:]
+        phi = rotations.logarithms(rotations.multiply(rotations.conjugate(start), end))
+        start_rate = rotations.rotate(rotations.conjugate(start), spins[:, :-1])
+        end_spin = rotations.rotate(rotations.conjugate(end), spins[:, 1:])
+        end_rate = rotations.vector_rates(phi, end_spin)
+        # Every segment has its own phi, which starts at 0.
+        step, change = np.diff(self.times_s)[:, None], phi.T
+        angular = cubic_coefficients(
+            np.zeros_like(change), change, np.transpose(start_rate) * step, end_rate.T * step
+        )
+        return np.concatenate([linear, angular], axis=2)
+
+    def sample(self, t_s: float) -> BaseReference:
+        """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""
+        if self.start_s == 0.0:
+            self.start_s = t_s
+        since = t_s - self.start_s
+        times = self._times
+        if since < times[0] or since >= times[-1]:
+            k, rest = (0 if since < times[0] else -1), np.zeros(3)
+            return BaseReference(
+                self.positions[k], self.quaternions_xyzw[k], rest, rest, rest, rest
+            )
+        k = bisect_right(times, since) - 1
+        rate = self._rates[k]
+        fill_basis(self._basis, (since - times[k]) * rate, rate)
+        motion = self._basis @ self._coefficients[k]
+        phi, phi_rate, phi_rate2 = motion[:, 3:].tolist()
+        velocity, acceleration = rotations.body_motion(phi, phi_rate, phi_rate2)
+        attitude = rotations.multiply(self._attitudes[k], rotations.exponential(phi))
+        return BaseReference(
+            motion[0, :3],
+            np.array(attitude),
+            motion[1, :3],
+            np.array(rotations.rotate(attitude, velocity)),
+            motion[2, :3],
+            np.array(rotations.rotate(attitude, acceleration)),
+        )
+
+
+def _unit_quaternions(values, count: int) -> np.ndarray:
+    quaternions = checked_array("base quaternions", values, (count, 4))
+    norms = np.linalg.norm(quaternions, axis=1)
+    wrong = np.abs(norms - 1.0) > _UNIT_TOLERANCE
+    if wrong.any():
+        raise TrajectoryError(f"base quaternion of norm {norms[wrong][0]:g}, must be 1")
+    return quaternions / norms[:, None]

@@ -1,0 +1,302 @@
+"""Planned motion as functions of time: joints, floating base, contacts.
+
+Each plan is checked when it is made and sampled in the control loop. Times of points are relative
+to the plan's start. The rules are those of ros2_control's joint_trajectory_controller.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from contact_id_controller.exceptions import TrajectoryError, choices
+from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
+from contact_id_controller.plans.checks import checked_array, checked_start, checked_times
+from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
+
+__all__ = [
+    "BaseReference",
+    "BaseTrajectory",
+    "ContactSchedule",
+    "JointTrajectory",
+    "PlanSlot",
+    "Reference",
+]
+
+_AT_REST = 1e-9
+"""Largest final joint speed that counts as rest, rad/s."""
+
+
+class Reference(NamedTuple):
+    """Desired joint motion at one time, (na,) each: rad, rad/s, rad/s^2."""
+
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+
+
+class JointTrajectory:
+    """Joint motion through points, linear, cubic or quintic by what the points carry.
+
+    Args:
+        names: the j joints, in any order.
+        times_s: (p,), from `start_s`, not negative, strictly increasing.
+        positions, velocities, accelerations: (p, j), rad; positions alone are joined linearly,
+            with velocities by cubic and with accelerations too by quintic Hermite polynomials.
+        start_s: time at which the clock of the points starts; 0: when it is first sampled.
+        allow_moving_end: accept a final velocity that is not zero. Meant for planners that
+            replace each plan before it ends; the end still holds its position at zero velocity.
+
+    Raises:
+        TrajectoryError: no points, times not increasing, wrong lengths, numbers not finite,
+            joints named twice, accelerations without velocities, or motion at the end.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        times_s: np.ndarray,
+        positions: np.ndarray,
+        velocities: np.ndarray | None = None,
+        accelerations: np.ndarray | None = None,
+        start_s: float = 0.0,
+        allow_moving_end: bool = False,
+    ):
+        self.names = tuple(names)
+        if len(set(self.names)) != len(self.names):
+            raise TrajectoryError(f"trajectory names a joint twice: {list(self.names)}")
+        self.times_s = checked_times(times_s)
+        shape = (len(self.times_s), len(self.names))
+        self.positions = checked_array("positions", positions, shape)
+        self.velocities = checked_array("velocities", velocities, shape)
+        self.accelerations = checked_array("accelerations", accelerations, shape)
+        if self.positions is None:
+            raise TrajectoryError("trajectory points have no positions")
+        if self.velocities is None and self.accelerations is not None:
+            raise TrajectoryError("trajectory points have accelerations but no velocities")
+        self.allow_moving_end = allow_moving_end
+        if not allow_moving_end:
+            self._refuse_motion_at_the_end()
+        self.start_s = checked_start(start_s)
+        self._ends_in_motion = self.velocities is not None and bool(
+            (np.abs(self.velocities[-1]) > _AT_REST).any()
+        )
+        self._times = self.times_s.tolist()
+        self._rates = (1.0 / np.diff(self.times_s)).tolist()
+        self._coefficients = list(
+            segment_coefficients(self.times_s, self.positions, self.velocities, self.accelerations)
+        )
+        degree = 1 if self.velocities is None else 3 if self.accelerations is None else 5
+        self._basis = np.zeros((3, degree + 1))
+
+    def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
+        """Desired motion at time t_s, in the order of `names`.
+
+        Before the first point its position and after the last point that one's are held at rest.
+        `out` (3, j), if given, receives position, velocity and acceleration as its rows.
+        """
+        if out is None:
+            out = np.empty((3, len(self.names)))
+        if self.start_s == 0.0:
+            self.start_s = t_s
+        since = t_s - self.start_s
+        times = self._times
+        if since < times[0] or since >= times[-1]:
+            out[0] = self.positions[0 if since < times[0] else -1]
+            out[1:] = 0.0
+        else:
+            k = bisect_right(times, since) - 1
+            rate = self._rates[k]
+            fill_basis(self._basis, (since - times[k]) * rate, rate)
+            np.dot(self._basis, self._coefficients[k], out=out)
+        return Reference(out[0], out[1], out[2])
+
+    def in_order(self, joint_names: Sequence[str]) -> JointTrajectory:
+        """The same trajectory with its columns in the robot's order.
+
+        Raises:
+            TrajectoryError: a joint that the robot lacks, or one of the robot's that is missing.
+        """
+        column = {name: k for k, name in enumerate(self.names)}
+        unknown = [name for name in self.names if name not in set(joint_names)]
+        if unknown:
+            raise TrajectoryError(
+                f"trajectory names unknown joint {unknown[0]!r}; known are {choices(joint_names)}"
+            )
+        missing = [name for name in joint_names if name not in column]
+        if missing:
+            raise TrajectoryError(f"trajectory lacks joints {choices(missing)}")
+        if tuple(joint_names) == self.names:
+            return self
+        order = [column[name] for name in joint_names]
+        return self._replaced(
+            names=tuple(joint_names),
+            positions=self.positions[:, order],
+            velocities=None if self.velocities is None else self.velocities[:, order],
+            accelerations=None if self.accelerations is None else self.accelerations[:, order],
+        )
+
+    def received(
+        self,
+        now_s: float,
+        position: np.ndarray,
+        velocity: np.ndarray | None = None,
+        acceleration: np.ndarray | None = None,
+    ) -> JointTrajectory:
+        """The trajectory as it is followed when it comes in at `now_s`.
+
+        Start 0 becomes now. When its first point still lies ahead, the motion given (j,), which is
+        the state or the reference at reception, is put before it, and the way there interpolated.
+
+        Raises:
+            TrajectoryError: its last point lies in the past.
+        """
+        start_s = self.start_s or now_s
+        if start_s + self._times[-1] < now_s:
+            raise TrajectoryError(
+                f"trajectory ends at {start_s + self._times[-1]:.6f} s, in the past: "
+                f"it is {now_s:.6f} s"
+            )
+        lead_s = start_s + self._times[0] - now_s
+        if lead_s <= 0.0:
+            return self._replaced(start_s=start_s)
+        rest = np.zeros(len(self.names))
+        times = np.concatenate([[0.0], self.times_s + (start_s - now_s)])
+        return self._replaced(
+            start_s=now_s,
+            times_s=times,
+            positions=np.vstack([position, self.positions]),
+            velocities=_prefixed(self.velocities, rest if velocity is None else velocity),
+            accelerations=_prefixed(
+                self.accelerations, rest if acceleration is None else acceleration
+            ),
+        )
+
+    @property
+    def end_s(self) -> float:
+        """Time of the last point."""
+        return self.start_s + self._times[-1]
+
+    @property
+    def ends_in_motion(self) -> bool:
+        """Whether the last point has a velocity: another plan was to come before its time."""
+        return self._ends_in_motion
+
+    def _replaced(self, **changes) -> JointTrajectory:
+        same = (
+            "names",
+            "times_s",
+            "positions",
+            "velocities",
+            "accelerations",
+            "start_s",
+            "allow_moving_end",
+        )
+        return JointTrajectory(**{**{name: getattr(self, name) for name in same}, **changes})
+
+    def _refuse_motion_at_the_end(self) -> None:
+        if self.velocities is None:
+            return
+        moving = np.abs(self.velocities[-1]) > _AT_REST
+        if moving.any():
+            k = int(np.argmax(moving))
+            raise TrajectoryError(
+                f"trajectory ends with joint {self.names[k]!r} at {self.velocities[-1, k]:g} "
+                f"rad/s, must end at rest"
+            )
+
+
+class ContactSchedule:
+    """Which contact frames are planned to stand; each row holds until the next one's time.
+
+    Args:
+        frames: the f contact frames.  times_s: (p,), as in `JointTrajectory`.
+        stance: (p, f) bool.  start_s: as in `JointTrajectory`.
+
+    Raises:
+        TrajectoryError: as `JointTrajectory`.
+    """
+
+    def __init__(self, frames: Sequence[str], times_s, stance, start_s: float = 0.0):
+        self.frames = tuple(frames)
+        self.times_s = checked_times(times_s)
+        shape = (len(self.times_s), len(self.frames))
+        self.stance = checked_array("contact rows", stance, shape).astype(bool)
+        self.start_s = checked_start(start_s)
+        self._times = self.times_s.tolist()
+        # Row k: when a frame that stands in row k leaves the ground, infinite if never.
+        self._leaves = np.full(shape, np.inf)
+        for k in range(shape[0] - 2, -1, -1):
+            lifts = self.stance[k] & ~self.stance[k + 1]
+            self._leaves[k] = np.where(lifts, self._times[k + 1], self._leaves[k + 1])
+
+    def in_order(self, frames: Sequence[str]) -> ContactSchedule:
+        """The same schedule with its columns in another order; frames it lacks shall stand.
+
+        Raises:
+            TrajectoryError: a frame of the schedule that is not among `frames`.
+        """
+        if tuple(frames) == self.frames:
+            return self
+        unknown = [name for name in self.frames if name not in frames]
+        if unknown:
+            raise TrajectoryError(
+                f"schedule names unknown contact frame {unknown[0]!r}; known are {choices(frames)}"
+            )
+        stance = np.ones((len(self.times_s), len(frames)), dtype=bool)
+        for k, name in enumerate(self.frames):
+            stance[:, list(frames).index(name)] = self.stance[:, k]
+        return ContactSchedule(frames, self.times_s, stance, self.start_s)
+
+    def sample(self, t_s: float) -> np.ndarray:
+        """Stance at time t_s, (f,) bool; before the first row that one."""
+        if self.start_s == 0.0:
+            self.start_s = t_s
+        return self.stance[max(bisect_right(self._times, t_s - self.start_s) - 1, 0)]
+
+    def leaves_in(self, t_s: float) -> np.ndarray:
+        """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
+        since = t_s - self.start_s
+        return self._leaves[max(bisect_right(self._times, since) - 1, 0)] - since
+
+
+class _Plan(Protocol):
+    start_s: float
+
+
+Plan = TypeVar("Plan", bound=_Plan)
+
+
+class PlanSlot(Generic[Plan]):
+    """The plan that is followed, and the newest one until its start time comes.
+
+    A new plan replaces everything from its start on, a waiting one included.
+    """
+
+    def __init__(self):
+        self._current: Plan | None = None
+        self._next: Plan | None = None
+
+    def replace(self, plan: Plan) -> None:
+        """Follow `plan` from its start on; at once when there is none before it."""
+        if self._current is None or plan.start_s == 0.0:
+            self._current, self._next = plan, None
+        else:
+            self._next = plan
+
+    def at(self, t_s: float) -> Plan | None:
+        """The plan to sample at time t_s, or None when there is none."""
+        if self._next is not None and self._next.start_s <= t_s:
+            self._current, self._next = self._next, None
+        return self._current
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._current = self._next = None
+
+
+def _prefixed(rows: np.ndarray | None, first: np.ndarray) -> np.ndarray | None:
+    return None if rows is None else np.vstack([first, rows])

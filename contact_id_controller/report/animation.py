@@ -1,0 +1,128 @@
+"""A GIF of a recorded walk: the robot with its contact forces, and their course below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from contact_id_controller.exceptions import RenderingError
+from contact_id_controller.report.force_strip import ForceStrip
+from contact_id_controller.report.stick_figure import draw_stick_figure
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs.record import Walk
+
+FRAMES_PER_SECOND = 20
+LONGEST_S = 12.0
+"""A longer walk is shown in part: its beginning, or the end of one that fell."""
+
+WIDTH, HEIGHT, STRIP_HEIGHT = 560, 350, 150
+COLOURS = 128
+PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
+
+
+def save_animation(
+    walk: Walk, path: Path, *, urdf: str, robot: RobotModel, feet: Sequence, normal: np.ndarray
+) -> str:
+    """Write the animation and return its caption.
+
+    Drawn by MuJoCo where it finds an OpenGL that can draw without a screen (packages libegl1 and
+    libgl1-mesa-dri, or libosmesa6), else as a stick figure.
+
+    Args:
+        urdf: location of the description that ``robot`` was made from.
+        feet: spheres that touch the ground: ``frame``, ``radius_m``, ``center``.
+        normal: of the ground, unit vector (3,), world frame.
+    """
+    rows = _excerpt(walk)
+    shown = f"{walk.time_s[rows][0]:.1f} to {walk.time_s[rows][-1]:.1f} s"
+    strip = ForceStrip(walk, normal, WIDTH, STRIP_HEIGHT)
+    try:
+        pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet))
+        caption = f"The walk from {shown}. Green arrows: simulated contact forces."
+    except RenderingError:
+        pictures = list(
+            draw_stick_figure(
+                robot,
+                feet,
+                walk.q[rows],
+                walk.simulated_forces[rows],
+                walk.predicted_forces[rows],
+                stride=_stride(walk),
+                width=WIDTH,
+                height=HEIGHT,
+            )
+        )
+        caption = (
+            f"The walk from {shown} as a stick figure; MuJoCo could not draw it. Arrows: "
+            "contact forces, simulated (blue) and predicted (orange)."
+        )
+    instants = walk.time_s[rows][:: _stride(walk)]
+    frames = [_stack(picture, strip.draw(time)) for picture, time in zip(pictures, instants)]
+    _save_gif(frames, path)
+    return caption
+
+
+def _mujoco_pictures(
+    walk: Walk, rows: slice, urdf: str, robot: RobotModel, feet: Sequence
+) -> Iterator[np.ndarray]:
+    try:
+        from contact_id_controller.simulation.rendering import render_frames
+    except ImportError as error:
+        raise RenderingError(f"MuJoCo is not installed: {error}") from error
+    return render_frames(
+        urdf,
+        feet,
+        walk.time_s[rows],
+        walk.q[rows],
+        walk.simulated_forces[rows],
+        floating_base=robot.floating_base,
+        frames_per_second=FRAMES_PER_SECOND,
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _excerpt(walk: Walk) -> slice:
+    """Rows that are shown."""
+    length = min(len(walk), round(LONGEST_S / walk.period_s))
+    return slice(len(walk) - length, len(walk)) if walk.fell else slice(0, length)
+
+
+def _stride(walk: Walk) -> int:
+    """Control periods in a frame."""
+    return max(1, round(1.0 / (FRAMES_PER_SECOND * walk.period_s)))
+
+
+def _stack(picture: np.ndarray, strip: Image.Image) -> Image.Image:
+    frame = Image.new("RGB", (WIDTH, HEIGHT + STRIP_HEIGHT), "white")
+    frame.paste(Image.fromarray(picture), (0, 0))
+    frame.paste(strip, (0, HEIGHT))
+    return frame
+
+
+def _save_gif(frames: list[Image.Image], path: Path) -> None:
+    """Write frames that repeat for ever, all with the same palette."""
+    palette = _palette(frames)
+    indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    indexed[0].save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=indexed[1:],
+        duration=round(1000 / FRAMES_PER_SECOND),
+        loop=0,
+    )
+
+
+def _palette(frames: list[Image.Image]) -> Image.Image:
+    """A palette in which small things of strong colour (arrows, feet) keep their own."""
+    chosen = frames[:: max(1, len(frames) // PALETTE_FRAMES)]
+    pixels = np.concatenate([np.asarray(frame).reshape(-1, 3) for frame in chosen])
+    spread = pixels.max(axis=1).astype(float) - pixels.min(axis=1)
+    weights = 1.0 + (spread / 16.0) ** 2
+    picks = np.random.default_rng(0).choice(len(pixels), PALETTE_PIXELS, p=weights / weights.sum())
+    sample = Image.fromarray(pixels[picks].reshape(-1, 200, 3))
+    return sample.quantize(COLOURS, method=Image.Quantize.MEDIANCUT)

@@ -1,0 +1,82 @@
+"""The strip below an animation: normal force of each foot over the last seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from contact_id_controller.runs.record import Walk
+
+SPAN_S = 2.0
+OVERSAMPLING = 2
+"""Lines are drawn this much larger and shrunk, which smooths them."""
+
+PREDICTED, SIMULATED, GREY, SHADE = "#e8590c", "#1c3d5a", "#868e96", "#eef1f4"
+LABEL_WIDTH, TOP, MARGIN = 84, 24, 6
+FONT_SIZE = 11
+
+
+class ForceStrip:
+    """Draws, for any time of a walk, predicted over simulated normal force, one row for each foot.
+
+    Args:
+        normal: of the ground, unit vector (3,), world frame.
+        width, height: of the strip, pixels.
+    """
+
+    def __init__(self, walk: Walk, normal: np.ndarray, width: int, height: int):
+        self._walk = walk
+        self._predicted = walk.predicted_forces @ normal
+        self._simulated = walk.simulated_forces @ normal
+        self._scale = max(1e-9, 1.1 * float(np.percentile(self._simulated, 99.8)))
+        self._size = (width, height)
+        self._font = ImageFont.load_default(OVERSAMPLING * FONT_SIZE)
+
+    def draw(self, time_s: float) -> Image.Image:
+        """The strip whose right end is at ``time_s``."""
+        width, height = (OVERSAMPLING * length for length in self._size)
+        image = Image.new("RGB", (width, height), "white")
+        pen = ImageDraw.Draw(image)
+        self._draw_legend(pen, width, time_s)
+        walk = self._walk
+        first = int(np.searchsorted(walk.time_s, time_s - SPAN_S))
+        last = int(np.searchsorted(walk.time_s, time_s, side="right"))
+        rows = slice(first, last, max(1, (last - first) // width))
+        left, right = OVERSAMPLING * LABEL_WIDTH, width - OVERSAMPLING * MARGIN
+        x = right + (walk.time_s[rows] - time_s) / SPAN_S * (right - left)
+        top = OVERSAMPLING * TOP
+        pitch = (height - top - OVERSAMPLING * MARGIN) / len(walk.foot_names)
+        for foot, name in enumerate(walk.foot_names):
+            base = top + (foot + 0.9) * pitch
+            pen.rectangle((left, base - 0.8 * pitch, right, base), fill=SHADE)
+            pen.text(
+                (left - OVERSAMPLING * MARGIN, base - 0.4 * pitch),
+                name,
+                fill=SIMULATED,
+                font=self._font,
+                anchor="rm",
+            )
+            for forces, colour, thickness in (
+                (self._simulated, SIMULATED, 4),
+                (self._predicted, PREDICTED, 2),
+            ):
+                y = base - 0.8 * pitch * np.clip(forces[rows, foot] / self._scale, 0.0, 1.0)
+                pen.line(np.stack([x, y], axis=1).ravel().tolist(), fill=colour, width=thickness)
+        return image.resize(self._size, Image.Resampling.LANCZOS)
+
+    def _draw_legend(self, pen: ImageDraw.ImageDraw, width: int, time_s: float) -> None:
+        middle = OVERSAMPLING * TOP / 2
+        x = OVERSAMPLING * LABEL_WIDTH
+        for label, colour in (("simulated", SIMULATED), ("predicted", PREDICTED)):
+            pen.line((x, middle, x + 30, middle), fill=colour, width=4)
+            pen.text((x + 40, middle), label, fill=colour, font=self._font, anchor="lm")
+            x += 170
+        text = f"normal force, full scale {self._scale:.0f} N, last {SPAN_S:g} s"
+        pen.text((x, middle), text, fill=GREY, font=self._font, anchor="lm")
+        pen.text(
+            (width - OVERSAMPLING * MARGIN, middle),
+            f"t = {time_s:.2f} s",
+            fill=SIMULATED,
+            font=self._font,
+            anchor="rm",
+        )

@@ -1,0 +1,407 @@
+"""The plots of one run, as PNG files: what was planned or predicted always beside what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from contact_id_controller.runs.record import Walk
+
+PREDICTED = "#e8590c"
+SIMULATED = "#1c3d5a"
+GREY = "#868e96"
+BAND = "#a5bdd3"
+COLOURS = ("#1c7ed6", "#e8590c", "#2b8a3e", "#ae3ec9", "#f08c00", "#0b7285")
+
+ZOOM_S = 1.5
+"""Length of the stretch that is shown in detail; about five steps of a trot."""
+
+STYLE = {
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#495057",
+    "axes.grid": True,
+    "grid.color": "#e9ecef",
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "figure.facecolor": "white",
+    "xtick.color": "#495057",
+    "ytick.color": "#495057",
+}
+DOTS_PER_INCH = 130
+MOST_POINTS = 3000
+SUM_MEAN_S = 0.05
+MEAN_S = 0.1
+
+
+def save_plots(
+    walk: Walk, folder: Path, *, weight_n: float, normal: np.ndarray, waypoints: np.ndarray
+) -> dict[str, str]:
+    """Draw every plot into ``folder``; returns file name -> caption, in reading order.
+
+    Args:
+        weight_n: of the robot, N.  normal: of the ground, unit vector (3,), world frame.
+        waypoints: that were to be visited, (w, 2), m; may be empty.
+    """
+    plots = {
+        "normal_forces.png": (
+            lambda: plot_normal_forces(walk, weight_n, normal),
+            "Normal force on each foot: predicted by the controller, which has no force sensor, "
+            "and exerted by the simulated ground. Shaded: the foot counts as in contact.",
+        ),
+        "joint_error.png": (
+            lambda: plot_joint_error(walk),
+            "Tracking error of the joints: mean over all joints, and the range from the best to "
+            f"the worst joint (each a moving mean over {MEAN_S:g} s).",
+        ),
+        "torque.png": (lambda: plot_torque(walk), "Joint torques that acted on the robot."),
+        "solve_time.png": (
+            lambda: plot_timing(walk),
+            "Computing time of the contact problem alone and of the whole controller step.",
+        ),
+    }
+    if not np.isnan(walk.power_loss_w).all():
+        plots["power_loss.png"] = (
+            lambda: plot_power(walk),
+            "Power that heats the motors, R (torque / Kt)^2 of all joints.",
+        )
+    if walk.q.shape[1] > len(walk.joint_names):
+        plots["base_path.png"] = (
+            lambda: plot_base_path(walk, waypoints),
+            "Path of the base, seen from above.",
+        )
+        plots["base_motion.png"] = (
+            lambda: plot_base_motion(walk),
+            "Height and attitude of the base.",
+        )
+    for name, (draw, _) in plots.items():
+        with matplotlib.rc_context(STYLE):
+            figure = draw()
+            FigureCanvasAgg(figure).print_png(folder / name)
+    return {name: caption for name, (_, caption) in plots.items()}
+
+
+def plot_normal_forces(walk: Walk, weight_n: float, normal: np.ndarray) -> Figure:
+    """Summed normal force over the whole run; it and that of each foot over a few steps."""
+    predicted, simulated = walk.predicted_forces @ normal, walk.simulated_forces @ normal
+    feet = len(walk.foot_names)
+    figure = _figure(9.0, 3.6 + 1.2 * feet)
+    ratios = [1.5, 1.5] + [1.0] * feet
+    whole, together, *single = figure.subplots(2 + feet, 1, gridspec_kw={"height_ratios": ratios})
+    time = walk.time_s
+    window = max(1, round(SUM_MEAN_S / walk.period_s))
+    _pair(
+        whole,
+        *_thin(time, _smooth(predicted.sum(axis=1), window)),
+        _thin(time, _smooth(simulated.sum(axis=1), window))[1],
+    )
+    whole.set_title(f"All feet together, whole run (mean over {1e3 * SUM_MEAN_S:g} ms)")
+    _legend_above(
+        whole,
+        [("simulated", SIMULATED, "-"), ("predicted", PREDICTED, "-"), ("weight", GREY, "--")],
+    )
+    rows = _zoom(walk)
+    _pair(together, time[rows], predicted[rows].sum(axis=1), simulated[rows].sum(axis=1))
+    together.set_title("All feet together, a few steps (every period)")
+    for axis in (whole, together):
+        axis.axhline(weight_n, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
+        axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
+    top = 1.08 * max(predicted[rows].max(), simulated[rows].max(), 1.0)
+    for foot, axis in enumerate(single):
+        axis.fill_between(
+            time[rows],
+            0.0,
+            top,
+            where=walk.contact[rows, foot],
+            color="#f1f3f5",
+            step="post",
+            linewidth=0,
+        )
+        _pair(axis, time[rows], predicted[rows, foot], simulated[rows, foot])
+        axis.set(title=walk.foot_names[foot], ylim=(0.0, top))
+        axis.label_outer()
+    single[-1].set_xlabel("time (s)")
+    return figure
+
+
+def plot_joint_error(walk: Walk) -> Figure:
+    """Absolute position and velocity error over time: mean and range over the joints."""
+    figure = _figure(9.0, 4.6)
+    axes = figure.subplots(2, 1, sharex=True)
+    rows = (
+        (walk.reference_position - walk.position, "Joint position error", "mrad", 1e3),
+        (walk.reference_velocity - walk.velocity, "Joint velocity error", "rad/s", 1.0),
+    )
+    window = max(1, round(MEAN_S / walk.period_s))
+    for axis, (error, title, unit, scale) in zip(axes, rows):
+        error = scale * np.abs(error)
+        time, low = _thin(walk.time_s, _smooth(error.min(axis=1), window))
+        _, high = _thin(walk.time_s, _smooth(error.max(axis=1), window))
+        axis.fill_between(
+            time, low, high, color=BAND, alpha=0.6, linewidth=0, label="best to worst joint"
+        )
+        axis.plot(
+            *_thin(walk.time_s, _smooth(error.mean(axis=1), window)),
+            color=SIMULATED,
+            label="mean over joints",
+        )
+        axis.axhline(
+            error.mean(),
+            color=PREDICTED,
+            linestyle="--",
+            linewidth=1.0,
+            label=f"over the run: {error.mean():.3g} {unit}",
+        )
+        axis.set(
+            title=title,
+            ylabel=unit,
+            ylim=(0.0, 1.1 * max(high.max(), 1e-9)),
+            xlim=(walk.time_s[0], walk.time_s[-1]),
+        )
+        axis.legend(loc="lower right", bbox_to_anchor=(1.0, 0.99), ncols=3, borderaxespad=0.2)
+    axes[-1].set_xlabel("time (s)")
+    return figure
+
+
+def plot_torque(walk: Walk) -> Figure:
+    """Mean absolute torque over the whole run, and each joint's torque over a few steps."""
+    joints = len(walk.joint_names)
+    per_leg, odd = divmod(joints, max(1, len(walk.foot_names)))
+    per_leg = joints if odd or not per_leg else per_leg
+    groups = [range(start, start + per_leg) for start in range(0, joints, per_leg)]
+    figure = _figure(9.0, 1.9 + 1.4 * len(groups))
+    whole, *single = figure.subplots(1 + len(groups), 1)
+    mean = np.abs(walk.torques).mean(axis=1)
+    time, values = _thin(walk.time_s, _smooth(mean, max(1, round(MEAN_S / walk.period_s))))
+    whole.plot(time, values, color=SIMULATED)
+    whole.axhline(mean.mean(), color=PREDICTED, linestyle="--", linewidth=1.0)
+    whole.set(
+        title=f"Mean |torque| of all joints, whole run (mean over {MEAN_S:g} s)",
+        ylabel="N·m",
+        ylim=(0.0, 1.1 * max(values.max(), 1e-9)),
+        xlim=(time[0], time[-1]),
+    )
+    _legend_above(whole, [(f"over the run: {mean.mean():.3g} N·m", PREDICTED, "--")])
+    rows = _zoom(walk)
+    largest = 1.05 * max(np.abs(walk.torques[rows]).max(), 1e-9)
+    for axis, group in zip(single, groups):
+        for place, joint in enumerate(group):
+            axis.plot(
+                walk.time_s[rows],
+                walk.torques[rows, joint],
+                linewidth=1.2,
+                color=COLOURS[place % len(COLOURS)],
+                label=walk.joint_names[joint],
+            )
+        axis.set(
+            ylabel="N·m",
+            ylim=(-largest, largest),
+            xlim=(walk.time_s[rows][0], walk.time_s[rows][-1]),
+        )
+        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+        axis.label_outer()
+    single[0].set_title("Each joint, a few steps (every period)")
+    single[-1].set_xlabel("time (s)")
+    return figure
+
+
+def plot_power(walk: Walk) -> Figure:
+    """Power lost in the motors over the whole run, and period by period over a few steps."""
+    figure = _figure(9.0, 4.4)
+    whole, single = figure.subplots(2, 1)
+    mean = np.nanmean(walk.power_loss_w)
+    time, values = _thin(
+        walk.time_s,
+        _smooth(np.nan_to_num(walk.power_loss_w), max(1, round(MEAN_S / walk.period_s))),
+    )
+    whole.plot(time, values, color=SIMULATED)
+    whole.axhline(mean, color=PREDICTED, linestyle="--", linewidth=1.0)
+    whole.set(
+        title=f"Whole run (mean over {MEAN_S:g} s)",
+        ylabel="W",
+        xlim=(time[0], time[-1]),
+        ylim=(0.0, 1.1 * max(values.max(), 1e-9)),
+    )
+    _legend_above(whole, [(f"over the run: {mean:.3g} W", PREDICTED, "--")])
+    rows = _zoom(walk)
+    single.plot(walk.time_s[rows], walk.power_loss_w[rows], color=SIMULATED, linewidth=1.0)
+    single.set(
+        title="A few steps (every period)",
+        ylabel="W",
+        xlabel="time (s)",
+        ylim=(0.0, None),
+        xlim=(walk.time_s[rows][0], walk.time_s[rows][-1]),
+    )
+    return figure
+
+
+def plot_timing(walk: Walk) -> Figure:
+    """Histograms of solve time and step time, with median, 99th percentile and the period."""
+    figure = _figure(9.0, 3.0)
+    axis = figure.subplots()
+    rows = ((walk.step_time_s, "whole step", SIMULATED), (walk.solve_time_s, "solve", PREDICTED))
+    times = [1e6 * values[values > 0.0] for values, _, _ in rows]
+    limits = [values for values in times if len(values)]
+    period = 1e6 * walk.period_s
+    low = 0.8 * min([values.min() for values in limits] + [period])
+    high = 1.25 * max([values.max() for values in limits] + [period])
+    bins = np.geomspace(low, high, 90)
+    for values, (_, label, colour) in zip(times, rows):
+        if not len(values):
+            continue
+        median, p99 = np.percentile(values, (50, 99))
+        axis.hist(
+            values,
+            bins=bins,
+            color=colour,
+            alpha=0.55,
+            label=f"{label}: median {median:.0f} µs, 99 % below {p99:.0f} µs",
+        )
+        axis.axvline(median, color=colour, linewidth=1.2)
+        axis.axvline(p99, color=colour, linewidth=1.2, linestyle=":")
+    axis.axvline(period, color=GREY, linestyle="--", label=f"period: {period:.0f} µs")
+    axis.set(
+        xscale="log", yscale="log", xlabel="time (µs)", ylabel="number of periods", xlim=(low, high)
+    )
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.2)
+    return figure
+
+
+def plot_base_path(walk: Walk, waypoints: np.ndarray) -> Figure:
+    """Horizontal path of the base, coloured by time, with the way-points in order."""
+    figure = _figure(6.2, 5.6)
+    axis = figure.subplots()
+    stride = max(1, len(walk) // 2000)
+    path, time = walk.q[::stride, :2], walk.time_s[::stride]
+    lines = LineCollection(
+        np.stack([path[:-1], path[1:]], axis=1), array=time[:-1], cmap="viridis", linewidths=2.2
+    )
+    axis.add_collection(lines)
+    for number, point in enumerate(waypoints):
+        axis.plot(
+            *point,
+            marker="o",
+            markersize=15,
+            color="none",
+            markeredgecolor=PREDICTED,
+            markeredgewidth=1.4,
+        )
+        axis.annotate(
+            str(number + 1),
+            point,
+            color=PREDICTED,
+            fontsize=8.5,
+            ha="center",
+            va="center",
+            zorder=5,
+        )
+    axis.plot(*path[0], marker="s", color=SIMULATED, markersize=6, label="start", linestyle="none")
+    axis.plot(*path[-1], marker="X", color=SIMULATED, markersize=8, label="end", linestyle="none")
+    if len(waypoints):
+        axis.plot(
+            [],
+            [],
+            marker="o",
+            color="none",
+            markeredgecolor=PREDICTED,
+            markersize=9,
+            linestyle="none",
+            label="way-points, in order",
+        )
+    axis.margins(0.12)
+    axis.set_aspect("equal", adjustable="datalim")
+    axis.set(xlabel="x (m)", ylabel="y (m)")
+    axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.2)
+    figure.colorbar(lines, ax=axis, label="time (s)", shrink=0.8, pad=0.02)
+    return figure
+
+
+def plot_base_motion(walk: Walk) -> Figure:
+    """Height of the base, and roll, pitch and yaw."""
+    figure = _figure(9.0, 4.2)
+    axes = figure.subplots(2, 1, sharex=True)
+    axes[0].plot(*_thin(walk.time_s, 1e3 * walk.q[:, 2]), color=SIMULATED)
+    axes[0].set(title="Height of the base", ylabel="mm", xlim=(walk.time_s[0], walk.time_s[-1]))
+    angles = np.degrees(_roll_pitch_yaw(walk.q[:, 3:7]))
+    for column, (label, colour) in enumerate(zip(("roll", "pitch", "yaw"), COLOURS)):
+        axes[1].plot(*_thin(walk.time_s, angles[:, column]), color=colour, label=label)
+    axes[1].set(title="Attitude of the base", ylabel="degrees", xlabel="time (s)")
+    _widen(axes[0], 10.0)
+    _widen(axes[1], 2.0)
+    axes[1].legend(loc="lower right", bbox_to_anchor=(1.0, 0.99), ncols=3, borderaxespad=0.2)
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
+
+
+def _pair(axis, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) -> None:
+    """Draw a predicted force thinly over the simulated one."""
+    axis.plot(time, simulated, color=SIMULATED, linewidth=1.9)
+    axis.plot(time, predicted, color=PREDICTED, linewidth=1.1)
+    axis.set(ylabel="N", xlim=(time[0], time[-1]))
+
+
+def _zoom(walk: Walk) -> slice:
+    """Rows of the stretch shown in detail: in the middle of the run."""
+    length = min(len(walk), max(2, round(ZOOM_S / walk.period_s)))
+    start = (len(walk) - length) // 2
+    return slice(start, start + length)
+
+
+def _smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """Centred moving mean over ``window`` rows; shorter at the ends."""
+    kernel = np.ones(min(window, len(values)))
+    return np.convolve(values, kernel, "same") / np.convolve(np.ones_like(values), kernel, "same")
+
+
+def _thin(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every k-th row, so that a long run does not make a slow, blotted plot."""
+    stride = max(1, len(time) // MOST_POINTS)
+    return time[::stride], values[::stride]
+
+
+def _widen(axis, least: float) -> None:
+    """Widen the vertical range to at least ``least``, so that stillness looks still."""
+    low, high = axis.get_ylim()
+    if high - low < least:
+        axis.set_ylim(0.5 * (low + high - least), 0.5 * (low + high + least))
+
+
+def _legend_above(axis, entries) -> None:
+    handles = [
+        Line2D([], [], color=colour, linestyle=style, label=label)
+        for label, colour, style in entries
+    ]
+    axis.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 0.99),
+        ncols=len(handles),
+        borderaxespad=0.2,
+    )
+
+
+def _roll_pitch_yaw(quaternions_xyzw: np.ndarray) -> np.ndarray:
+    """Angles (n, 3), rad, of rotations R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    x, y, z, w = quaternions_xyzw.T
+    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
+    yaw = np.unwrap(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+    return np.stack([roll, pitch, yaw], axis=1)

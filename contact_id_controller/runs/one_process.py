@@ -1,0 +1,158 @@
+"""A walk in one process: gait planner, controller and a simulated robot, without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.stabiliser import Stabiliser
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.geometry import FootContacts, SphereFoot, TerrainFeet, stand_on
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
+from contact_id_controller.state import RobotState
+
+CONFIG = "package://contact_id_controller/config"
+AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+class Period(NamedTuple):
+    """One control period: the state it began with, what was decided, what happened, where it ended.
+
+    forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
+    plan: made at its start, or None.
+    """
+
+    before: RobotState
+    result: StepResult
+    forces: np.ndarray
+    after: RobotState
+    plan: Plan | None
+
+
+def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
+    """A node's parameters in a configuration file (its name in the package, or a path), changed."""
+    path = Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {**content[node]["ros__parameters"], **changes}
+
+
+def controller_settings(name: str, **changes: Any) -> ControllerSettings:
+    """The controller's settings of a robot, with changes."""
+    return ControllerSettings.from_mapping(section(name, "controller", **changes))
+
+
+def gait_planner(name: str, robot: RobotModel, **changes: Any) -> GaitPlanner:
+    """The gait planner of a robot, with changes of its settings."""
+    known = {spec.name for spec in GAIT_TABLE}
+    values = section(name, "gait_planner", **changes)
+    return GaitPlanner(
+        robot,
+        GaitSettings.from_mapping({key: value for key, value in values.items() if key in known}),
+    )
+
+
+def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
+    """The spheres that the settings name as feet."""
+    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
+    return [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)]
+
+
+def follow(controller: Controller, plan: Plan, now_s: float) -> bool:
+    """Hand a gait planner's plan over; False where it is refused and the one before is followed.
+
+    A robot that has fallen gets plans that begin anywhere.
+    """
+    try:
+        controller.set_trajectory(plan.joints, now_s)
+    except TrajectoryError:
+        return False
+    controller.set_base_trajectory(plan.base)
+    controller.set_contact_schedule(plan.contacts)
+    return True
+
+
+class InProcessRun:
+    """One robot that is planned for, controlled and simulated, period by period.
+
+    Args:
+        name: of the robot's configuration.
+        settings: of the controller.
+        world: a simulated robot (``MujocoRobot``, ``RigidRobot``), which is put on its ground in
+            the posture of the configuration; on uneven ground with all feet down.
+        planner: changes of the gait planner's settings.
+        feet: as for ``Controller``, where the ground is not level.
+        plan: called with controller and state before each step, instead of the gait planner.
+        stabilised: add the torques of ``Stabiliser`` to the controller's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: ControllerSettings,
+        world,
+        *,
+        planner: dict[str, Any] | None = None,
+        feet: FootContacts | None = None,
+        plan: Callable[[Controller, RobotState], None] | None = None,
+        stabilised: bool = False,
+    ):
+        self.settings, self.world = settings, world
+        self.robot = RobotModel.from_urdf(
+            settings.urdf, settings.floating_base, list(settings.joints) or None
+        )
+        self.controller = Controller(self.robot, settings, feet)
+        self.planner = gait_planner(name, self.robot, **(planner or {}))
+        self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
+        self._plan, self._periods = plan, 0
+        posture = section(name, "simulated_robot")["initial_joint_positions"]
+        start = self.robot.configuration(AT_ORIGIN, np.array(posture))
+        start = world.place_on_ground(start)
+        if isinstance(feet, TerrainFeet):
+            start = stand_on(feet, self.robot, start)
+        self.state = world.reset(start)
+        self.controller.reset(self.state)
+        self._stabiliser = (
+            Stabiliser(
+                self.robot,
+                self.planner,
+                self.state.q[2],
+                list(settings.contact_frames),
+            )
+            if stabilised
+            else None
+        )
+
+    def advance(self) -> Period:
+        """One period.
+
+        Raises:
+            SimulationError: the simulation diverged.
+        """
+        before, plan = self.state, None
+        if self._plan is not None:
+            self._plan(self.controller, before)
+        elif self._periods % self._every == 0:
+            plan = self.planner.plan(before.time_s, before.q, before.v)
+            follow(self.controller, plan, before.time_s)
+        result = self.controller.step(before)
+        if self._stabiliser is not None:
+            limit = self.controller.effort_limits
+            added = result.torques + self._stabiliser.torques(self.controller, before)
+            result = result._replace(torques=np.clip(added, -limit, limit))
+            self.controller.commanded[:] = result.torques
+        self.state = self.world.step(result.torques)
+        forces = self.world.contact_forces()
+        self.controller.measure(forces)
+        self._periods += 1
+        # Rows of the reference are reused by the next step.
+        reference = type(result.reference)(*(np.array(row) for row in result.reference))
+        return Period(before, result._replace(reference=reference), forces, self.state, plan)

@@ -1,0 +1,220 @@
+"""The nodes of a run as separate processes that never outlive it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from contact_id_controller.exceptions import RunError
+
+LAST_LINES = 15
+INTERRUPT_S, TERMINATE_S = 10.0, 3.0
+
+HIGHEST_DOMAIN = 101
+"""On Linux the ports of higher ROS domains overlap with those that the system hands out."""
+
+
+class NodeProcess:
+    """One process with its output in a log file."""
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: dict[str, str], append: bool = False
+    ):
+        self._log = log
+        # In a session of its own, Ctrl-C reaches this process only, which then ends the nodes
+        # in order.
+        with open(log, "ab" if append else "wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Code the process ended with (negative: the signal); None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; one that stops or kills acts at once."""
+        self._process.send_signal(number)
+
+    def output(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text(errors="replace")
+
+    def last_lines(self) -> str:
+        """The end of its output."""
+        lines = self.output().strip().splitlines()
+        return "\n".join(lines[-LAST_LINES:]) or "(no output)"
+
+    def interrupt(self) -> None:
+        """Ask it to end, as Ctrl-C does."""
+        if self.running:
+            self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """Make sure that it has ended: ask, then insist, then kill."""
+        for number, patience_s in (
+            (signal.SIGINT, INTERRUPT_S),
+            (signal.SIGTERM, TERMINATE_S),
+            (signal.SIGKILL, TERMINATE_S),
+        ):
+            if not self.running:
+                return
+            self._process.send_signal(number)
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                continue
+
+    def wait(self, patience_s: float) -> bool:
+        """Wait for its end; False when it still runs after ``patience_s``."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+class NodeGroup:
+    """The nodes of one run; leaving the ``with`` block ends whatever still runs.
+
+    Args:
+        commands: name of the node -> its command line.
+        logs: folder for their output, ``<name>.log``.
+        variables: of the environment, on top of those of this process.
+    """
+
+    def __init__(
+        self, commands: Mapping[str, Sequence[str]], logs: Path, variables: Mapping[str, str]
+    ):
+        logs.mkdir(parents=True, exist_ok=True)
+        environment = dict(os.environ, **variables)
+        # One thread for linear algebra: matrices are tiny, and three processes share the cores.
+        environment.setdefault("OMP_NUM_THREADS", "1")
+        environment["PYTHONUNBUFFERED"] = "1"
+        package_parent = str(Path(__file__).resolve().parents[2])
+        paths = [package_parent, os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        self._nodes: dict[str, NodeProcess] = {}
+        self._commands, self._logs, self._environment = dict(commands), logs, environment
+        try:
+            for name, command in commands.items():
+                self._nodes[name] = NodeProcess(command, logs / f"{name}.log", environment)
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self) -> NodeGroup:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.end()
+
+    def __getitem__(self, name: str) -> NodeProcess:
+        return self._nodes[name]
+
+    def restart(self, name: str) -> None:
+        """Start a node again that has ended; its output goes on in the same file."""
+        self._nodes[name].wait(TERMINATE_S)
+        self._nodes[name] = NodeProcess(
+            self._commands[name], self._logs / f"{name}.log", self._environment, append=True
+        )
+
+    def check(self, *ended_well: str) -> None:
+        """Raise RunError with its last lines when a node has ended.
+
+        Args:
+            ended_well: nodes that may have ended with code 0.
+        """
+        for name, node in self._nodes.items():
+            code = node.exit_code
+            if code is None or (code == 0 and name in ended_well):
+                continue
+            raise RunError(f"node {name!r} {_how(code)}; its last lines:\n{node.last_lines()}")
+
+    def end(self) -> None:
+        """Ask all nodes to end, then see to each."""
+        for node in self._nodes.values():
+            node.interrupt()
+        for node in self._nodes.values():
+            node.end()
+
+
+def node_command(name: str, parameters: Path) -> list[str]:
+    """Command line of a node of this package with a ROS parameter file."""
+    return [
+        sys.executable,
+        "-m",
+        f"contact_id_controller.ros.{name}",
+        "--ros-args",
+        "--params-file",
+        str(parameters),
+    ]
+
+
+def ros_environment(domain: int, logs: Path) -> dict[str, str]:
+    """Environment of a run that neither hears nor disturbs any other ROS system."""
+    return {
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOG_DIR": str(logs / "ros"),
+    }
+
+
+def free_domain() -> int:
+    """A ROS domain in which nothing on this machine takes part.
+
+    Every participant of domain d listens on UDP port 7400 + 250 d.
+
+    Raises:
+        RunError: none is left.
+    """
+    candidates = np.random.default_rng(time.time_ns()).permutation(HIGHEST_DOMAIN) + 1
+    for domain in candidates.tolist():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("", 7400 + 250 * domain))
+            except OSError:
+                continue
+        return domain
+    raise RunError(f"all ROS domains from 1 to {HIGHEST_DOMAIN} are in use on this machine")
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def _die_with_parent() -> None:
+    """In the child on Linux: be killed when the parent dies, even by SIGKILL."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

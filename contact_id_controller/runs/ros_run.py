@@ -1,0 +1,92 @@
+"""Plays one run: three nodes as processes, from their start to their records."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from contact_id_controller.exceptions import RunError
+from contact_id_controller.runs.processes import (
+    NodeGroup,
+    free_domain,
+    node_command,
+    ros_environment,
+)
+from contact_id_controller.runs.progress import ProgressBar
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, RunSetup
+from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
+
+APPEAR_S, CONFIGURE_S, ACTIVATE_S = 60.0, 600.0, 60.0
+"""Patience; configuring compiles the kernels the first time."""
+
+MOTION_S = 30.0
+"""Patience until the controller listens to a joint motion."""
+
+STALL_S = 60.0
+"""A run whose clock stands still for this long (wall time) has failed."""
+
+RECORD_S = 30.0
+
+
+def run_nodes(setup: RunSetup, folder: Path) -> float:
+    """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
+
+    Raises:
+        RunError: a node ended early, refused to start, or the simulation stands still; the message
+            has the last lines of the node's output.
+    """
+    parameters, logs = folder / "parameters.yaml", folder / "log"
+    for name in (CONTROLLER_RECORD, ROBOT_RECORD):
+        (folder / name).unlink(missing_ok=True)
+    setup.write(parameters)
+    environment = ros_environment(free_domain(), logs)
+    commands = {name: node_command(name, parameters) for name in setup.nodes}
+    bar = ProgressBar(setup.title, setup.duration_s)
+    try:
+        with NodeGroup(commands, logs, environment) as nodes:
+            with Supervisor(environment) as supervisor:
+                bar.say("starting")
+                supervisor.wait_for_controller(nodes.check, APPEAR_S)
+                bar.say("compiling and configuring")
+                if not supervisor.change_state(CONFIGURE, nodes.check, CONFIGURE_S):
+                    raise _refused(nodes, "configure")
+                bar.say("activating")
+                if not supervisor.activate(nodes.check, ACTIVATE_S):
+                    raise _refused(nodes, "activate")
+                if setup.motion is not None:
+                    supervisor.send_motion(setup.motion, nodes.check, MOTION_S)
+                bar.say("walking" if setup.motion is None else "moving")
+                begun = time.monotonic()
+                _follow(supervisor, nodes, bar)
+                wall_s = time.monotonic() - begun
+            bar.say("writing records")
+            nodes["controller"].interrupt()
+            if not nodes["controller"].wait(RECORD_S):
+                raise RunError(f"node 'controller' did not end within {RECORD_S:g} s")
+    finally:
+        bar.close()
+    return wall_s
+
+
+def _refused(nodes: NodeGroup, what: str) -> RunError:
+    return RunError(
+        f"the controller refused to {what}; its last lines:\n{nodes['controller'].last_lines()}"
+    )
+
+
+def _follow(supervisor: Supervisor, nodes: NodeGroup, bar: ProgressBar) -> None:
+    """Show the time until the simulated robot has ended."""
+    moved_at, last_s = time.monotonic(), supervisor.time_s
+    robot = nodes["simulated_robot"]
+    while robot.running:
+        nodes.check("simulated_robot")
+        supervisor.spin(0.05)
+        bar.show(supervisor.time_s)
+        if supervisor.time_s != last_s:
+            moved_at, last_s = time.monotonic(), supervisor.time_s
+        elif time.monotonic() - moved_at > STALL_S:
+            raise RunError(
+                f"the simulation stands still at {last_s:.3f} s; last lines of the "
+                f"controller:\n{nodes['controller'].last_lines()}"
+            )
+    nodes.check("simulated_robot")

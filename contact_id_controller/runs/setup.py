@@ -1,0 +1,243 @@
+"""What one run consists of: a configuration file, with what the command line changes in it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from contact_id_controller.control.controller import PID
+from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.models import check
+from contact_id_controller.plans.trajectories import JointTrajectory
+from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.runs.joint_motion import SECTION as MOTION
+from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.settings.controller import ControllerSettings, belongs_to_ros
+
+NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
+SECTIONS = (*NEEDED, PLANNER, MOTION)
+"""Of a parameter file; a run has a gait planner or a joint motion, never both."""
+
+MODES = ("lockstep", "real_time")
+CONFIG = "package://contact_id_controller/config"
+TEMPLATE = "template"  # names no robot
+CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
+WAIT_FOR_PLAN_S = 0.1
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """One run, ready to be started.
+
+    Attributes:
+        robot: name of the configuration.  config: its file.
+        duration_s: simulated time.  mode: ``lockstep`` or ``real_time``.
+        parameters: of each node, section -> name -> value, as the nodes get them.
+        settings: those of the controller, checked.
+        changes: the options ``--set`` that were given.
+    """
+
+    robot: str
+    config: Path
+    duration_s: float
+    mode: str
+    parameters: dict[str, dict[str, Any]]
+    settings: ControllerSettings
+    changes: tuple[str, ...]
+
+    @property
+    def friction_coefficient(self) -> float:
+        """Of the ground and in the controller's model, if they agree; else that of the ground."""
+        return float(
+            self.parameters["simulated_robot"].get(
+                "friction_coefficient", self.settings.friction_coefficient[0]
+            )
+        )
+
+    @property
+    def title(self) -> str:
+        """Name of the run for people."""
+        return ", ".join([self.robot, f"mu {self.friction_coefficient:g}", *self.changes])
+
+    @property
+    def normal(self) -> np.ndarray:
+        """Unit normal of the ground, (3,)."""
+        normal = np.array(self.settings.ground_normal, dtype=float)
+        return normal / np.linalg.norm(normal)
+
+    @property
+    def waypoints(self) -> np.ndarray:
+        """Way-points of the planner, (w, 2), m."""
+        values = self.parameters.get(PLANNER, {}).get("waypoints_m", ())
+        return np.array(values, dtype=float).reshape(-1, 2)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of the run, each a process."""
+        return tuple(name for name in self.parameters if name != MOTION)
+
+    @property
+    def motion(self) -> JointTrajectory | None:
+        """What the joints do where no gait planner tells them; None: it does."""
+        if MOTION not in self.parameters:
+            return None
+        settings = self.settings
+        robot = RobotModel.from_urdf(
+            settings.urdf, settings.floating_base, list(settings.joints) or None
+        )
+        return joint_motion(self.parameters[MOTION], robot.joint_names)
+
+    def command(self, output: Path) -> str:
+        """The command line that does this run again."""
+        own = robots().get(self.robot) != self.config
+        chosen = ("--config", str(self.config)) if own else ("--robot", self.robot)
+        words = [
+            "contact_id",
+            "demo",
+            *chosen,
+            "--duration",
+            f"{self.duration_s:g}",
+            "--friction",
+            self.settings.friction,
+            "--solver",
+            self.settings.solver,
+            "--mu",
+            f"{self.friction_coefficient:g}",
+            "--mode",
+            self.mode,
+        ]
+        for change in self.changes:
+            words += ["--set", change]
+        return shlex.join([*words, "--output", str(output)])
+
+    def write(self, path: Path) -> None:
+        """Write the parameters of all nodes as one ROS parameter file."""
+        content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
+        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def robots() -> dict[str, Path]:
+    """Robots that have a configuration file: name -> file."""
+    try:
+        folder = resolve_urdf(f"{CONFIG}/quadruped.yaml").parent
+    except RobotDescriptionError as error:
+        raise ConfigurationError(f"the installation has no configuration files: {error}") from error
+    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.stem != TEMPLATE}
+
+
+def make_setup(
+    folder: Path,
+    *,
+    robot: str,
+    config: Path | None = None,
+    duration_s: float = 30.0,
+    mode: str = "lockstep",
+    friction: str | None = None,
+    solver: str | None = None,
+    mu: float | None = None,
+    changes: Sequence[str] = (),
+) -> RunSetup:
+    """Put together one run.
+
+    Args:
+        folder: where the nodes write their records.
+        robot: name of a configuration file in ``config/``; only a name where ``config`` is given.
+        friction, solver: as in the table of contact models; None: as in the file.
+        mu: friction coefficient of the ground and in the controller; None: as in the file.
+        changes: ``name=value`` for the controller, ``section.name=value`` for any node.
+
+    Raises:
+        ConfigurationError: unknown robot, unreadable file, or values the controller refuses.
+        UnknownModelError: no such pair of friction and solver.
+    """
+    if not duration_s > 0.0:
+        raise ConfigurationError(f"the duration is {duration_s:g} s, must be above 0")
+    if mode not in MODES:
+        raise ConfigurationError(f"mode is {mode!r}, must be one of {choices(MODES)}")
+    if config is None:
+        known = robots()
+        if robot not in known:
+            raise ConfigurationError(
+                f"robot is {robot!r}, must be one of {choices(known)}; "
+                "for your own give its file with --config"
+            )
+        config = known[robot]
+    parameters = _read(config)
+    controller, simulated = (parameters[name] for name in NEEDED)
+    if friction is not None:
+        controller["friction"] = friction
+    if solver is not None:
+        controller["solver"] = solver
+    if mu is not None:
+        controller["friction_coefficient"] = [float(mu)]
+        simulated["friction_coefficient"] = float(mu)
+    simulated["duration_s"] = float(duration_s)
+    for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
+        values["mode"] = mode
+        values["record_path"] = str((folder / record).resolve())
+    # The simulated robot already stands on its feet: a ramp would let it sink.
+    controller.setdefault("start_ramp_s", 0.0)
+    controller["use_sim_time"] = True
+    if PLANNER in parameters:
+        parameters[PLANNER]["use_sim_time"] = True
+        if mode == "lockstep":
+            simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+    for change in changes:
+        _apply(change, parameters)
+    settings = ControllerSettings.from_mapping(
+        {name: value for name, value in controller.items() if not belongs_to_ros(name)}
+    )
+    if (settings.friction, settings.solver) != PID:
+        check(settings.friction, settings.solver)
+    setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
+    setup.motion  # refused now, not when the nodes are up
+    return setup
+
+
+def _read(config: Path) -> dict[str, dict[str, Any]]:
+    try:
+        content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigurationError(
+            f"cannot read {str(config)!r}: {' '.join(str(error).split())}"
+        ) from error
+    parameters = {}
+    for name in SECTIONS:
+        section = content.get(name) if isinstance(content, dict) else None
+        values = section.get("ros__parameters") if isinstance(section, dict) else None
+        if isinstance(values, dict):
+            parameters[name] = dict(values)
+        elif name in NEEDED:
+            raise ConfigurationError(
+                f"{str(config)!r} has no section {name!r} with "
+                f"'ros__parameters'; a run needs {choices(NEEDED)}"
+            )
+    if (PLANNER in parameters) == (MOTION in parameters):
+        raise ConfigurationError(
+            f"{str(config)!r} must have section {PLANNER!r}, for a robot that "
+            f"walks, or {MOTION!r}, for any other; not both"
+        )
+    return parameters
+
+
+def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:
+    """Apply one ``[section.]name=value``; the value is YAML."""
+    name, equals, text = change.partition("=")
+    section, dot, rest = name.strip().partition(".")
+    if not dot:
+        section, rest = "controller", section
+    if not equals or not rest or section not in parameters:
+        raise ConfigurationError(
+            f"--set {change!r} is not of the form [NODE.]NAME=VALUE, "
+            f"with NODE one of {choices(parameters)}"
+        )
+    try:
+        parameters[section][rest] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"--set {change!r}: the value is not YAML") from error

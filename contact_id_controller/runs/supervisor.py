@@ -1,0 +1,125 @@
+"""Follows a run over ROS: drives the lifecycle of the controller and listens to the clock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
+
+from contact_id_controller.exceptions import RunError
+from contact_id_controller.plans.trajectories import JointTrajectory
+from contact_id_controller.ros.plan_messages import joint_message
+
+CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
+STEP_S = 0.05
+RETRY_S = 0.2
+
+
+class Supervisor:
+    """A small node beside the three of the run.
+
+    Args:
+        environment: variables that choose the ROS system of the run; set in this process, too.
+        controller: name of the lifecycle node.
+    """
+
+    def __init__(self, environment: dict[str, str], controller: str = "controller"):
+        os.environ.update(environment)
+        self._context = rclpy.Context()
+        rclpy.init(
+            context=self._context,
+            domain_id=int(environment["ROS_DOMAIN_ID"]),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self._node = rclpy.create_node("demo", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._controller = controller
+        self._change_state = self._node.create_client(ChangeState, f"{controller}/change_state")
+        self._node.create_subscription(
+            Clock,
+            "/clock",
+            self._on_clock,
+            QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+        )
+        self._plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
+        self.time_s = 0.0
+        """Simulated time, as last heard."""
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+    def spin(self, duration_s: float) -> None:
+        """Handle messages for this long."""
+        end = time.monotonic() + duration_s
+        while (left := end - time.monotonic()) > 0.0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def wait_for_controller(self, check: Callable[[], None], patience_s: float) -> None:
+        """Wait until the controller can be driven; ``check`` is called often and may raise."""
+        self._wait(
+            self._change_state.service_is_ready,
+            check,
+            patience_s,
+            f"node {self._controller!r} did not appear",
+        )
+
+    def change_state(self, transition: int, check: Callable[[], None], patience_s: float) -> bool:
+        """Ask for a transition of the lifecycle; whether it succeeded."""
+        request = ChangeState.Request(transition=Transition(id=transition))
+        answer = self._change_state.call_async(request)
+        self._wait(
+            answer.done,
+            check,
+            patience_s,
+            f"node {self._controller!r} did not answer a change of state",
+        )
+        return bool(answer.result().success)
+
+    def activate(self, check: Callable[[], None], patience_s: float) -> bool:
+        """Activate as soon as the controller knows the robot's state; whether it succeeded."""
+        end = time.monotonic() + patience_s
+        while not self.change_state(ACTIVATE, check, patience_s):
+            if time.monotonic() > end:
+                return False
+            self.spin(RETRY_S)
+        return True
+
+    def send_motion(
+        self, motion: JointTrajectory, check: Callable[[], None], patience_s: float
+    ) -> None:
+        """Hand the controller a joint motion that begins when it arrives."""
+        self._wait(
+            lambda: self._plans.get_subscription_count() > 0,
+            check,
+            patience_s,
+            f"node {self._controller!r} did not listen to joint_trajectory",
+        )
+        self._plans.publish(joint_message(motion, stamp_ns=0))
+
+    def _wait(
+        self, done: Callable[[], bool], check: Callable[[], None], patience_s: float, complaint: str
+    ) -> None:
+        end = time.monotonic() + patience_s
+        while not done():
+            if time.monotonic() > end:
+                raise RunError(f"{complaint} within {patience_s:g} s")
+            check()
+            self.spin(STEP_S)
+
+    def _on_clock(self, message: Clock) -> None:
+        self.time_s = message.clock.sec + 1e-9 * message.clock.nanosec

@@ -1,0 +1,201 @@
+"""What stands between a controller and motors that hold the last torque for ever. Knows no ROS.
+
+Time is passed in: seconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.safety.safe_output import SafeOutput
+
+
+class WatchdogState(enum.Enum):
+    """What the watchdog is doing; the value is the word for it in logs and diagnostics."""
+
+    WAITING = "waiting for the first command"
+    FORWARDING = "forwarding"
+    TRIPPED = "tripped"
+
+
+class JointVelocities:
+    """The newest joint velocities by name; each joint has an age of its own.
+
+    A joint that a message does not name keeps its velocity until that is too old; one that is
+    named with a value that is not finite, or without a value, has none from then on.
+    """
+
+    def __init__(self, joint_names: Sequence[str], age_limit_s: float) -> None:
+        self._index = {name: k for k, name in enumerate(joint_names)}
+        self._age_limit_s = age_limit_s
+        self._velocity = np.full(len(joint_names), np.nan)
+        self._arrival_s = np.full(len(joint_names), -np.inf)
+
+    def take(self, names: Sequence[str], velocity: Sequence[float], now_s: float) -> None:
+        """Keep the velocities, rad/s, of a message: in any order, with any other joints."""
+        for k, name in enumerate(names):
+            index = self._index.get(name)
+            if index is not None:
+                self._velocity[index] = velocity[k] if k < len(velocity) else np.nan
+                self._arrival_s[index] = now_s
+
+    def known(self, now_s: float) -> np.ndarray:
+        """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
+        true = np.isfinite(self._velocity) & (now_s - self._arrival_s <= self._age_limit_s)
+        return np.where(true, self._velocity, 0.0)
+
+
+class CommandWatchdog:
+    """Forwards good commands; when they stop it damps the joints and stays tripped.
+
+    A command is good when it has one finite value for each joint; values beyond the limits are
+    clipped. It trips when no good command came for `timeout_s`, or when `refused_in_a_row` commands
+    in a row were not good. Tripped, it commands -D qd each `period_s` and forwards nothing until
+    the controller has become active after the trip, or `reset` is called; from then on the next
+    good command is forwarded.
+
+    Parameters
+    ----------
+    velocities
+        Where the joint velocities for damping come from.
+    damping_nm_s_rad, effort_limits_nm
+        D and the largest torque of each joint, (n,).
+    timeout_s, period_s
+        Longest silence, and time between two damping commands.
+    refused_in_a_row
+        This many bad commands in a row are one too many.
+    damp_before_first_command
+        Command damping also before the first good command; otherwise nothing.
+    """
+
+    def __init__(
+        self,
+        velocities: JointVelocities,
+        damping_nm_s_rad: np.ndarray,
+        effort_limits_nm: np.ndarray,
+        *,
+        timeout_s: float,
+        period_s: float,
+        refused_in_a_row: int = 3,
+        damp_before_first_command: bool = True,
+    ) -> None:
+        self.velocities = velocities
+        self.state = WatchdogState.WAITING
+        self.forwarded = self.clipped = self.trips = 0
+        self.refused: Counter[str] = Counter()
+        """Commands not forwarded, by reason."""
+        self.trip_reason = self.trip_detail = ""
+        self.reaction_s = float("nan")
+        """From the last good command to the first damping torque of the last trip."""
+        self._limits = np.asarray(effort_limits_nm, dtype=float)
+        self._damping = SafeOutput("damping", damping_nm_s_rad, self._limits)
+        self._timeout_s, self._period_s = timeout_s, period_s
+        self._refused_in_a_row = refused_in_a_row
+        self._damp_first = damp_before_first_command
+        self._bad_in_a_row = 0
+        self._last_good_s = -np.inf
+        self._next_output_s = -np.inf
+        self._may_return = False
+
+    def take_command(self, torques: np.ndarray, now_s: float) -> np.ndarray | None:
+        """Judge a command, N·m; the torques (n,) to send because of it, or None."""
+        reason = self._fault(torques)
+        if reason:
+            self.refused[reason] += 1
+            self._bad_in_a_row += 1
+            too_many = self._bad_in_a_row >= self._refused_in_a_row
+            if self.state is WatchdogState.FORWARDING and too_many:
+                self._trip(reason, f"{self._bad_in_a_row} bad commands in a row")
+                return self._damp(now_s)
+            return None
+        self._bad_in_a_row = 0
+        # Whoever was kept from calling `tick` forwards what came meanwhile: the command is fresh.
+        self._last_good_s = now_s
+        if self.state is WatchdogState.TRIPPED and not self._may_return:
+            self.refused["tripped"] += 1
+            return None
+        self.state = WatchdogState.FORWARDING
+        self._may_return = False
+        self.forwarded += 1
+        clipped = np.clip(torques, -self._limits, self._limits)
+        self.clipped += not np.array_equal(clipped, torques)
+        return clipped
+
+    def tick(self, now_s: float) -> np.ndarray | None:
+        """The damping torques (n,), N·m, that are due now, or None; to be called each `wait_s`."""
+        if self.state is WatchdogState.FORWARDING:
+            if now_s - self._last_good_s < self._timeout_s:
+                return None
+            self._trip("commands_stopped", f"no good command for {self._timeout_s:g} s")
+            return self._damp(now_s)
+        return None if self._silent or now_s < self._next_output_s else self._damp(now_s)
+
+    def wait_s(self, now_s: float) -> float:
+        """How long, s, `tick` may wait from now if nothing comes in."""
+        if self.state is WatchdogState.FORWARDING:
+            due_s = self._last_good_s + self._timeout_s
+        elif self._silent:
+            return self._period_s
+        else:
+            due_s = self._next_output_s
+        return min(max(due_s - now_s, 0.0), self._period_s)
+
+    @property
+    def waits_for_activation(self) -> bool:
+        """Tripped, and nothing has allowed it yet to forward again."""
+        return self.state is WatchdogState.TRIPPED and not self._may_return
+
+    def controller_changed(self, active: bool) -> None:
+        """The controller entered or left its active state."""
+        self._may_return = active and self.state is WatchdogState.TRIPPED
+
+    def reset(self, now_s: float) -> str | None:
+        """Let a tripped watchdog forward the next good command; None, or why it is refused."""
+        if self.state is not WatchdogState.TRIPPED:
+            return f"not tripped: {self.state.value}"
+        if now_s - self._last_good_s >= self._timeout_s:
+            # Permission to whatever comes later would surprise.
+            return f"no good command in the last {self._timeout_s:g} s"
+        self._may_return = True
+        return None
+
+    def figures(self) -> dict[str, str]:
+        """Names and values of all counts, for diagnostics."""
+        figures = {
+            "state": self.state.value,
+            "forwarded": str(self.forwarded),
+            "clipped": str(self.clipped),
+            "trips": str(self.trips),
+        }
+        if self.trips:
+            figures["last trip"] = self.trip_reason
+            figures["last reaction time (ms)"] = f"{self.reaction_s * 1e3:.2f}"
+        for reason, count in sorted(self.refused.items()):
+            figures[f"refused {reason}"] = str(count)
+        return figures
+
+    @property
+    def _silent(self) -> bool:
+        return self.state is WatchdogState.WAITING and not self._damp_first
+
+    def _fault(self, torques: np.ndarray) -> str:
+        if torques.shape != self._limits.shape:
+            return "wrong_size"
+        return "" if np.isfinite(torques).all() else "not_finite"
+
+    def _trip(self, reason: str, detail: str) -> None:
+        self.state, self.trip_reason = WatchdogState.TRIPPED, reason
+        self.trip_detail = detail
+        self.trips += 1
+        self._may_return = False
+        self.reaction_s = float("nan")
+
+    def _damp(self, now_s: float) -> np.ndarray:
+        if np.isnan(self.reaction_s) and self.trips:
+            self.reaction_s = now_s - self._last_good_s
+        self._next_output_s = now_s + self._period_s
+        return self._damping.torques(self.velocities.known(now_s))

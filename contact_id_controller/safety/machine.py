@@ -1,0 +1,216 @@
+"""What the controller does when something is wrong: one small state machine, without ROS.
+
+    inactive -- activate --> holding <--> following          the controller's torque
+                               |  ^
+                     bad state |  | good states again, within recovery_window_s
+                               v  |
+                            interrupted                      safe output, back by itself
+                               |
+                               v
+                            stopped                          safe output, back by resume or activate
+      emergency stop (from any state) --> emergency_stop     back by release, then resume
+
+The table `REACTIONS` says for each fault what happens, and how it ends.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class SafetyState(enum.Enum):
+    """Where the controller stands; the value is the name in the diagnostics."""
+
+    INACTIVE = "inactive"
+    HOLDING = "holding"
+    FOLLOWING = "following"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    EMERGENCY_STOP = "emergency_stop"
+
+
+class Reaction(NamedTuple):
+    """What is done about a fault, and what ends it; both as sentences for people."""
+
+    reaction: str
+    recovery: str
+
+
+_BY_ITSELF = "by itself with the next good state"
+_EXPLICIT = "~/resume, or deactivate and activate"
+
+REACTIONS = {
+    "bad state": Reaction("torque moves to the safe output at blend_rate_nm_s", _BY_ITSELF),
+    "no state": Reaction(
+        "after state_timeout_s the safe output at once: damping while a velocity is fresh, "
+        "then zero",
+        f"{_BY_ITSELF} within recovery_window_s, then {_EXPLICIT}",
+    ),
+    "gap": Reaction(
+        "good states further apart than recovery_window_s: stopped, safe output", _EXPLICIT
+    ),
+    "time back": Reaction(
+        "stamps that do not increase are bad states, then missing ones",
+        "deactivate and activate: time may begin anywhere",
+    ),
+    "lost plan": Reaction(
+        "the last posture of the plan is held, all feet stand", "by itself with the next plan"
+    ),
+    "bad plan": Reaction(
+        "malformed, in the past, or beginning farther than plan_jump_limit: refused, the plan before "
+        "is followed",
+        "by itself with the next plan",
+    ),
+    "odometry jump": Reaction(
+        "refused; if three states agree with the new place: plans dropped, present posture held",
+        "by itself with the next plan",
+    ),
+    "solver failure": Reaction(
+        "fallback force of the solver; after failures_in_a_row stopped, safe output", _EXPLICIT
+    ),
+    "error": Reaction(
+        "torque moves to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
+        f"by itself with the next good step; stopped: {_EXPLICIT}",
+    ),
+    "overrun": Reaction("counted; after overruns_in_a_row stopped, safe output", _EXPLICIT),
+    "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
+    "emergency stop": Reaction(
+        "emergency_stop_output at once", "release ~/emergency_stop, then ~/resume or activate"
+    ),
+    "deactivation": Reaction("safe output once, then silence", "activate"),
+}
+"""Every fault that the controller knows."""
+
+
+class SafetyLimits(NamedTuple):
+    """Numbers of the machine; names and meanings are those of the parameters."""
+
+    recovery_window_s: float
+    failures_in_a_row: int
+    overruns_in_a_row: int
+    tilt_limit_rad: float
+
+
+class SafetyMachine:
+    """Decides each period whether the controller's torque may go out.
+
+    Times are those of the states (their stamps), s, so that it holds in simulated time as well.
+
+    Attributes:
+        state: the present `SafetyState`.
+        reason: why it is interrupted or stopped, one line; empty otherwise.
+        limits: may be replaced at any time.
+    """
+
+    def __init__(self, limits: SafetyLimits):
+        self.limits = limits
+        self.state = SafetyState.INACTIVE
+        self.reason = ""
+        self._forget()
+
+    def _forget(self, last_good_s: float | None = None) -> None:
+        self._last_good_s = last_good_s
+        self._failures = self._overruns = 0
+
+    @property
+    def commanding(self) -> bool:
+        """Whether the controller's torque may go out."""
+        return self.state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
+
+    @property
+    def latched(self) -> bool:
+        """Whether only an explicit call leads back."""
+        return self.state in (SafetyState.STOPPED, SafetyState.EMERGENCY_STOP)
+
+    # Asked from outside
+
+    def activate(self, last_good_s: float | None = None) -> str:
+        """Begin to command; returns why not, or nothing. last_good_s: of the last good state."""
+        if self.state is SafetyState.EMERGENCY_STOP:
+            return "the emergency stop is engaged"
+        self._enter(SafetyState.HOLDING)
+        self._forget(last_good_s)
+        return ""
+
+    def deactivate(self) -> None:
+        """Command no more; an engaged emergency stop stays engaged."""
+        if self.state is not SafetyState.EMERGENCY_STOP:
+            self._enter(SafetyState.INACTIVE)
+
+    def engage_emergency_stop(self) -> None:
+        """Stop, from any state."""
+        self._enter(SafetyState.EMERGENCY_STOP, "emergency stop engaged")
+
+    def release_emergency_stop(self, active: bool) -> None:
+        """Release the emergency stop; an active controller stays stopped until `resume`."""
+        if self.state is SafetyState.EMERGENCY_STOP:
+            if active:
+                self._enter(SafetyState.STOPPED, "emergency stop released, waiting for resume")
+            else:
+                self._enter(SafetyState.INACTIVE)
+
+    def resume(self, last_good_s: float | None = None) -> str:
+        """Leave a stop; returns why not, or nothing. last_good_s: time of the last good state."""
+        if self.state is SafetyState.EMERGENCY_STOP:
+            return "the emergency stop is engaged"
+        if self.state is not SafetyState.STOPPED:
+            return f"the controller is not stopped, it is {self.state.value}"
+        self._enter(SafetyState.HOLDING)
+        self._forget(last_good_s)
+        return ""
+
+    # Told by the control loop
+
+    def good_state(self, time_s: float, tilt_rad: float) -> bool:
+        """A good state of the robot has come; whether a step may be made on it."""
+        last_s, self._last_good_s = self._last_good_s, time_s
+        if self.latched or self.state is SafetyState.INACTIVE:
+            return False
+        limits = self.limits
+        if last_s is not None and time_s - last_s > limits.recovery_window_s:
+            self.stop(
+                f"no good state for {time_s - last_s:.3f} s"
+                + (f" ({self.reason})" if self.reason else "")
+            )
+        elif not tilt_rad <= limits.tilt_limit_rad:
+            self.stop(f"base tilted by {tilt_rad:.2f} rad")
+        return not self.latched
+
+    def interrupt(self, reason: str) -> None:
+        """A state is bad or missing."""
+        if not self.latched and self.state is not SafetyState.INACTIVE:
+            self._enter(SafetyState.INTERRUPTED, reason)
+
+    def failed(self, reason: str) -> None:
+        """A step ended with an error or without a finite torque."""
+        self._failures += 1
+        if self._failures >= self.limits.failures_in_a_row:
+            self.stop(f"{self._failures} failures in a row, the last: {reason}")
+        else:
+            self.interrupt(reason)
+
+    def stepped(self, converged: bool, following: bool) -> None:
+        """A step gave a finite torque. following: along a plan that still lasts."""
+        if converged:
+            self._failures = 0
+        else:
+            self.failed("solver not converged")
+            if self.latched:
+                return
+        self._enter(SafetyState.FOLLOWING if following else SafetyState.HOLDING)
+
+    def timed(self, overrun: bool) -> None:
+        """How long the last step took: longer than a period or not."""
+        self._overruns = self._overruns + 1 if overrun else 0
+        if self._overruns >= self.limits.overruns_in_a_row and self.commanding:
+            self.stop(f"{self._overruns} steps in a row took longer than a period")
+            self._overruns = 0
+
+    def stop(self, reason: str) -> None:
+        """Stop until `resume`."""
+        if self.state not in (SafetyState.EMERGENCY_STOP, SafetyState.INACTIVE):
+            self._enter(SafetyState.STOPPED, reason)
+
+    def _enter(self, state: SafetyState, reason: str = "") -> None:
+        self.state, self.reason = state, reason

@@ -1,0 +1,109 @@
+"""Tells a robot that moves from an odometry that jumps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+
+_AGREEING = 3
+"""So many poses in a row that agree with each other are the new place."""
+
+_FASTEST_M_S2, _FASTEST_RAD_S2 = 20.0, 200.0
+"""Accelerations that may hide between two poses: what a gap in time explains."""
+
+
+class OdometryJump:
+    """Follows the pose of a floating base, refuses outliers, and notices when they stay.
+
+    Attributes:
+        limit_m, limit_rad: change of pose beyond what the velocity explains that is a jump.
+    """
+
+    def __init__(self, limit_m: float = math.inf, limit_rad: float = math.inf):
+        self.limit_m, self.limit_rad = limit_m, limit_rad
+        self._place, self._candidate = np.zeros(13), np.zeros(13)
+        self.reset()
+
+    def reset(self) -> None:
+        """The next pose may be anywhere."""
+        self._place_ns: int | None = None
+        self._candidate_ns = 0
+        self._agreeing = 0
+
+    def take(self, pose: np.ndarray, twist: np.ndarray, stamp_ns: int) -> tuple[str, bool]:
+        """Judge a pose (7,) with its twist (6,) in the base frame.
+
+        Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
+        """
+        if self._place_ns is None:
+            self._accept(pose, twist, stamp_ns)
+            return "", False
+        away = self._away(self._place, self._place_ns, pose, stamp_ns)
+        if not away:
+            self._accept(pose, twist, stamp_ns)
+            return "", False
+        if stamp_ns != self._candidate_ns:
+            agrees = self._agreeing and not self._away(
+                self._candidate, self._candidate_ns, pose, stamp_ns
+            )
+            self._agreeing = self._agreeing + 1 if agrees else 1
+            _store(self._candidate, pose, twist)
+            self._candidate_ns = stamp_ns
+        if self._agreeing >= _AGREEING:
+            self._accept(pose, twist, stamp_ns)
+            return "", True
+        return away, False
+
+    def _accept(self, pose, twist, stamp_ns: int) -> None:
+        _store(self._place, pose, twist)
+        self._place_ns, self._agreeing = stamp_ns, 0
+
+    def _away(self, place, place_ns: int, pose, stamp_ns: int) -> str:
+        dt = 1e-9 * (stamp_ns - place_ns)
+        distance, angle = _unexplained(place, pose, dt)
+        if (
+            distance <= self.limit_m + 0.5 * _FASTEST_M_S2 * dt * dt
+            and angle <= self.limit_rad + 0.5 * _FASTEST_RAD_S2 * dt * dt
+        ):
+            return ""
+        return (
+            f"the base is {distance:.3f} m and {angle:.3f} rad from where its velocity leads "
+            f"in {dt:.4f} s"
+        )
+
+
+def _store(row: np.ndarray, pose: np.ndarray, twist: np.ndarray) -> None:
+    row[:7], row[7:] = pose, twist
+
+
+@bare_kernel
+def _unexplained(place, pose, dt):
+    """Distance, m, and angle, rad, of a pose from where place (pose, twist) leads in dt."""
+    x, y, z, w = place[3], place[4], place[5], place[6]
+    a, b, c = place[7], place[8], place[9]
+    # R v, with t = 2 q x v.
+    t0, t1, t2 = 2.0 * (y * c - z * b), 2.0 * (z * a - x * c), 2.0 * (x * b - y * a)
+    vx = a + w * t0 + y * t2 - z * t1
+    vy = b + w * t1 + z * t0 - x * t2
+    vz = c + w * t2 + x * t1 - y * t0
+    d0 = pose[0] - place[0] - dt * vx
+    d1 = pose[1] - place[1] - dt * vy
+    d2 = pose[2] - place[2] - dt * vz
+    # The turn expected, as a quaternion on the right of the old one.
+    h0, h1, h2 = 0.5 * dt * place[10], 0.5 * dt * place[11], 0.5 * dt * place[12]
+    half = np.sqrt(h0 * h0 + h1 * h1 + h2 * h2)
+    s = np.sin(half) / half if half > 1e-9 else 1.0
+    e0, e1, e2, e3 = s * h0, s * h1, s * h2, np.cos(half)
+    p0 = w * e0 + x * e3 + y * e2 - z * e1
+    p1 = w * e1 - x * e2 + y * e3 + z * e0
+    p2 = w * e2 + x * e1 - y * e0 + z * e3
+    p3 = w * e3 - x * e0 - y * e1 - z * e2
+    dot = abs(p0 * pose[3] + p1 * pose[4] + p2 * pose[5] + p3 * pose[6])
+    size = np.sqrt(
+        (pose[3] ** 2 + pose[4] ** 2 + pose[5] ** 2 + pose[6] ** 2)
+        * (p0 * p0 + p1 * p1 + p2 * p2 + p3 * p3)
+    )
+    return np.sqrt(d0 * d0 + d1 * d1 + d2 * d2), 2.0 * np.arccos(min(dot / size, 1.0))

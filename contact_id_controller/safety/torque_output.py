@@ -1,0 +1,93 @@
+"""From one torque to another without a step: the start ramp, and blending after a change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.settings.controller import ControllerSettings
+
+
+class TorqueOutput:
+    """Sends the torques wanted, except that no change other than the robot's own makes a step.
+
+    When parameters, the model or the source of torque change, the difference to what was sent
+    before becomes an offset that fades at blend_rate_nm_s; the torques themselves stay as quick as
+    the motion asks. After activation torque grows over start_ramp_s.
+
+    Args:
+        settings: blend_rate_nm_s, start_ramp_s and period_s are used.
+        effort: (na,) N·m, largest torque that is sent.
+
+    Attributes:
+        sent: (na,) N·m, what was sent last.
+    """
+
+    def __init__(self, settings: ControllerSettings, effort: np.ndarray):
+        na = len(effort)
+        self.sent = np.zeros(na)
+        self._start, self._offset = np.zeros(na), np.zeros(na)
+        self._ramp = np.zeros(na)
+        self._changed = False
+        self._ramp_periods = self._ramped = 0
+        self.apply(settings, effort)
+
+    def apply(self, settings: ControllerSettings, effort: np.ndarray) -> None:
+        """Take over other settings and limits."""
+        self._effort = effort
+        self._step = settings.period_s * settings.spread("blend_rate_nm_s", len(effort))
+        self._length = round(settings.start_ramp_s / settings.period_s)
+
+    @property
+    def settled(self) -> bool:
+        """Whether what is sent is what is wanted."""
+        return self._ramped >= self._ramp_periods and not self._changed and not self._offset.any()
+
+    def ramp(self) -> None:
+        """From now on grow from what was sent last to what is wanted, over the start ramp."""
+        self._start[:] = self.sent
+        self._ramped, self._ramp_periods = 0, self._length
+        self._offset[:] = 0.0
+        self._changed = False
+
+    def blend(self) -> None:
+        """What is wanted next comes from elsewhere: begin where what was sent last ends."""
+        self._changed = True
+
+    def jump(self, torques: np.ndarray) -> np.ndarray:
+        """Send torques (na,) at once; what follows them is blended in."""
+        self._ramped = self._ramp_periods
+        self._changed = True
+        self.sent[:] = torques
+        return self.sent
+
+    def follow(self, wanted: np.ndarray) -> np.ndarray:
+        """What to send in this period, (na,), for the torques wanted; a view of `sent`."""
+        if self._ramped < self._ramp_periods:
+            self._ramped += 1
+            share = self._ramped / self._ramp_periods
+            np.subtract(wanted, self._start, out=self._ramp)
+            self._ramp *= share
+            self._ramp += self._start
+            wanted = self._ramp  # a change in the middle of the ramp is blended as any other
+        _follow(wanted, self._step, self._effort, self._changed, self._offset, self.sent)
+        self._changed = False
+        return self.sent
+
+
+@bare_kernel
+def _follow(wanted, step, effort, changed, offset, sent):
+    for j in range(sent.shape[0]):
+        if changed:
+            offset[j] = sent[j] - wanted[j]
+        if offset[j] > step[j]:
+            offset[j] -= step[j]
+        elif offset[j] < -step[j]:
+            offset[j] += step[j]
+        else:
+            offset[j] = 0.0
+        sent[j] = wanted[j]
+        if offset[j] != 0.0:
+            sent[j] = min(max(wanted[j] + offset[j], -effort[j]), effort[j])
+            # What the limit cuts off would hold the torque there long after.
+            offset[j] = sent[j] - wanted[j]

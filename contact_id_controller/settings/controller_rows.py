@@ -1,0 +1,621 @@
+"""The rows of the table of parameters: name and type, default, description, unit, range.
+
+`control.settings` joins them into `ControllerSettings` and checks values together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from contact_id_controller.settings.specification import parameter
+
+
+def _positive(values: tuple[float, ...]) -> str:
+    return "" if all(value > 0.0 for value in values) else "be positive"
+
+
+def _direction(values: tuple[float, ...]) -> str:
+    return "" if len(values) == 3 and any(values) else "be 3 numbers, not all 0"
+
+
+def _one_or_two(values: tuple[str, ...]) -> str:
+    different = len(set(values)) == len(values)
+    return "" if different and 1 <= len(values) <= 2 else "name one source or two different ones"
+
+
+def _pairs(values: tuple[str, ...]) -> str:
+    return (
+        "" if all(value.count("/") == 1 for value in values) else "be of the form friction/solver"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class RobotSettings:
+    """The robot, its motors and where it may touch the world."""
+
+    urdf: str = parameter(
+        "",
+        """Robot description: a file, package://contact_id_controller/urdf/<file>, or
+        example-robot-data://<package>/robots/<file>. Required.""",
+    )
+    floating_base: bool = parameter(
+        True, "The base moves freely (legged robot); false for a robot bolted to the ground."
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "Actuated joints in the order of the command; empty: all of the URDF, in its order."
+    )
+    contact_frames: tuple[str, ...] = parameter(
+        (), "Frames of the URDF that may touch the ground, at the centre of a spherical foot."
+    )
+    contact_radii_m: tuple[float, ...] = parameter(
+        (0.0,),
+        "Radius of the feet: one value, or one per contact frame.",
+        unit="m",
+        minimum=0.0,
+        per="contact frame",
+    )
+    effort_limits_nm: tuple[float, ...] = parameter(
+        (),
+        "Largest torque: one value, or one per joint; empty: the limits of the URDF.",
+        unit="N·m",
+        minimum=0.0,
+        infinite=True,
+        per="joint",
+        live=True,
+    )
+
+    motor_resistance_ohm: tuple[float, ...] = parameter(
+        (),
+        """Winding resistance R of the motors: one value, or one per joint; empty: unknown, and no
+        power loss is reported.""",
+        unit="ohm",
+        minimum=0.0,
+        validator=_positive,
+        per="joint",
+        live=True,
+    )
+    motor_torque_constant_nm_a: tuple[float, ...] = parameter(
+        (),
+        """Torque constant Kt on the joint's side of the gear, joint torque per ampere: one value,
+        or one per joint. The power that heats the motors is R (torque / Kt)^2.""",
+        unit="N·m/A",
+        minimum=0.0,
+        validator=_positive,
+        per="joint",
+        live=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactSettings:
+    """The control period and the contact model."""
+
+    period_s: float = parameter(
+        0.001,
+        "Control period; must match the rate of the joint states.",
+        unit="s",
+        minimum=1e-5,
+        maximum=0.1,
+    )
+    friction: str = parameter(
+        "coulomb", "Friction model; not every pair of friction and solver exists.", live=True
+    )
+    solver: str = parameter(
+        "qp", "Solver; not every pair of friction and solver exists.", live=True
+    )
+    friction_coefficient: tuple[float, ...] = parameter(
+        (0.6,),
+        """Coefficient of friction: one value, or one per contact frame; .inf for no slip (where all
+        are, coulomb/lcp is solved as no_slip/lcp, its limit).""",
+        minimum=0.0,
+        infinite=True,
+        per="contact frame",
+        live=True,
+    )
+    friction_edges: int = parameter(
+        4,
+        "Edges of the pyramid that stands for the friction cone.",
+        minimum=3,
+        maximum=64,
+        live=True,
+    )
+    friction_polygon: str = parameter(
+        "inscribed",
+        "Whether that pyramid lies inside the friction cone or around it.",
+        choices=("inscribed", "circumscribed"),
+        live=True,
+    )
+    cone: str = parameter(
+        "pyramid",
+        """Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact
+        cone.""",
+        choices=("pyramid", "exact"),
+    )
+    objective: str = parameter(
+        "contact_velocity",
+        """What stage I minimises: the velocity of the contacts, or the kinetic energy of the
+        whole robot as the paper writes it (which brakes a moving robot).""",
+        choices=("contact_velocity", "kinetic_energy"),
+    )
+    distribution: str = parameter(
+        "least_torque",
+        """Which of the contact forces with the same effect on the base is taken: least joint
+        torque, least force, or whatever the solver returns.""",
+        choices=("least_torque", "least_force", "none"),
+        live=True,
+    )
+    consistency: str = parameter(
+        "project",
+        """When planned joint motion would make contacts slip or collide: replace it by the
+        closest motion that does not, or only report it.""",
+        choices=("project", "report"),
+        live=True,
+    )
+    disturbance_price: float = parameter(
+        1e4,
+        """Solver qcqp: price of leaving the plan where forces and torques have no solution for it,
+        relative to that of the torques which it saves.""",
+        minimum=1e-3,
+        maximum=1e12,
+        live=True,
+    )
+    regularisation: float = parameter(
+        0.0,
+        """One-stage solvers: how far contacts yield in exchange for unique forces, relative to
+        the trace of their inertia; 0: the solver's own default.""",
+        minimum=0.0,
+        maximum=1.0,
+        live=True,
+    )
+    velocity_product_term: bool = parameter(
+        True,
+        """Account for the change of the contact Jacobian over the period (dt dJ/dt v); off only
+        against a simulator that freezes the Jacobian.""",
+        live=True,
+    )
+    contact_time_constant_s: float = parameter(
+        0.05,
+        """Time over which the velocity that a contact has now is removed. Short values ask the
+        ground to stop the foot at once: measured velocity (1 cm/s is enough) becomes a large
+        imagined force, and against ground that gives a little the loop runs away. One period
+        reproduces the papers and suits only perfectly rigid ground; 20 to 100 ms walk. Not below
+        period_s.""",
+        unit="s",
+        minimum=1e-5,
+        maximum=10.0,
+        live=True,
+    )
+    penetration_gain: float = parameter(
+        0.0,
+        "Part of a penetration that is removed in one period; 0: none, 1: all, as in the paper.",
+        minimum=0.0,
+        maximum=1.0,
+        live=True,
+    )
+    sensed_delay: int = parameter(
+        1,
+        "Solver sensed: age of the measured contact forces that are used, in periods.",
+        minimum=1,
+        maximum=2,
+    )
+    contact_sources: tuple[str, ...] = parameter(
+        ("geometry", "schedule"),
+        """What tells that a frame is in contact, one source or two that must agree. geometry: the
+        frame is within contact_gap_m of the ground plane. schedule: the plan says that it stands
+        (without a plan: always). measured: the topics of measured_contact.""",
+        choices=("geometry", "schedule", "measured"),
+        validator=_one_or_two,
+        live=True,
+    )
+    measured_contact: str = parameter(
+        "force",
+        """Topics of source measured. force: ground_reaction/<frame> (WrenchStamped, world frame or
+        any frame whose force has the size of the contact force). state: contact_states
+        (JointState: names are frames, position 1 is contact, 0 is none).""",
+        choices=("force", "state"),
+    )
+    contact_force_on_n: float = parameter(
+        5.0,
+        "Measured force above which a frame comes into contact.",
+        unit="N",
+        minimum=0.0,
+        live=True,
+    )
+    contact_force_off_n: float = parameter(
+        2.0,
+        "Measured force below which a frame leaves contact; not above contact_force_on_n.",
+        unit="N",
+        minimum=0.0,
+        live=True,
+    )
+    contact_debounce_s: float = parameter(
+        0.005,
+        "A measured change of contact must last this long before it counts.",
+        unit="s",
+        minimum=0.0,
+        maximum=1.0,
+        live=True,
+    )
+    contact_timeout_s: float = parameter(
+        0.05,
+        "A measured contact older than this counts as none.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
+        live=True,
+    )
+    force_ramp_s: float = parameter(
+        0.0,
+        """Time over which the force of a contact grows after touchdown, and fades before a
+        scheduled lift-off, as far as the other contacts can carry the robot; 0: at once.""",
+        unit="s",
+        minimum=0.0,
+        maximum=1.0,
+        live=True,
+    )
+    contact_gap_m: float = parameter(
+        0.002,
+        "A contact planned to stand is active when it is closer to the ground than this.",
+        unit="m",
+        minimum=0.0,
+        maximum=1.0,
+        live=True,
+    )
+    least_normal_force_n: tuple[float, ...] = parameter(
+        (0.0,),
+        """Normal force with which each contact frame that touches pushes on the ground at least:
+        one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
+        needs, or with distribution least_torque as far as leaning on the table spares its
+        motors.""",
+        unit="N",
+        minimum=0.0,
+        per="contact frame",
+        live=True,
+    )
+    ground_normal: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0),
+        "Normal of the ground plane, world frame, pointing up out of it.",
+        validator=_direction,
+        live=True,
+    )
+    ground_offset_m: float = parameter(
+        0.0, "Height of the ground plane along its normal.", unit="m", live=True
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FeedbackSettings:
+    """How errors become desired accelerations."""
+
+    joint_position_gain: tuple[float, ...] = parameter(
+        (1600.0,),
+        "Acceleration per joint position error: one value, or one per joint.",
+        unit="1/s^2",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    joint_velocity_gain: tuple[float, ...] = parameter(
+        (80.0,),
+        "Acceleration per joint velocity error: one value, or one per joint.",
+        unit="1/s",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    joint_integral_gain: tuple[float, ...] = parameter(
+        (0.0,),
+        "Acceleration per integral of joint position error: one value, or one per joint.",
+        unit="1/s^3",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    pid_position_gain: tuple[float, ...] = parameter(
+        (20.0,),
+        "Solver pid: torque per joint position error: one value, or one per joint.",
+        unit="N·m/rad",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    pid_velocity_gain: tuple[float, ...] = parameter(
+        (0.1,),
+        "Solver pid: torque per joint velocity error: one value, or one per joint.",
+        unit="N·m·s/rad",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    pid_integral_gain: tuple[float, ...] = parameter(
+        (0.003,),
+        "Solver pid: torque per integral of joint position error.",
+        unit="N·m/(rad·s)",
+        minimum=0.0,
+        per="joint",
+        live=True,
+    )
+    base_linear_position_gain: tuple[float, ...] = parameter(
+        (50.0,),
+        "Base acceleration per base position error: one value, or one per axis (x, y, z).",
+        unit="1/s^2",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    base_linear_velocity_gain: tuple[float, ...] = parameter(
+        (15.0,),
+        "Base acceleration per base velocity error: one value, or one per axis (x, y, z).",
+        unit="1/s",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    base_angular_position_gain: tuple[float, ...] = parameter(
+        (100.0,),
+        "Angular acceleration per base rotation error: one value, or one per axis.",
+        unit="1/s^2",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    base_angular_velocity_gain: tuple[float, ...] = parameter(
+        (20.0,),
+        "Angular acceleration per base angular velocity error: one value, or one per axis.",
+        unit="1/s",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    touchdown_speed_m_s: float = parameter(
+        0.08,
+        "Speed at which a foot that is planned to stand but still in the air comes down.",
+        unit="m/s",
+        minimum=0.0,
+        maximum=10.0,
+        live=True,
+    )
+    touchdown_time_constant_s: float = parameter(
+        0.005,
+        "Time in which a foot that comes down takes that speed.",
+        unit="s",
+        minimum=1e-4,
+        maximum=1.0,
+        live=True,
+    )
+    allow_moving_trajectory_end: bool = parameter(
+        False, "Accept trajectories whose last point has a velocity that is not zero.", live=True
+    )
+    plan_jump_limit: float = parameter(
+        0.5,
+        """Joint trajectories whose beginning is farther than this from the motion that was followed,
+        and from the joints' measured positions, are refused.""",
+        unit="rad or m",
+        minimum=0.0,
+        infinite=True,
+        live=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SafetySettings:
+    """Limits of what is commanded, and what is done when something goes wrong."""
+
+    effort_rate_limits_nm_s: tuple[float, ...] = parameter(
+        (),
+        "Fastest change of torque: one value, or one per joint; empty: any.",
+        unit="N·m/s",
+        minimum=1e-6,
+        infinite=True,
+        per="joint",
+        live=True,
+    )
+    velocity_limits_rad_s: tuple[float, ...] = parameter(
+        (),
+        """Largest joint speed: one value, or one per joint; empty: the limits of the URDF. Desired
+        accelerations do not lead beyond it, and torque that drives a joint further fades out
+        over the next velocity_margin.""",
+        unit="rad/s",
+        minimum=1e-6,
+        infinite=True,
+        per="joint",
+        live=True,
+    )
+    velocity_margin: float = parameter(
+        0.1,
+        "Part of the velocity limit over which torque fades out beyond it.",
+        minimum=1e-3,
+        maximum=1.0,
+        live=True,
+    )
+    position_stops: bool = parameter(
+        True,
+        """Keep joints from the ends that the URDF states: the speed towards an end falls with the
+        distance from position_margin_rad before it, and within that margin torque towards the
+        end fades out and motion is damped.""",
+        live=True,
+    )
+    position_margin_rad: float = parameter(
+        0.05,
+        "Where the soft stop begins, before the end of a joint; at most a tenth of its range.",
+        unit="rad",
+        minimum=1e-6,
+        maximum=10.0,
+        live=True,
+    )
+    position_stop_gain: float = parameter(
+        20.0,
+        "Speed allowed towards an end, per distance from the soft stop.",
+        unit="1/s",
+        minimum=1e-3,
+        maximum=1e4,
+        live=True,
+    )
+    limit_time_constant_s: float = parameter(
+        0.02,
+        "Time in which a joint beyond the speed allowed is brought back to it.",
+        unit="s",
+        minimum=1e-4,
+        maximum=10.0,
+        live=True,
+    )
+    power_limit_w: float = parameter(
+        0.0,
+        """Largest electrical power of all motors together, mechanical power plus heat; above it
+        all torques shrink alike. Needs the motor constants; 0: no limit.""",
+        unit="W",
+        minimum=0.0,
+        live=True,
+    )
+    blend_rate_nm_s: tuple[float, ...] = parameter(
+        (100.0,),
+        """Rate at which a step of torque fades in that has another reason than the robot's motion:
+        other parameters or another model, a state that was refused, a return from the safe
+        output.""",
+        unit="N·m/s",
+        minimum=1e-3,
+        infinite=True,
+        per="joint",
+        live=True,
+    )
+    start_ramp_s: float = parameter(
+        0.5,
+        """Time over which torque grows from the safe output to the controller's after activation
+        or resumption; 0 for a robot that already stands free, as in simulation.""",
+        unit="s",
+        minimum=0.0,
+        maximum=60.0,
+        live=True,
+    )
+    recovery_window_s: float = parameter(
+        0.2,
+        """A gap between good states up to this long is bridged by the safe output and left without
+        help; a longer one needs ~/resume or a new activation.""",
+        unit="s",
+        minimum=1e-3,
+        maximum=60.0,
+        live=True,
+    )
+    failures_in_a_row: int = parameter(
+        20,
+        """So many steps in a row without a converged solution, or with an error, stop the
+        controller; until then the solver's fallback force or the safe output is used.""",
+        minimum=1,
+        maximum=100000,
+        live=True,
+    )
+    overruns_in_a_row: int = parameter(
+        100,
+        "So many steps in a row that take longer than a period stop the controller.",
+        minimum=1,
+        maximum=1000000,
+        live=True,
+    )
+    odometry_jump_m: float = parameter(
+        0.05,
+        """Change of the base position from one state to the next that its velocity does not explain
+        and that is refused as a jump.""",
+        unit="m",
+        minimum=1e-6,
+        infinite=True,
+        live=True,
+    )
+    odometry_jump_rad: float = parameter(
+        0.1, "The same for its attitude.", unit="rad", minimum=1e-6, infinite=True, live=True
+    )
+    tilt_limit_rad: float = parameter(
+        1.0,
+        """Tilt of a floating base, from the attitude at activation, at which the controller
+        stops; resumption does not begin anew; .inf: none.""",
+        unit="rad",
+        minimum=1e-3,
+        infinite=True,
+        live=True,
+    )
+    emergency_stop_output: str = parameter(
+        "zero",
+        "Published while the emergency stop is engaged: zero, or damping.",
+        choices=("zero", "damping"),
+        live=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeSettings:
+    """Streams of states and commands."""
+
+    mode: str = parameter(
+        "real_time",
+        """real_time: newest state, old ones may be dropped. lockstep: every state gets exactly
+        one command, for a simulation that waits for it; needs reliable_topics and compares stamps
+        with the stream.""",
+        choices=("real_time", "lockstep"),
+    )
+    reliable_topics: bool = parameter(
+        False,
+        """Subscribe to states reliably instead of best-effort; their publisher must then be
+        reliable. Implied by lockstep. Commands are always published reliably.""",
+    )
+    group_controller: str = parameter(
+        "",
+        """Name of the ros2_control group controller that takes the commands: configure compares
+        its parameter joints with ours. Empty: no check.""",
+    )
+    stamp_reference: str = parameter(
+        "clock",
+        """What the stamp of a state is compared with: the clock of the node (states older than
+        state_timeout_s are refused), or only with the stream of states itself (stamps must
+        increase).""",
+        choices=("clock", "stream"),
+    )
+    state_timeout_s: float = parameter(
+        0.02,
+        "Without a valid state for this long the safe output is published.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
+        live=True,
+    )
+    odometry_age_limit_s: float = parameter(
+        0.005,
+        "Largest difference between the stamps of joint state and odometry.",
+        unit="s",
+        minimum=0.0,
+        maximum=10.0,
+        live=True,
+    )
+    safe_output: str = parameter(
+        "damping",
+        """Published on bad input, on errors, when states stop and on deactivation: damping (minus
+        damping_nm_s_rad times the last measured joint velocity while that is fresh, then zero) or
+        zero.""",
+        choices=("damping", "zero"),
+        live=True,
+    )
+    damping_nm_s_rad: tuple[float, ...] = parameter(
+        (0.05,),
+        "Damping of the safe output: one value, or one per joint.",
+        unit="N·m·s/rad",
+        minimum=0.0,
+        live=True,
+        per="joint",
+    )
+    autostart: bool = parameter(
+        False, "Configure and activate at start, without a lifecycle manager."
+    )
+    record_path: str = parameter(
+        "", "File (.npz) into which each step is recorded, written on deactivation; empty: none."
+    )
+    live_models: tuple[str, ...] = parameter(
+        (
+            "coulomb/qp",
+            "coulomb/qp_one_stage",
+            "coulomb/lcp",
+            "no_slip/qp",
+            "no_slip/lcp",
+            "none/pid",
+        ),
+        """Pairs friction/solver that can be switched to while configured or active, besides the
+        one configured; compiled in configure.""",
+        validator=_pairs,
+    )
