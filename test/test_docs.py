@@ -1,6 +1,5 @@
 """The pages in docs/: their code runs, what they name exists, their links lead somewhere."""
 
-import inspect
 import re
 import sys
 import types
@@ -122,20 +121,11 @@ def made_by_the_recipe():
 def recipe(monkeypatch):
     """The recipe followed to the letter: its model and its registry row, in memory; its test."""
     model_code, row_code, test_code = blocks(RECIPE)
-    package = "contact_id_controller.models"
-    model = types.ModuleType(f"{package}.frictionless_lcp")
-    model.__package__ = package
+    model = types.ModuleType("contact_id_controller.models.frictionless_lcp")
     exec(compile(model_code, "frictionless_lcp.py", "exec"), vars(model))
     monkeypatch.setitem(sys.modules, model.__name__, model)
-    the_import, the_row = (line + "\n" for line in row_code.rstrip().split("\n"))
-    source = inspect.getsource(registry)
-    source = source.replace("\nMODELS = {\n", f"\n{the_import}\nMODELS = {{\n{the_row}")
-    assert the_import in source and the_row in source
-    edited = types.ModuleType(registry.__name__)
-    edited.__package__ = package
-    exec(compile(source, "registry.py", "exec"), vars(edited))
-    monkeypatch.setattr(registry, "MODELS", edited.MODELS)
-    monkeypatch.setattr(registry, "_OPTIONS", edited._OPTIONS)
+    (row,) = eval(row_code, vars(registry))
+    monkeypatch.setitem(registry.ROWS, row.pair, row)
     return test_code
 
 

@@ -1,5 +1,28 @@
-"""Contact models, one file each, behind ``solve``."""
+"""Contact models, one file each, behind ``solve``; what each can do stands in its row."""
 
-from contact_id_controller.models.registry import available, check, options, solve
+from contact_id_controller.models.contact_model import ContactModel, Normal, Option, Tangential
+from contact_id_controller.models.registry import (
+    ROWS,
+    available,
+    check,
+    contact_models,
+    options,
+    register,
+    row_of,
+    solve,
+)
 
-__all__ = ["available", "check", "options", "solve"]
+__all__ = [
+    "ROWS",
+    "ContactModel",
+    "Normal",
+    "Option",
+    "Tangential",
+    "available",
+    "check",
+    "contact_models",
+    "options",
+    "register",
+    "row_of",
+    "solve",
+]

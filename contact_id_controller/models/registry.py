@@ -1,57 +1,231 @@
-"""Which contact models exist: (friction, solver) -> function. A new model is one file and one row."""
+"""Which contact models exist. A new model is one file and one row.
+
+Rows say what a model can do (``ContactModel``); the file of a model is loaded when it first solves.
+"""
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import UnknownModelError, choices
-from contact_id_controller.models.coulomb_lcp import solve_coulomb_lcp
-from contact_id_controller.models.coulomb_lcp_min_diff import solve_coulomb_lcp_min_diff
-from contact_id_controller.models.coulomb_qcqp import solve_coulomb_qcqp
-from contact_id_controller.models.coulomb_qp import solve_coulomb_qp
-from contact_id_controller.models.coulomb_qp_one_stage import solve_coulomb_qp_one_stage
-from contact_id_controller.models.no_contact import solve_no_contact, solve_sensed
-from contact_id_controller.models.no_slip_lcp import solve_no_slip_lcp
-from contact_id_controller.models.no_slip_qp import solve_no_slip_qp, solve_no_slip_qp_one_stage
-from contact_id_controller.models.viscous_lcp import solve_viscous_lcp
-from contact_id_controller.problem import Problem
-from contact_id_controller.solution import Solution
+from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential
+from contact_id_controller.models.options import (
+    BACKEND,
+    CONE,
+    CONSISTENCY,
+    DISTRIBUTION,
+    DISTURBANCE_PRICE,
+    EDGES,
+    LOSS_WEIGHTS,
+    MEASURED_FORCES,
+    OBJECTIVE,
+    POLYGON,
+    REGULARISATION,
+    TORQUE_LIMITS,
+    option,
+)
+from contact_id_controller.parameter_spec import ParameterSpec
 
-MODELS = {
-    ("coulomb", "qp"): solve_coulomb_qp,
-    ("coulomb", "qp_one_stage"): solve_coulomb_qp_one_stage,
-    ("coulomb", "lcp"): solve_coulomb_lcp,
-    ("coulomb", "lcp_min_diff"): solve_coulomb_lcp_min_diff,
-    ("coulomb", "qcqp"): solve_coulomb_qcqp,
-    ("no_slip", "qp"): solve_no_slip_qp,
-    ("no_slip", "qp_one_stage"): solve_no_slip_qp_one_stage,
-    ("no_slip", "lcp"): solve_no_slip_lcp,
-    ("viscous", "lcp"): solve_viscous_lcp,
-    ("none", "none"): solve_no_contact,
-    ("none", "sensed"): solve_sensed,
-}
+if TYPE_CHECKING:
+    from contact_id_controller.problem import Problem
+    from contact_id_controller.solution import Solution
 
-_OPTIONS = {
-    function: frozenset(inspect.signature(function).parameters) - {"problem", "warm_start"}
-    for function in MODELS.values()
-}
+ROWS: dict[tuple[str, str], ContactModel] = {}
+"""(friction, solver) -> row."""
+
+
+def register(row: ContactModel) -> ContactModel:
+    """Add a row; from then on ``solve`` knows the model.
+
+    Raises:
+        UnknownModelError: the pair exists already.
+    """
+    if row.pair in ROWS:
+        raise UnknownModelError(f"the model {row} exists already")
+    ROWS[row.pair] = row
+    return row
+
+
+for _row in (
+    ContactModel(
+        "coulomb",
+        "qp",
+        "in doubt: torques do not jump, no history, any number of contacts",
+        Normal.COMPLEMENTARITY_FREE,
+        Tangential.COULOMB,
+        options=(EDGES, POLYGON, CONE, OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
+        engine=True,
+        switchable=True,
+    ),
+    ContactModel(
+        "coulomb",
+        "qp_one_stage",
+        "a plan may contradict the contacts and must be answered softly; 7 % more torque than `qp`",
+        Normal.COMPLEMENTARITY_FREE,
+        Tangential.COULOMB,
+        options=(EDGES, POLYGON, CONSISTENCY, REGULARISATION),
+        yields=True,
+        switchable=True,
+    ),
+    ContactModel(
+        "coulomb",
+        "lcp",
+        "contacts slide for long and must not lift while they do",
+        Normal.COMPLEMENTARITY,
+        Tangential.COULOMB,
+        options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),
+        engine=True,
+        switchable=True,
+        # The polygon of an almost unbounded coefficient would hold nearly dependent feet with
+        # enormous forces.
+        without_slip=("no_slip", "lcp"),
+    ),
+    ContactModel(
+        "coulomb",
+        "lcp_min_diff",
+        "up to 4 contacts with several possible motions: a held object must not be let go",
+        Normal.COMPLEMENTARITY,
+        Tangential.COULOMB,
+        options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),
+        uses_history=True,
+        most_contacts=4,
+    ),
+    ContactModel(
+        "coulomb",
+        "qcqp",
+        "torque limits matter or motors get hot; nothing is meant to slip",
+        Normal.HOLDING,
+        Tangential.COULOMB,
+        options=(TORQUE_LIMITS, LOSS_WEIGHTS, CONSISTENCY, DISTURBANCE_PRICE),
+        exact_cone=True,
+        practical_contacts=100,
+    ),
+    ContactModel(
+        "no_slip",
+        "qp",
+        "rough ground, and every touching foot is to hold at once",
+        Normal.COMPLEMENTARITY_FREE,
+        Tangential.NO_SLIP,
+        options=(OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
+        switchable=True,
+    ),
+    ContactModel(
+        "no_slip",
+        "qp_one_stage",
+        "the same, softly",
+        Normal.COMPLEMENTARITY_FREE,
+        Tangential.NO_SLIP,
+        options=(CONSISTENCY, REGULARISATION),
+        home="no_slip_qp:solve_no_slip_qp_one_stage",
+        yields=True,
+    ),
+    ContactModel(
+        "no_slip",
+        "lcp",
+        "rough ground with more friction than is ever used",
+        Normal.COMPLEMENTARITY,
+        Tangential.NO_SLIP,
+        options=(EDGES, DISTRIBUTION, CONSISTENCY),
+        engine=True,
+        switchable=True,
+    ),
+    ContactModel(
+        "viscous",
+        "lcp",
+        "wet or greasy contacts; not for walking on dry ground",
+        Normal.COMPLEMENTARITY,
+        Tangential.VISCOUS,
+        options=(
+            DISTRIBUTION,
+            CONSISTENCY,
+            option(
+                "form",
+                "string",
+                "implicit",
+                """Friction viscous: force in the contact velocity at the period's end (implicit,
+                stable for any viscosity), or at its beginning (explicit, as in the paper).""",
+                choices=("implicit", "explicit"),
+            ),
+        ),
+        engine=True,
+    ),
+    ContactModel(
+        "none",
+        "none",
+        "a reference for comparison: contact ignored",
+        Normal.NONE,
+        Tangential.NONE,
+        home="no_contact:solve_no_contact",
+    ),
+    ContactModel(
+        "none",
+        "sensed",
+        "a reference for comparison: measured contact forces",
+        Normal.NONE,
+        Tangential.NONE,
+        options=(MEASURED_FORCES,),
+        home="no_contact:solve_sensed",
+    ),
+    ContactModel(
+        "none",
+        "pid",
+        "a reference for comparison: feedback of the joints alone, no dynamics",
+        Normal.NONE,
+        Tangential.NONE,
+        home=None,
+        switchable=True,
+    ),
+):
+    register(_row)
+
+
+def row_of(friction: str, solver: str) -> ContactModel:
+    """The row of a pair, also of one that only the controller knows (feedback alone).
+
+    Raises:
+        UnknownModelError: no such pair; the message lists the possible ones.
+    """
+    row = ROWS.get((friction, solver))
+    if row is None:
+        pairs = ", ".join(sorted(map(str, ROWS.values())))
+        raise UnknownModelError(
+            f"no solver {solver!r} for friction {friction!r}; the possible pairs "
+            f"friction/solver are {pairs}"
+        )
+    return row
+
+
+def contact_models() -> list[ContactModel]:
+    """The rows of all models that predict contact forces."""
+    return [row for row in ROWS.values() if row.predicts_forces]
+
+
+def model_parameters() -> list[ParameterSpec]:
+    """The parameters that set options of models, each once."""
+    found: dict[str, ParameterSpec] = {}
+    for row in ROWS.values():
+        for one in row.options:
+            if one.parameter is not None:
+                found.setdefault(one.parameter.name, one.parameter)
+    return list(found.values())
 
 
 def available() -> list[tuple[str, str]]:
     """The (friction, solver) pairs that ``solve`` accepts."""
-    return list(MODELS)
+    return [pair for pair, row in ROWS.items() if not row.feedback_only]
 
 
 def check(friction: str, solver: str) -> None:
-    """Refuse a pair that does not exist.
+    """Refuse a pair that ``solve`` does not accept.
 
     Raises:
         UnknownModelError: the message lists the possible pairs.
     """
-    if (friction, solver) not in MODELS:
-        pairs = ", ".join(f"{f}/{s}" for f, s in sorted(MODELS))
+    if row_of(friction, solver).feedback_only:
+        pairs = ", ".join("/".join(pair) for pair in sorted(available()))
         raise UnknownModelError(
-            f"no solver {solver!r} for friction {friction!r}; the possible pairs "
+            f"{friction}/{solver} is feedback alone and solves no problem; the possible pairs "
             f"friction/solver are {pairs}"
         )
 
@@ -59,7 +233,7 @@ def check(friction: str, solver: str) -> None:
 def options(friction: str, solver: str) -> frozenset[str]:
     """Names of the keyword options that a model takes."""
     check(friction, solver)
-    return _OPTIONS[MODELS[friction, solver]]
+    return ROWS[friction, solver].accepted
 
 
 def solve(
@@ -74,12 +248,19 @@ def solve(
     Raises:
         UnknownModelError: an impossible pair, or an option the model does not have.
     """
-    function = MODELS.get((friction, solver))
-    if function is None:
+    row = ROWS.get((friction, solver))
+    if row is None or row.feedback_only:
         check(friction, solver)
-    if not _OPTIONS[function] >= keywords.keys():
-        unknown = sorted(keywords.keys() - _OPTIONS[function])
+    if not row.accepted >= keywords.keys():
+        unknown = sorted(keywords.keys() - row.accepted)
         raise UnknownModelError(
-            f"{friction}/{solver} has no option {unknown[0]!r}; it has {choices(_OPTIONS[function])}"
+            f"{row} has no option {unknown[0]!r}; it has {choices(row.accepted)}"
         )
-    return function(problem, warm_start=warm_start, **keywords)
+    return row.function(problem, warm_start=warm_start, **keywords)
+
+
+def __getattr__(name: str) -> dict[tuple[str, str], Callable]:
+    """``MODELS``, the table (friction, solver) -> function; it loads every model."""
+    if name != "MODELS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return {pair: ROWS[pair].function for pair in available()}

@@ -17,19 +17,28 @@ import numpy as np
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.controller_rows import (
     ContactSettings,
     FeedbackSettings,
+    ModelOptions,
+    ModelSettings,
     NodeSettings,
     RobotSettings,
     SafetySettings,
 )
-from contact_id_controller.settings.specification import ParameterSpec, table_of
+from contact_id_controller.settings.specification import table_of
 
 
 @dataclasses.dataclass(frozen=True)
 class ControllerSettings(
-    NodeSettings, SafetySettings, FeedbackSettings, ContactSettings, RobotSettings
+    NodeSettings,
+    SafetySettings,
+    FeedbackSettings,
+    ContactSettings,
+    ModelOptions,
+    ModelSettings,
+    RobotSettings,
 ):
     """Settings of the controller; `from_mapping` and `load_settings` check every value."""
 

@@ -1,13 +1,15 @@
 """The rows of the table of parameters: name and type, default, description, unit, range.
 
-`control.settings` joins them into `ControllerSettings` and checks values together.
+The options of the contact models come from their rows. `settings.controller` joins all into
+`ControllerSettings` and checks values together.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
-from contact_id_controller.settings.specification import parameter
+from contact_id_controller.models.registry import ROWS, model_parameters
+from contact_id_controller.settings.specification import parameter, settings_of
 
 
 def _positive(values: tuple[float, ...]) -> str:
@@ -23,10 +25,13 @@ def _one_or_two(values: tuple[str, ...]) -> str:
     return "" if different and 1 <= len(values) <= 2 else "name one source or two different ones"
 
 
+def _known_pairs() -> str:
+    return ", ".join(map(str, ROWS.values()))
+
+
 def _pairs(values: tuple[str, ...]) -> str:
-    return (
-        "" if all(value.count("/") == 1 for value in values) else "be of the form friction/solver"
-    )
+    known = set(map(str, ROWS.values()))
+    return "" if known.issuperset(values) else f"be pairs friction/solver out of {_known_pairs()}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +92,7 @@ class RobotSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class ContactSettings:
+class ModelSettings:
     """The control period and the contact model."""
 
     period_s: float = parameter(
@@ -98,10 +103,14 @@ class ContactSettings:
         maximum=0.1,
     )
     friction: str = parameter(
-        "coulomb", "Friction model; not every pair of friction and solver exists.", live=True
+        "coulomb",
+        f"Friction model; the pairs friction/solver are {_known_pairs()}.",
+        live=True,
     )
     solver: str = parameter(
-        "qp", "Solver; not every pair of friction and solver exists.", live=True
+        "qp",
+        "Solver; not every pair of friction and solver exists.",
+        live=True,
     )
     friction_coefficient: tuple[float, ...] = parameter(
         (0.6,),
@@ -112,61 +121,25 @@ class ContactSettings:
         per="contact frame",
         live=True,
     )
-    friction_edges: int = parameter(
-        4,
-        "Edges of the pyramid that stands for the friction cone.",
-        minimum=3,
-        maximum=64,
-        live=True,
-    )
-    friction_polygon: str = parameter(
-        "inscribed",
-        "Whether that pyramid lies inside the friction cone or around it.",
-        choices=("inscribed", "circumscribed"),
-        live=True,
-    )
-    cone: str = parameter(
-        "pyramid",
-        """Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact
-        cone.""",
-        choices=("pyramid", "exact"),
-    )
-    objective: str = parameter(
-        "contact_velocity",
-        """What stage I minimises: the velocity of the contacts, or the kinetic energy of the
-        whole robot as the paper writes it (which brakes a moving robot).""",
-        choices=("contact_velocity", "kinetic_energy"),
-    )
-    distribution: str = parameter(
-        "least_torque",
-        """Which of the contact forces with the same effect on the base is taken: least joint
-        torque, least force, or whatever the solver returns.""",
-        choices=("least_torque", "least_force", "none"),
-        live=True,
-    )
-    consistency: str = parameter(
-        "project",
-        """When planned joint motion would make contacts slip or collide: replace it by the
-        closest motion that does not, or only report it.""",
-        choices=("project", "report"),
-        live=True,
-    )
-    disturbance_price: float = parameter(
-        1e4,
-        """Solver qcqp: price of leaving the plan where forces and torques have no solution for it,
-        relative to that of the torques which it saves.""",
-        minimum=1e-3,
-        maximum=1e12,
-        live=True,
-    )
-    regularisation: float = parameter(
-        0.0,
-        """One-stage solvers: how far contacts yield in exchange for unique forces, relative to
-        the trace of their inertia; 0: the solver's own default.""",
+    viscosity: tuple[float, ...] = parameter(
+        (0.0,),
+        """Friction viscous: coefficient of friction, force per sliding speed: one value, or one per
+        contact frame.""",
+        unit="N·s/m",
         minimum=0.0,
-        maximum=1.0,
+        per="contact frame",
         live=True,
     )
+
+
+ModelOptions = settings_of("ModelOptions", model_parameters())
+"""The options of the contact models, as their rows declare them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactSettings:
+    """What counts as contact, and how fast it acts."""
+
     velocity_product_term: bool = parameter(
         True,
         """Account for the change of the contact Jacobian over the period (dt dJ/dt v); off only
@@ -607,14 +580,7 @@ class NodeSettings:
         "", "File (.npz) into which each step is recorded, written on deactivation; empty: none."
     )
     live_models: tuple[str, ...] = parameter(
-        (
-            "coulomb/qp",
-            "coulomb/qp_one_stage",
-            "coulomb/lcp",
-            "no_slip/qp",
-            "no_slip/lcp",
-            "none/pid",
-        ),
+        tuple(str(row) for row in ROWS.values() if row.switchable),
         """Pairs friction/solver that can be switched to while configured or active, besides the
         one configured; compiled in configure.""",
         validator=_pairs,

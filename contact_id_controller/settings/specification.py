@@ -1,108 +1,22 @@
-"""What one parameter is: its type, range, unit and meaning, and how a value of it is checked.
-
-The settings of the controller, of the node and of the reference documentation are all made from
-these rows.
-"""
+"""Tables of parameters declared as dataclasses, one field a row."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
-from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.parameter_spec import ParameterSpec
 
-_WORDS = {
-    "string": "a text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "strings": "a list of texts",
-    "numbers": "a number or a list of numbers",
+ANNOTATIONS = {
+    "string": "str",
+    "boolean": "bool",
+    "integer": "int",
+    "number": "float",
+    "strings": "tuple[str, ...]",
+    "numbers": "tuple[float, ...]",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class ParameterSpec:
-    """One row of the table of parameters.
-
-    ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
-    single number where one value holds for all. ``live`` parameters may change while the node is
-    configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
-    inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
-    "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
-    be instead, or nothing where it is right.
-    """
-
-    name: str
-    kind: str
-    default: Any
-    description: str
-    unit: str = ""
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    choices: tuple[str, ...] = ()
-    live: bool = False
-    infinite: bool = False
-    per: str = ""
-    validator: Callable[[Any], str] | None = None
-
-    def check(self, value: Any) -> Any:
-        """Return `value` in its canonical type: lists become tuples, whole numbers floats.
-
-        Raises
-        ------
-        ConfigurationError
-            Wrong type, outside the range, not finite, or not one of the choices; the message
-            names all of it.
-        """
-        if self.kind in ("strings", "numbers"):
-            value = self._check_list(value)
-        else:
-            value = self._check_one(value, self.kind)
-        wrong = self.validator(value) if self.validator is not None else ""
-        if wrong:
-            shown = list(value) if isinstance(value, tuple) else value
-            raise ConfigurationError(f"parameter '{self.name}' is {shown!r}, must {wrong}")
-        return value
-
-    def _check_list(self, value: Any) -> tuple:
-        kind = self.kind[:-1]
-        if isinstance(value, (int, float, bool)) and kind == "number":
-            value = [value]
-        if isinstance(value, (str, dict)) or not hasattr(value, "__iter__"):
-            raise self._wrong_type(value)
-        return tuple(self._check_one(element, kind) for element in value)
-
-    def _check_one(self, value: Any, kind: str) -> Any:
-        if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        expected = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
-        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-            raise self._wrong_type(value)
-        if kind in ("integer", "number"):
-            self._check_range(value)
-        if self.choices and value not in self.choices:
-            raise ConfigurationError(
-                f"parameter '{self.name}' is {value!r}, must be one of {choices(self.choices)}"
-            )
-        return value
-
-    def _check_range(self, value: float) -> None:
-        if math.isnan(value) or (math.isinf(value) and not self.infinite):
-            raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
-        if not self.minimum <= value <= self.maximum:
-            unit = f" {self.unit}" if self.unit else ""
-            raise ConfigurationError(
-                f"parameter '{self.name}' is {value:g}, must be within "
-                f"[{self.minimum:g}, {self.maximum:g}]{unit}"
-            )
-
-    def _wrong_type(self, value: Any) -> ConfigurationError:
-        return ConfigurationError(
-            f"parameter '{self.name}' is {value!r}, must be {_WORDS[self.kind]}"
-        )
+"""The type of a field by the kind of its parameter."""
 
 
 def parameter(default: Any, description: str, **columns: Any) -> Any:
@@ -113,17 +27,25 @@ def parameter(default: Any, description: str, **columns: Any) -> Any:
 
 def table_of(settings: type) -> tuple[ParameterSpec, ...]:
     """The rows declared by the fields of a dataclass; the kind follows from the annotation."""
-    kinds = {
-        "str": "string",
-        "bool": "boolean",
-        "int": "integer",
-        "float": "number",
-        "tuple[str, ...]": "strings",
-        "tuple[float, ...]": "numbers",
-    }
+    kinds = {annotation: kind for kind, annotation in ANNOTATIONS.items()}
     return tuple(
         ParameterSpec(
             name=field.name, kind=kinds[field.type], default=field.default, **field.metadata
         )
         for field in dataclasses.fields(settings)
     )
+
+
+def settings_of(name: str, table: Iterable[ParameterSpec]) -> type:
+    """The other way round: a frozen dataclass whose fields declare the rows of `table`."""
+    fields = [
+        (spec.name, ANNOTATIONS[spec.kind], parameter(spec.default, **_columns(spec)))
+        for spec in table
+    ]
+    return dataclasses.make_dataclass(name, fields, frozen=True)
+
+
+def _columns(spec: ParameterSpec) -> dict[str, Any]:
+    """The columns of a row that a field's annotation and default do not say."""
+    names = (field.name for field in dataclasses.fields(spec))
+    return {name: getattr(spec, name) for name in names if name not in ("name", "kind", "default")}

@@ -1,15 +1,21 @@
-"""The options that several models share, and their checks."""
+"""Checks of the options that several models share, and what follows from them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError, choices
+from contact_id_controller.models.options import CONSISTENCIES, DISTRIBUTIONS, POLYGONS
 from contact_id_controller.problem import Problem
 
-DISTRIBUTIONS = ("least_torque", "least_force", "none")
-CONSISTENCIES = ("project", "report")
-POLYGONS = ("inscribed", "circumscribed")
+__all__ = [
+    "CONSISTENCIES",
+    "DISTRIBUTIONS",
+    "POLYGONS",
+    "check_edges",
+    "check_option",
+    "polygon_friction",
+]
 
 
 def check_option(name: str, value, valid) -> None:

@@ -1,0 +1,153 @@
+"""What a row of the registry says of a contact model: its law, its options, its limits.
+
+Whoever needs to know what a model can do asks its row, never its name. Nothing here loads a kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from contact_id_controller.parameter_spec import ParameterSpec
+
+
+class Normal(enum.Enum):
+    """The law of the normal forces f_N and parting speeds w_N of the contacts that touch."""
+
+    COMPLEMENTARITY = "0 <= f_N perp w_N >= 0"
+    COMPLEMENTARITY_FREE = "the force lies in its cone, the velocity in the dual one, orthogonal"
+    HOLDING = "w = 0, forces in their cones: touching contacts neither part nor slip"
+    NONE = "no law: contact is ignored, or its forces are given"
+
+
+class Tangential(enum.Enum):
+    """The law of the tangential forces f_T."""
+
+    COULOMB = "|f_T| <= mu f_N, opposed to slip"
+    NO_SLIP = "whatever holds a touching contact"
+    VISCOUS = "-viscosity times the tangential velocity"
+    FRICTIONLESS = "zero"
+    NONE = "no law"
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A keyword option of contact models, and how the controller comes to its value.
+
+    Args:
+        keyword: its name for ``solve``.
+        parameter: the parameter that sets it in YAML; None: no parameter does.
+        unset: value of the parameter that leaves the model its own default.
+        supplied: the controller knows the value (``control.controller`` has the list), for example
+            the limits of the robot's motors.
+    """
+
+    keyword: str
+    parameter: ParameterSpec | None = None
+    unset: Any = None
+    supplied: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactModel:
+    """One contact model: how it is called and what it can do.
+
+    Args:
+        friction, solver: the two names by which users choose it.
+        choose_when: one line for the tables of the documentation.
+        normal, tangential: the law that its solutions obey, to which benchmarks and tests hold them.
+        options: the keyword options that it takes.
+        home: "module:function" in ``models``, or the function itself; None: the controller needs no
+            solution (feedback alone). By default the function ``solve_<friction>_<solver>`` in the
+            file ``<friction>_<solver>.py``.
+        exact_cone: friction in the quadratic cone; otherwise in the polygon of option ``edges``.
+        yields: its contacts give way, by option ``regularisation`` times the force.
+        uses_history: which of several solutions it finds depends on ``warm_start``.
+        engine: can drive ``simulation.RigidRobot``.
+        switchable: prepared by default for being switched to while the controller runs.
+        most_contacts: more are refused; None: any number.
+        practical_contacts: with more a solve takes tenths of a second; benchmarks stop there.
+        without_slip: (friction, solver) of the model that solves its problems where all
+            coefficients of friction are infinite.
+        accuracy: relative violation of its law up to which it calls a solution solved.
+        solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
+    """
+
+    friction: str
+    solver: str
+    choose_when: str
+    normal: Normal
+    tangential: Tangential
+    options: tuple[Option, ...] = ()
+    home: str | Callable | None = ""
+    exact_cone: bool = False
+    yields: bool = False
+    uses_history: bool = False
+    engine: bool = False
+    switchable: bool = False
+    most_contacts: int | None = None
+    practical_contacts: int | None = None
+    without_slip: tuple[str, str] | None = None
+    accuracy: float = 1e-6
+    solved_share: float = 0.9999
+
+    def __str__(self) -> str:
+        return f"{self.friction}/{self.solver}"
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """(friction, solver)."""
+        return self.friction, self.solver
+
+    @property
+    def predicts_forces(self) -> bool:
+        """Whether it predicts contact forces; the others are references to compare with."""
+        return self.normal is not Normal.NONE
+
+    @property
+    def feedback_only(self) -> bool:
+        """Whether no problem is solved: the controller's feedback is the torque."""
+        return self.home is None
+
+    @property
+    def holds_touching(self) -> bool:
+        """Whether it lets no touching contact part or slip: a law for planned motion only."""
+        return self.normal is Normal.HOLDING
+
+    @functools.cached_property
+    def accepted(self) -> frozenset[str]:
+        """The keywords of its options."""
+        return frozenset(option.keyword for option in self.options)
+
+    @functools.cached_property
+    def function(self) -> Callable:
+        """``function(problem, *, warm_start=None, **options) -> Solution``, loaded when first asked for."""
+        if callable(self.home):
+            return self.home
+        name = f"{self.friction}_{self.solver}"
+        module, _, function = (self.home or f"{name}:solve_{name}").partition(":")
+        return getattr(importlib.import_module(f"contact_id_controller.models.{module}"), function)
+
+    def takes(self, keyword: str) -> bool:
+        """Whether it has the option ``keyword``."""
+        return keyword in self.accepted
+
+    def keywords(self, settings: Any, supplied: Mapping[str, Any]) -> dict[str, Any]:
+        """The options as ``settings`` (an attribute for each parameter) and ``supplied`` say.
+
+        A parameter that the settings do not have, of a model registered later, is at its default.
+        """
+        chosen = {}
+        for option in self.options:
+            if option.supplied:
+                chosen[option.keyword] = supplied[option.keyword]
+            elif option.parameter is not None:
+                parameter = option.parameter
+                value = getattr(settings, parameter.name, parameter.default)
+                if option.unset is None or value != option.unset:
+                    chosen[option.keyword] = value
+        return chosen

@@ -1,0 +1,104 @@
+"""What one parameter is: its type, range, unit and meaning, and how a value of it is checked.
+
+The tables of all nodes (``settings``) and the options of the contact models are made of these rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+
+_WORDS = {
+    "string": "a text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "strings": "a list of texts",
+    "numbers": "a number or a list of numbers",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterSpec:
+    """One row of the table of parameters.
+
+    ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
+    single number where one value holds for all. ``live`` parameters may change while the node is
+    configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
+    inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
+    "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
+    be instead, or nothing where it is right.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    description: str
+    unit: str = ""
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    choices: tuple[str, ...] = ()
+    live: bool = False
+    infinite: bool = False
+    per: str = ""
+    validator: Callable[[Any], str] | None = None
+
+    def check(self, value: Any) -> Any:
+        """Return `value` in its canonical type: lists become tuples, whole numbers floats.
+
+        Raises
+        ------
+        ConfigurationError
+            Wrong type, outside the range, not finite, or not one of the choices; the message
+            names all of it.
+        """
+        if self.kind in ("strings", "numbers"):
+            value = self._check_list(value)
+        else:
+            value = self._check_one(value, self.kind)
+        wrong = self.validator(value) if self.validator is not None else ""
+        if wrong:
+            shown = list(value) if isinstance(value, tuple) else value
+            raise ConfigurationError(f"parameter '{self.name}' is {shown!r}, must {wrong}")
+        return value
+
+    def _check_list(self, value: Any) -> tuple:
+        kind = self.kind[:-1]
+        if isinstance(value, (int, float, bool)) and kind == "number":
+            value = [value]
+        if isinstance(value, (str, dict)) or not hasattr(value, "__iter__"):
+            raise self._wrong_type(value)
+        return tuple(self._check_one(element, kind) for element in value)
+
+    def _check_one(self, value: Any, kind: str) -> Any:
+        if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        expected = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+            raise self._wrong_type(value)
+        if kind in ("integer", "number"):
+            self._check_range(value)
+        if self.choices and value not in self.choices:
+            raise ConfigurationError(
+                f"parameter '{self.name}' is {value!r}, must be one of {choices(self.choices)}"
+            )
+        return value
+
+    def _check_range(self, value: float) -> None:
+        if math.isnan(value) or (math.isinf(value) and not self.infinite):
+            raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
+        if not self.minimum <= value <= self.maximum:
+            unit = f" {self.unit}" if self.unit else ""
+            raise ConfigurationError(
+                f"parameter '{self.name}' is {value:g}, must be within "
+                f"[{self.minimum:g}, {self.maximum:g}]{unit}"
+            )
+
+    def _wrong_type(self, value: Any) -> ConfigurationError:
+        return ConfigurationError(
+            f"parameter '{self.name}' is {value!r}, must be {_WORDS[self.kind]}"
+        )
