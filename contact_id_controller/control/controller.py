@@ -23,7 +23,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
-from contact_id_controller.models import check, options, solve
+from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans.trajectories import (
     ContactSchedule,
@@ -37,8 +37,10 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
 from contact_id_controller.state import RobotState
 
-PID = ("none", "pid")  # torque feedback alone: no dynamics, no contact
-SENSED = ("none", "sensed")  # inverse dynamics with measured contact forces
+SUPPLIED = ("torque_limits", "weights", "forces")
+"""The options of contact models that the controller knows: limits and loss of the motors, and the
+measured contact forces."""
+
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 
@@ -48,7 +50,7 @@ UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other 
 class StepResult(NamedTuple):
     """What one period's step decided.
 
-    torques (na,) N·m after limits; status of the solution (or ``pid``); reference; forces
+    torques (na,) N·m after limits; status of the solution (of feedback alone: its solver's name); reference; forces
     (n_feet, 3) N, world frame, predicted, zero for feet out of contact; contact (n_feet,) bool;
     saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
     power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
@@ -72,13 +74,11 @@ class StepResult(NamedTuple):
 def effective_model(settings: ControllerSettings) -> tuple[str, str]:
     """Friction and solver with which the settings' problem is solved.
 
-    Where no contact ever slips coulomb/lcp becomes no_slip/lcp, its limit: the polygon of an almost
-    unbounded coefficient would hold nearly dependent feet with enormous forces.
+    Where no contact ever slips that is the limit which the model's row names.
     """
-    model = (settings.friction, settings.solver)
-    if model == ("coulomb", "lcp") and set(settings.friction_coefficient) == {math.inf}:
-        return ("no_slip", "lcp")
-    return model
+    row = row_of(settings.friction, settings.solver)
+    unbounded = set(settings.friction_coefficient) == {math.inf}
+    return row.without_slip if unbounded and row.without_slip else row.pair
 
 
 class Controller:
@@ -103,11 +103,10 @@ class Controller:
         self, robot: RobotModel, settings: ControllerSettings, feet: FootContacts | None = None
     ):
         self.robot, self.settings = robot, settings
-        self.pid = (settings.friction, settings.solver) == PID
-        self.sensed = (settings.friction, settings.solver) == SENSED
-        if not self.pid:
-            check(settings.friction, settings.solver)
-        self.model = effective_model(settings)
+        self.row = row_of(*effective_model(settings))
+        self.model = self.row.pair
+        self.pid = self.row.feedback_only
+        self.sensed = self.row.takes("forces")
         if not robot.floating_base and settings.floating_base:
             raise ConfigurationError(
                 "parameter 'floating_base' is true, but the robot's base is fixed"
@@ -122,17 +121,19 @@ class Controller:
                 [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
                 HalfSpace(settings.ground_normal, settings.ground_offset_m),
                 settings.spread("friction_coefficient", count),
+                settings.spread("viscosity", count),
             )
         )
         # Contact that stops a foot within the period foresees impacts; slower contact does not, and
-        # feet that land early are better left to their feedback. qcqp lets no contact part.
+        # feet that land early are better left to their feedback. They must be able to part again.
         self._deadbeat = (
             settings.contact_time_constant_s == settings.period_s
-            and settings.solver != "qcqp"
-            and not (self.sensed or self.pid)
+            and self.row.predicts_forces
+            and not self.row.holds_touching
         )
         self._unbounded = (
-            settings.friction == "coulomb" and math.inf in settings.friction_coefficient
+            row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
+            and math.inf in settings.friction_coefficient
         )
         self._links = np.array(self.feet._joints, dtype=np.int64)
         self.limits = Limits(robot, settings)
@@ -156,22 +157,10 @@ class Controller:
                 settings.spread("motor_resistance_ohm", na)
                 / settings.spread("motor_torque_constant_nm_a", na) ** 2
             )
-        known = {
-            "edges": settings.friction_edges,
-            "polygon": settings.friction_polygon,
-            "cone": settings.cone,
-            "objective": settings.objective,
-            "distribution": settings.distribution,
-            "consistency": settings.consistency,
-            "torque_limits": self.effort_limits,
-            "weights": self.loss_weights,
-            "rho": settings.disturbance_price,
-        }
-        if settings.regularisation:
-            known["regularisation"] = settings.regularisation
-        if not self.pid:
-            accepted = options(*self.model)
-            self._options = {name: value for name, value in known.items() if name in accepted}
+        # Row 0 is the newest measurement; the last one is what the solver sees.
+        self._measured = np.zeros((settings.sensed_delay, count, 3))
+        supplied = (self.effort_limits, self.loss_weights, self._measured[-1])
+        self._options = self.row.keywords(settings, dict(zip(SUPPLIED, supplied, strict=True)))
         self._weights = np.full(robot.nv, JOINT_WEIGHT)
         self._wanted, self._acceleration = np.zeros(robot.nv), np.zeros(robot.nv)
         self._error = np.zeros((4, 3))
@@ -180,8 +169,6 @@ class Controller:
         self._base_plan: PlanSlot = PlanSlot()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._integral = np.zeros(na)
-        # Row 0 is the newest measurement; the last one is what the solver sees.
-        self._measured = np.zeros((settings.sensed_delay, count, 3))
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
         self._push = settings.spread("least_normal_force_n", count)
@@ -308,7 +295,7 @@ class Controller:
     def measure(self, forces: np.ndarray) -> None:
         """Take the ground's forces on the feet over the last period, (n_feet, 3) N, world frame.
 
-        Only the reference controller ``none/sensed`` uses them.
+        Only models that take measured forces use them.
         """
         self._measured[1:] = self._measured[:-1]
         self._measured[0] = forces
@@ -344,7 +331,7 @@ class Controller:
         correction = kp * position_error + kd * velocity_error + ki * self._integral
         solution, solve_time = None, 0.0
         if self.pid:
-            torques, status = correction, "pid"
+            torques, status = correction, settings.solver
         else:
             correction += reference.acceleration
             self.limits.bound_accelerations(joint_q, joint_v, correction)

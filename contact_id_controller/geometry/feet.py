@@ -27,7 +27,7 @@ class FootContacts:
     lifts off and lands is the same contact.
     """
 
-    def __init__(self, robot: RobotModel, feet, ground: HalfSpace, friction=1.0):
+    def __init__(self, robot: RobotModel, feet, ground: HalfSpace, friction=1.0, viscosity=0.0):
         self.feet, self.ground = tuple(feet), ground
         n = len(self.feet)
         self._joints, self._offsets = [], []
@@ -43,7 +43,12 @@ class FootContacts:
         frames = [foot.frame for foot in self.feet]
         names = frames if len(set(frames)) == n else None
         self._all = ContactSet(
-            np.zeros((n, 3)), np.tile(ground.normal, (n, 1)), frames, friction, identities=names
+            np.zeros((n, 3)),
+            np.tile(ground.normal, (n, 1)),
+            frames,
+            friction,
+            identities=names,
+            viscosity=viscosity,
         )
         self._all.links(robot)
         self._subsets: dict[bytes, ContactSet] = {}

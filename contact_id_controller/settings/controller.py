@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.models import ROWS, Tangential
 from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.controller_rows import (
     ContactSettings,
@@ -138,6 +139,12 @@ def _check_together(settings: ControllerSettings) -> None:
         # Without a list of joints or frames the counts are known only with the robot.
         if spec.per and counts[spec.per] and (getattr(settings, spec.name) or spec.default):
             settings.spread(spec.name, counts[spec.per])
+    row = ROWS.get((settings.friction, settings.solver))
+    if row and row.tangential is Tangential.VISCOUS and not any(settings.viscosity):
+        raise ConfigurationError(
+            f"parameter 'viscosity' is 0 for every contact frame, friction {row.friction} needs "
+            "more than 0"
+        )
     if bool(settings.motor_resistance_ohm) != bool(settings.motor_torque_constant_nm_a):
         raise ConfigurationError(
             "parameters 'motor_resistance_ohm' and 'motor_torque_constant_nm_a' must both be given "
