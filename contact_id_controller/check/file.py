@@ -7,11 +7,8 @@ from typing import Any
 
 from contact_id_controller.check.findings import Finding, error, note
 from contact_id_controller.exceptions import ContactIdError, choices
-from contact_id_controller.models import check as check_pair
+from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import TABLE, ControllerSettings, belongs_to_ros
-
-REFERENCE_SOLVERS = (("none", "pid"), ("none", "sensed"))
-"""Pairs of friction and solver that stand beside the table of contact models."""
 
 SAME = {
     "simulated_robot": {
@@ -45,14 +42,12 @@ def check_values(values: Mapping[str, Any]) -> tuple[ControllerSettings | None, 
 
 def check_model(settings: ControllerSettings) -> list[Finding]:
     """Whether there is a contact model of this friction and solver."""
-    pair = (settings.friction, settings.solver)
-    if pair in REFERENCE_SOLVERS:
-        return [note("contact model", f"{'/'.join(pair)}, a reference without contact forces")]
     try:
-        check_pair(*pair)
+        row = row_of(settings.friction, settings.solver)
     except ContactIdError as problem:
         return [error("contact model", problem)]
-    return [note("contact model", "/".join(pair))]
+    reference = "" if row.predicts_forces else ", a reference without contact forces"
+    return [note("contact model", f"{row}{reference}")]
 
 
 def check_sections(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:

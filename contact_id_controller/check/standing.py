@@ -8,7 +8,6 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial import ConvexHull, QhullError
 
-from contact_id_controller.check.file import REFERENCE_SOLVERS
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.state import RobotState
@@ -212,12 +211,6 @@ def _check_motors(controller: Controller, torques: np.ndarray) -> list[Finding]:
 def unlimited_torques(result: StepResult) -> np.ndarray:
     """Torques (na,) of a step before the effort limits."""
     return result.torques if result.solution is None else result.solution.torques
-
-
-def gives_forces(controller: Controller) -> bool:
-    """Whether the contact model says forces at rest, so that they can be checked."""
-    pair = (controller.settings.friction, controller.settings.solver)
-    return pair[0] != "none" and pair not in REFERENCE_SOLVERS
 
 
 def check_step_time(controller: Controller, state: RobotState) -> list[Finding]:

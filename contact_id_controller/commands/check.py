@@ -27,7 +27,6 @@ from contact_id_controller.check.standing import (
     check_step_time,
     check_support,
     check_torques,
-    gives_forces,
     standing_state,
     unlimited_torques,
 )
@@ -190,7 +189,7 @@ def check_at_rest(controller: Controller, posture: np.ndarray) -> list[Finding]:
     warm_up(controller)
     controller.reset(state)
     result = controller.step(state)
-    if stands and gives_forces(controller):
+    if stands and controller.row.predicts_forces:
         findings += check_forces(controller, result)
     if not controller.pid:  # at rest the PID commands nothing
         findings += check_torques(controller, unlimited_torques(result))

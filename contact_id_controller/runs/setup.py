@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from contact_id_controller.control.controller import PID
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
-from contact_id_controller.models import check
+from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
@@ -193,8 +192,7 @@ def make_setup(
     settings = ControllerSettings.from_mapping(
         {name: value for name, value in controller.items() if not belongs_to_ros(name)}
     )
-    if (settings.friction, settings.solver) != PID:
-        check(settings.friction, settings.solver)
+    row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
     setup.motion  # refused now, not when the nodes are up
     return setup
