@@ -25,14 +25,14 @@ from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
 
-import clarabel  # noqa: E402
-from clarabel_programs import compare, settings  # noqa: E402
-from robots import gliding_solo, solo12  # noqa: E402
+import clarabel
+from clarabel_programs import compare, settings
+from robots import gliding_solo, solo12
 
-from contact_id_controller import build_problem, solve  # noqa: E402
-from contact_id_controller.benchmark.random_programs import random_program  # noqa: E402
-from contact_id_controller.models.least_power.assembly import TIE_BREAK  # noqa: E402
-from contact_id_controller.projected.program import QcqpProgram  # noqa: E402
+from contact_id_controller import build_problem, solve
+from contact_id_controller.benchmark.random_programs import random_program
+from contact_id_controller.models.least_power.assembly import TIE_BREAK
+from contact_id_controller.projected.program import QcqpProgram
 
 BLOCKS, REPEATED = 20, 25
 AGREED_NM = 1e-4  # torques may differ from those of a solver with tolerance 1e-8 by this

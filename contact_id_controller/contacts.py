@@ -91,7 +91,7 @@ class ContactSet:
         return len(self.points)
 
     @classmethod
-    def empty(cls) -> "ContactSet":
+    def empty(cls) -> ContactSet:
         """No contact at all."""
         return cls(np.zeros((0, 3)), np.zeros((0, 3)), ())
 
@@ -119,7 +119,7 @@ class ContactSet:
             )
         return self._resolved[1:]
 
-    def moved(self, points, gaps=None, normals=None, load_share=None) -> "ContactSet":
+    def moved(self, points, gaps=None, normals=None, load_share=None) -> ContactSet:
         """The same contacts at new points (and gaps, normals, load shares); identities stay.
 
         The caller vouches for shapes and values: this is the control loop's way, without checks.
@@ -136,7 +136,7 @@ class ContactSet:
             other.load_share = load_share
         return other
 
-    def subset(self, mask) -> "ContactSet":
+    def subset(self, mask) -> ContactSet:
         """The contacts where ``mask`` (n,) is true; identities are kept."""
         keep = np.flatnonzero(mask)
         other = object.__new__(ContactSet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -55,10 +56,8 @@ def _share_directories(package: str) -> list[Path]:
     if importlib.util.find_spec("ament_index_python") is not None:
         from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-        try:
+        with contextlib.suppress(PackageNotFoundError, OSError):  # OSError: no AMENT_PREFIX_PATH
             directories.append(Path(get_package_share_directory(package)))
-        except (PackageNotFoundError, OSError):  # OSError: no AMENT_PREFIX_PATH
-            pass
     directories.append(Path(sys.prefix) / "share" / package)
     if package == PACKAGE:
         directories.append(Path(__file__).resolve().parent.parent)
@@ -131,7 +130,7 @@ class RobotModel:
     @classmethod
     def from_urdf(
         cls, path: str | Path, floating_base: bool = True, joints: list[str] | None = None
-    ) -> "RobotModel":
+    ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
         Raises:
@@ -148,7 +147,7 @@ class RobotModel:
             raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
         return cls(model, joints)
 
-    def with_object(self, mass: float, inertia: np.ndarray, name: str = "object") -> "RobotModel":
+    def with_object(self, mass: float, inertia: np.ndarray, name: str = "object") -> RobotModel:
         """The same robot beside one free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
 
         The body's six freedoms join the unactuated ones (first paper, section 1.5); its frame,

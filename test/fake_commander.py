@@ -5,6 +5,7 @@
 At once: active before anybody knows it.
 """
 
+import contextlib
 import sys
 
 import rclpy
@@ -31,10 +32,8 @@ def main(period_s, values, at_once):
     node.trigger_configure()
     node.trigger_activate()
     node.create_timer(period_s, lambda: publisher.publish(message))
-    try:
+    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
 
 
 if __name__ == "__main__":

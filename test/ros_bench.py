@@ -1,32 +1,25 @@
 """A controller node in this process, and a peer that plays robot and planner over real topics."""
 
 import itertools
-import os
 import time
 
 import numpy as np
-import pytest
-
-# Read when ROS starts: nothing of these tests leaves this machine.
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-
-import rclpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from trajectory_msgs.msg import (  # noqa: E402
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import (
     JointTrajectory,
     JointTrajectoryPoint,
     MultiDOFJointTrajectory,
 )
 
-from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+from contact_id_controller.ros.controller import ControllerNode
 
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
@@ -35,7 +28,6 @@ STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 HEIGHT_M = 0.162
 VELOCITY = 0.01 * np.arange(1, 13)
 PATIENCE_S = 30.0
-DOMAIN = free_domain()
 _NUMBERS = itertools.count()
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
@@ -99,9 +91,9 @@ def joint_trajectory(times_s, positions, names=JOINTS, start_s=0.0, velocities=N
 class Bench:
     """Controller and peer; `close` ends both."""
 
-    def __init__(self, domain, **changes):
+    def __init__(self, **changes):
         self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=domain)
+        rclpy.init(context=self.context)
         overrides = [Parameter(name, value=value) for name, value in parameters(**changes).items()]
         # A namespace of its own: benches may live at the same time.
         names = {"context": self.context, "namespace": f"/bench_{next(_NUMBERS)}"}
@@ -233,17 +225,3 @@ class Bench:
 
     def refusals(self, reason):
         return self.node.loop.monitor.refusals[reason]
-
-
-@pytest.fixture
-def bench_of():
-    """Makes benches and closes them; for the test files that import it."""
-    made = []
-
-    def make(**changes):
-        made.append(Bench(DOMAIN, **changes))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        bench.close()

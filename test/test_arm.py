@@ -1,7 +1,6 @@
 """An arm with a fixed base by its parameter file alone: it moves freely, then pushes on a table."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from paths import ROOT
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
@@ -22,7 +22,6 @@ from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, ma
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
-ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "config" / "arms").glob("*.yaml"))
 FREE_S, SETTLED_S = 5.0, 1.0
 

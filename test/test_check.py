@@ -1,9 +1,8 @@
 """``contact_id check``: one thing broken in a good file gives one line that says so."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from paths import CONFIG
 
 from contact_id_controller import cli
 from contact_id_controller.check.findings import ERROR, WARNING
@@ -11,7 +10,6 @@ from contact_id_controller.commands.check import check_config
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.setup import robots
 
-CONFIG = Path(__file__).resolve().parent.parent / "config"
 CROSSING = -0.8  # rad, the hip roll that crosses the quadruped's legs
 
 

@@ -14,22 +14,19 @@ import yaml
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-# Read when ROS starts: nothing of these tests leaves this machine.
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+import contextlib
 
-import rclpy  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from group_effort_controller import GroupEffortController  # noqa: E402
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from group_effort_controller import GroupEffortController
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
 
-from contact_id_controller.ros.direct_loop import take_newest  # noqa: E402
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+from contact_id_controller.ros.direct_loop import take_newest
 
 HERE = Path(__file__).resolve().parent
-DOMAIN = free_domain()
 JOINTS = ["hip", "knee", "ankle"]
 VELOCITY = np.array([1.0, -2.0, 3.0])
 COMMAND = np.array([1.0, 9.0, -3.0])
@@ -50,7 +47,7 @@ class Robot:
     def __init__(self, folder):
         self.folder, self.processes = folder, []
         self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=DOMAIN)
+        rclpy.init(context=self.context)
         self.node = rclpy.create_node("robot", context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
@@ -70,10 +67,8 @@ class Robot:
         self.thread.start()
 
     def spin(self):
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             self.executor.spin()
-        except ExternalShutdownException:
-            pass
 
     def send_state(self):
         # In another order than the commands, with a joint that is none of the watchdog's.
@@ -84,7 +79,6 @@ class Robot:
     def run(self, name, *arguments):
         environment = dict(
             os.environ,
-            ROS_DOMAIN_ID=str(DOMAIN),
             PYTHONPATH=str(HERE.parent),
             ROS_LOG_DIR=str(self.folder),
         )

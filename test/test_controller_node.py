@@ -11,21 +11,19 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import (  # noqa: E402, F401
-    DOMAIN,
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from ros_bench import (
     FEET,
     JOINTS,
     STANDING,
     VELOCITY,
     Bench,
-    bench_of,
     joint_state,
     joint_trajectory,
     odometry,
 )
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 DAMPING = -0.5 * VELOCITY
@@ -35,7 +33,7 @@ NAN = math.nan
 @pytest.fixture(scope="module")
 def running():
     """A bench in its active state, for tests that leave it so; time goes on from test to test."""
-    bench = Bench(DOMAIN)
+    bench = Bench()
     bench.start()
     bench.now_s = 1.0
     yield bench

@@ -8,21 +8,21 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from builtin_interfaces.msg import Duration, Time  # noqa: E402
-from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from trajectory_msgs.msg import (  # noqa: E402
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import (
     JointTrajectory,
     JointTrajectoryPoint,
     MultiDOFJointTrajectory,
     MultiDOFJointTrajectoryPoint,
 )
-from visualization_msgs.msg import Marker  # noqa: E402
+from visualization_msgs.msg import Marker
 
-from contact_id_controller.control.controller import StepResult  # noqa: E402
-from contact_id_controller.exceptions import RecordError, TrajectoryError  # noqa: E402
-from contact_id_controller.plans.trajectories import Reference  # noqa: E402
+from contact_id_controller.control.controller import StepResult
+from contact_id_controller.exceptions import RecordError, TrajectoryError
+from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.ros.conversions import (
     JointStateReader,
     OdometryReader,
@@ -32,10 +32,10 @@ from contact_id_controller.ros.conversions import (
     nanoseconds,
     seconds,
 )
-from contact_id_controller.ros.diagnostics import StepMonitor  # noqa: E402
-from contact_id_controller.ros.markers import contact_markers  # noqa: E402
-from contact_id_controller.ros.recording import Recorder  # noqa: E402
-from contact_id_controller.safety.safe_output import SafeOutput  # noqa: E402
+from contact_id_controller.ros.diagnostics import StepMonitor
+from contact_id_controller.ros.markers import contact_markers
+from contact_id_controller.ros.recording import Recorder
+from contact_id_controller.safety.safe_output import SafeOutput
 
 NAMES = ["a", "b", "c"]
 

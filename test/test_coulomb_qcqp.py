@@ -1,11 +1,11 @@
 """coulomb/qcqp: contacts hold with forces in exact cones, torques within limits, least power."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clarabel_programs import by_clarabel
+from paths import ROOT
 from robots import gliding_solo, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
@@ -13,9 +13,9 @@ from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.solution import STATUSES
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from qcqp import reduced_program  # noqa: E402
+from qcqp import reduced_program
 
 DT = 1e-3
 

@@ -6,11 +6,10 @@ import types
 from pathlib import Path
 
 import pytest
+from paths import PACKAGE, ROOT
 
 from contact_id_controller.models import available, registry
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "contact_id_controller"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 THEORY = ROOT / "docs" / "theory.md"

@@ -1,23 +1,23 @@
 """The fault campaign: its judgement, its table, and a short form of it over real topics."""
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
-from contact_id_controller.commands import faults  # noqa: E402
-from contact_id_controller.exceptions import ConfigurationError, RunError  # noqa: E402
-from contact_id_controller.faults.held_efforts import HeldEfforts  # noqa: E402
-from contact_id_controller.faults.nodes import campaign_parameters  # noqa: E402
+from contact_id_controller.commands import faults
+from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.faults.held_efforts import HeldEfforts
+from contact_id_controller.faults.nodes import campaign_parameters
 from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
-from contact_id_controller.faults.world import FaultWorld  # noqa: E402
+from contact_id_controller.faults.world import FaultWorld
 
-SAFETY = Path(__file__).resolve().parents[1] / "docs" / "safety.md"
+SAFETY = ROOT / "docs" / "safety.md"
 SHORT_FORM = (
     "NaN in one joint, one state",
     "commands of the wrong size injected",

@@ -12,6 +12,7 @@ from contact_id_controller.forward import build_forward_problem, constraint_forc
 from contact_id_controller.geometry import Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface
 from contact_id_controller.models import available
 
+pytestmark = pytest.mark.usefixtures("same_random_configurations")
 DT = 0.001
 G = 9.81
 UNIQUE = [
@@ -24,11 +25,6 @@ UNIQUE = [
 # coulomb/qcqp holds contacts by assumption: a law for planned motions, not for falling bodies.
 FRICTIONAL = [pair for pair in available() if pair[0] != "none" and pair[1] != "qcqp"]
 EXACT = [pair for pair in FRICTIONAL if pair[1] != "qp_one_stage"]
-
-
-@pytest.fixture(autouse=True)
-def same_random_configurations():
-    pin.seed(1)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +133,7 @@ def test_forward_contact_is_the_unreduced_system(solo):
             velocity_product_term=product,
             external_forces=external,
         )
-        K, Kdrift = point_kinematics(solo, q, v, ["FL_FOOT", "HR_FOOT"])
+        K, _Kdrift = point_kinematics(solo, q, v, ["FL_FOOT", "HR_FOOT"])
         data = solo.model.createData()
         pin.computeJointJacobians(solo.model, data, q)
         pin.updateFramePlacements(solo.model, data)
@@ -181,7 +177,7 @@ def test_forward_contact_is_the_unreduced_system(solo):
 
 @pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("coulomb", "qp")])
 def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
-    scene, q, angle, normal = slope(block, 20.0, np.tan(np.radians(20.5)))
+    scene, q, _angle, _normal = slope(block, 20.0, np.tan(np.radians(20.5)))
     v = np.zeros(6)
     for _ in range(20):
         q, v, solution = advance(block, q, v, scene.contacts(q), pair=pair)
@@ -193,11 +189,11 @@ def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
 def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
     """The complementarity-free model glides mu |v| dt above the slope, its known artefact."""
     mu = 0.3
-    scene, q, angle, normal = slope(block, 30.0, mu)
+    scene, q, angle, _normal = slope(block, 30.0, mu)
     expected = G * (np.sin(angle) - mu * np.cos(angle))
     v, speeds = np.zeros(6), []
     for _ in range(30):
-        q, v, solution = advance(block, q, v, scene.contacts(q), pair=pair)
+        q, v, _solution = advance(block, q, v, scene.contacts(q), pair=pair)
         speeds.append(v[0])  # the block's own x axis points down the slope
     np.testing.assert_allclose(np.diff(speeds)[10:] / DT, expected, rtol=1e-6)
     gap = scene.contacts(q).gaps
@@ -241,14 +237,14 @@ def test_warm_start_survives_contacts_that_come_and_go(block, pair):
 
 
 def test_viscous_block_reaches_its_final_speed(block):
-    scene, q, angle, normal = slope(block, 30.0, 0.0)
+    scene, q, angle, _normal = slope(block, 30.0, 0.0)
     viscosity, v = 50.0, np.zeros(6)
     for _ in range(200):
         c = scene.contacts(q)
         rubbing = ContactSet(
             c.points, c.normals, c.frames, 0.0, c.gaps, c.identities, viscosity=viscosity
         )
-        q, v, solution = advance(block, q, v, rubbing, pair=("viscous", "lcp"))
+        q, v, _solution = advance(block, q, v, rubbing, pair=("viscous", "lcp"))
     assert v[0] == pytest.approx(G * np.sin(angle) / (4 * viscosity), rel=1e-6)
 
 
@@ -363,7 +359,7 @@ def test_four_bar_stays_closed_with_redundant_rows_and_keeps_its_energy():
 
     start, speed = energy(q, v), 0.0
     for _ in range(2000):
-        q, v, solution = advance(robot, q, v, ContactSet.empty(), constraints=closure, period=2e-4)
+        q, v, _solution = advance(robot, q, v, ContactSet.empty(), constraints=closure, period=2e-4)
         data = robot.model.createData()
         pin.framesForwardKinematics(robot.model, data, q)
         gap = data.oMf[robot.frame_id("end_2")].translation - [0.5, 0, -0.1]

@@ -1,5 +1,6 @@
 """The gait planner: feet that stand stand still, feet that swing swing, and plans join smoothly."""
 
+import itertools
 import resource
 from pathlib import Path
 
@@ -231,7 +232,7 @@ def test_three_parts_of_a_plan_share_their_times():
 def test_successive_plans_agree_where_they_overlap(settings):
     walk = walking(**settings)
     plans = walk.walk(1.0)
-    for old, new in zip(plans, plans[1:]):
+    for old, new in itertools.pairwise(plans):
         t = new.joints.start_s
         before, after = old.joints.sample(t), new.joints.sample(t)
         assert after.position == pytest.approx(before.position, abs=1e-4)
@@ -246,7 +247,7 @@ def test_change_of_command_bends_the_plan_within_the_acceleration_limit():
     walk = walking(linear=(0.2, 0.0), yaw_rate=0.0, max_acceleration_m_s2=0.4)
     walk.planner.set_velocity((-0.2, 0.0))
     plans = walk.walk(2.0)
-    for old, new in zip(plans, plans[1:]):
+    for old, new in itertools.pairwise(plans):
         t = new.joints.start_s
         assert new.joints.sample(t).velocity == pytest.approx(
             old.joints.sample(t).velocity, abs=5e-3

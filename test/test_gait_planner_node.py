@@ -4,12 +4,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from kinematic_walk import ROBOTS, KinematicWalk, planned_state
+from paths import QUADRUPED_URDF, ROOT
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -23,11 +23,13 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa
 
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.gait_planner import GaitPlannerNode, stamp_of  # noqa: E402
-from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+from contact_id_controller.ros.plan_messages import (  # noqa: E402
+    base_message,
+    joint_message,
+    stance_message,
+)
 
 QUADRUPED = ROBOTS["quadruped"]
-DOMAIN = str(free_domain())
 PATIENCE_S = 60.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -36,7 +38,7 @@ PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000
 
 def parameters(**changes):
     values = {
-        "urdf": str(Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"),
+        "urdf": str(QUADRUPED_URDF),
         "feet": list(QUADRUPED.feet),
         "posture": list(QUADRUPED.posture),
         "stand_time_s": 0.1,
@@ -61,7 +63,7 @@ class PlannerProcess:
                 "--params-file",
                 str(file),
             ],
-            cwd=Path(__file__).resolve().parents[1],
+            cwd=ROOT,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -161,20 +163,6 @@ class Peer:
     def forget(self):
         for plans in (self.joints, self.bases, self.contacts):
             plans.clear()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def private_domain():
-    changes = {
-        "ROS_DOMAIN_ID": DOMAIN,
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "OMP_NUM_THREADS": "1",
-    }
-    patch = pytest.MonkeyPatch()
-    for name, value in changes.items():
-        patch.setenv(name, value)
-    yield
-    patch.undo()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from contact_id_controller.ros.controller import _GarbageBreak  # noqa: E402
+from contact_id_controller.ros.controller import _GarbageBreak
 
 
 @pytest.fixture

@@ -4,27 +4,28 @@ The stand-in for ros2_control has a context and a thread of its own, as it has a
 """
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy  # noqa: E402
-from group_effort_controller import GroupEffortController  # noqa: E402
-from lifecycle_msgs.msg import State, Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import JOINTS, Bench  # noqa: E402
+import contextlib
 
-from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
-from contact_id_controller.ros import group_controller  # noqa: E402
-from contact_id_controller.ros.command_watchdog import CommandWatchdogNode  # noqa: E402
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+import rclpy
+from group_effort_controller import GroupEffortController
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from ros_bench import JOINTS
 
-DOMAIN = free_domain()
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.ros import group_controller
+from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
+
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 SWAPPED = [JOINTS[1], JOINTS[0], *JOINTS[2:]]
 NAME = "/ros2_control/effort_controller"
@@ -37,7 +38,7 @@ def group_of():
 
     def make(joints):
         context = rclpy.Context()
-        rclpy.init(context=context, domain_id=DOMAIN)
+        rclpy.init(context=context)
         group = GroupEffortController(joints)
         group.activate()
         node = group.node("effort_controller", namespace="ros2_control", context=context)
@@ -61,23 +62,14 @@ def group_of():
 
 
 def _spin(executor):
-    try:
+    with contextlib.suppress(ExternalShutdownException):
         executor.spin()
-    except ExternalShutdownException:
-        pass
 
 
 @pytest.fixture
-def bench_of():
-    benches = []
-
-    def make(**changes):
-        benches.append(Bench(DOMAIN, group_controller=NAME, **changes))
-        return benches[-1]
-
-    yield make
-    for bench in benches:
-        bench.close()
+def bench_of(bench_of):
+    """Benches whose controller asks the group controller."""
+    return partial(bench_of, group_controller=NAME)
 
 
 def configure_by_service(bench):

@@ -8,12 +8,12 @@ has no door at which an error of a callback would end.
 import array
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
+from paths import ROOT
 from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller.control.controller import Controller
@@ -24,7 +24,6 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.state import RobotState
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "config" / "ros2_control" / "solo12_in_process.yaml"
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]

@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
+from paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "launch" / "contact_id.launch.py"
 
 

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from ros_bench import joint_state, odometry  # noqa: E402
+from ros_bench import joint_state, odometry
 
-from contact_id_controller.exceptions import ConfigurationError  # noqa: E402
-from contact_id_controller.ros.control_loop import ControlLoop  # noqa: E402
-from contact_id_controller.runs import one_process as in_process  # noqa: E402
-from contact_id_controller.safety.machine import SafetyState  # noqa: E402
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # noqa: E402
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.ros.control_loop import ControlLoop
+from contact_id_controller.runs import one_process as in_process
+from contact_id_controller.safety.machine import SafetyState
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 BLEND_NM_S, RATE_NM_S = 100.0, 1000.0
 MODELS = (

@@ -357,7 +357,7 @@ def test_feet_on_uneven_ground_are_what_the_controller_is_told():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_on_uneven_ground_starts_with_every_foot_down(seed):
     """Legs stretch vertically below a level base; on a plane nothing changes."""
-    walk, ground = prepare(LocomotionRun("qp_mu", "height_field", seed=seed))
+    walk, _ground = prepare(LocomotionRun("qp_mu", "height_field", seed=seed))
     robot, feet, q = walk.robot, walk.controller.feet, walk.state.q
     data = robot.model.createData()
     pin.forwardKinematics(robot.model, data, q)

@@ -1,11 +1,10 @@
 """The simulated robot against Pinocchio, Newton and Coulomb."""
 
-from pathlib import Path
-
 import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from paths import QUADRUPED_URDF as QUADRUPED
 
 from contact_id_controller.exceptions import (
     ConfigurationError,
@@ -19,7 +18,6 @@ from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
-QUADRUPED = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()

@@ -19,6 +19,7 @@ from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Sphere, 
 from contact_id_controller.models import available
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 
+pytestmark = pytest.mark.usefixtures("same_random_configurations")
 ARM = "package://contact_id_controller/urdf/arm.urdf"
 TIPS = ["tip_1", "tip_2", "tip_3", "tip_4"]
 DT, G = 0.001, 9.81
@@ -31,11 +32,6 @@ EXACT = [
 CONTACT = [pair for pair in available() if pair[0] in ("coulomb", "no_slip")]
 AMBIGUOUS = [("coulomb", "lcp_min_diff")]  # may let a box fall, see below
 MANY = [pair for pair in EXACT if pair != ("coulomb", "lcp_min_diff")]  # more than 4 contacts
-
-
-@pytest.fixture(autouse=True)
-def same_random_configurations():
-    pin.seed(1)
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,10 @@ def standing(robot, feet=(0, 1, 2, 3), mu=0.6, speed=0.2, seed=0):
     return q, ProjectedDynamics(robot, q, np.zeros(robot.nv), contacts).P @ v, contacts
 
 
-def body_task(model, offset=np.zeros(3), turn=np.zeros(3)):
-    placement = pin.SE3(pin.exp3(np.asarray(turn)), np.array([0.0, 0.0, model.q[2]]) + offset)
+def body_task(model, offset=(0, 0, 0), turn=(0, 0, 0)):
+    placement = pin.SE3(
+        pin.exp3(np.asarray(turn, dtype=float)), np.array([0.0, 0.0, model.q[2]]) + offset
+    )
     return frame_pose_task(model, "base_link", placement, STIFFNESS, DAMPING)
 
 
@@ -103,7 +105,7 @@ def test_rates_of_the_tasks_are_their_derivatives(robot):
 
 def integrate(robot, q, v, contacts, control, seconds):
     """The projected dynamics forward, velocities kept on the contacts; yields (time, model, u)."""
-    for number in range(int(round(seconds / STEP_S))):
+    for number in range(round(seconds / STEP_S)):
         model = ProjectedDynamics(robot, q, v, contacts)
         v = model.P @ v
         model = ProjectedDynamics(robot, q, v, contacts)

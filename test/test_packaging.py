@@ -10,14 +10,11 @@ import sys
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from paths import PACKAGE, ROOT
 
 import contact_id_controller
-
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "contact_id_controller"
 
 # Module -> (rosdep key in package.xml, requirement in setup.py)
 DEPENDENCIES = {

@@ -1,10 +1,10 @@
 """``contact_id parameters``: page and template are those of the tables, and the template works."""
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 import yaml
+from paths import ROOT
 
 from contact_id_controller import cli
 from contact_id_controller.check.findings import ERROR
@@ -12,8 +12,6 @@ from contact_id_controller.commands import parameters as reference
 from contact_id_controller.commands.check import check_config
 from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
 from contact_id_controller.settings.specification import ParameterSpec
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
 """The table of parameters, the settings made from it, and its ROS side."""
 
 import math
-import os
 
 import numpy as np
 import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.runs.processes import free_domain
 from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
 
 MINIMAL = {"urdf": "robot.urdf"}
@@ -19,7 +17,6 @@ KINDS = {
     "strings": ["a"],
     "numbers": [0.5],
 }
-DOMAIN = free_domain()
 
 
 def spec(name):
@@ -179,9 +176,8 @@ def test_missing_file_is_refused_by_name(tmp_path):
 @pytest.fixture(scope="module")
 def ros_context():
     rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     context = rclpy.Context()
-    rclpy.init(context=context, domain_id=DOMAIN)
+    rclpy.init(context=context)
     yield context
     rclpy.shutdown(context=context)
 

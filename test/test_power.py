@@ -2,11 +2,11 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clarabel_programs import by_clarabel
+from paths import ROOT
 
 from contact_id_controller.cli import run as command
 from contact_id_controller.commands.power import excess, figures, table
@@ -29,9 +29,9 @@ from contact_id_controller.papers.power_runs import (
     peak_torque,
 )
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from qcqp import reduced_program  # noqa: E402
+from qcqp import reduced_program
 
 DURATION_S = 0.4
 A, A_W, B, C = (ALLOCATIONS.index(name) for name in (PINV, PINV_W, PYRAMID, CONES))

@@ -5,15 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0
 NODE = """
 import sys, time
@@ -54,8 +52,6 @@ def probe(tmp_path):
     """Starts the node above in a process of its own."""
     environment = dict(
         os.environ,
-        ROS_DOMAIN_ID=str(free_domain()),
-        ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
         PYTHONPATH=str(ROOT),
         ROS_LOG_DIR=str(tmp_path),
     )

@@ -1,16 +1,14 @@
 """Pictures of a recorded motion."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from paths import QUADRUPED_URDF
 
 from contact_id_controller.exceptions import RenderingError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rendering import render_frames
 
-QUADRUPED = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 FEET = [SphereFoot(f"{leg}_FOOT", 0.01) for leg in ("LF", "RF", "LH", "RH")]
 SIZE = dict(width=160, height=120)
 
@@ -18,7 +16,7 @@ SIZE = dict(width=160, height=120)
 @pytest.fixture(scope="module")
 def recording():
     """0.1 s during which the robot glides 5 cm forward."""
-    simulated = MujocoRobot(QUADRUPED, FEET)
+    simulated = MujocoRobot(QUADRUPED_URDF, FEET)
     q = simulated.place_on_ground(simulated.robot.neutral())  # legs stretched, flat
     times = np.arange(101) * 1e-3
     configurations = np.tile(q, (101, 1))
@@ -28,7 +26,7 @@ def recording():
 
 def pictures(*arguments, **options):
     try:
-        return list(render_frames(QUADRUPED, FEET, *arguments, **SIZE, **options))
+        return list(render_frames(QUADRUPED_URDF, FEET, *arguments, **SIZE, **options))
     except RenderingError as error:
         if "cannot draw off-screen" in str(error):
             pytest.skip(f"needs OpenGL: {error}")
@@ -57,7 +55,7 @@ def test_an_arrow_is_drawn_for_a_force_and_only_for_a_force(recording):
 def test_without_opengl_the_error_names_the_backend_and_the_remedy(recording, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "disable")
     with pytest.raises(RenderingError, match="disable: .*libosmesa6.*MUJOCO_GL"):
-        next(render_frames(QUADRUPED, FEET, *recording, **SIZE))
+        next(render_frames(QUADRUPED_URDF, FEET, *recording, **SIZE))
 
 
 @pytest.mark.parametrize(
@@ -72,4 +70,4 @@ def test_without_opengl_the_error_names_the_backend_and_the_remedy(recording, mo
 )
 def test_recordings_that_cannot_be_drawn_are_refused(times, q, forces):
     with pytest.raises(RenderingError, match="recording to draw"):
-        render_frames(QUADRUPED, FEET, times, q, forces)
+        render_frames(QUADRUPED_URDF, FEET, times, q, forces)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from paths import ROOT
 from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
 
 from contact_id_controller import cli
@@ -51,8 +52,6 @@ from contact_id_controller.report.page import html_page, markdown
 from contact_id_controller.runs import batch as runner
 from contact_id_controller.runs.store import RunDescription, RunResult, RunStore, plain, sources
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 @pytest.fixture
 def place(tmp_path):
@@ -78,7 +77,7 @@ def test_key_depends_on_what_is_described_and_on_nothing_else():
 
 def test_what_json_does_not_know_is_refused_or_becomes_none():
     with pytest.raises(ValueError):
-        RunDescription("walk", {"mu": float("inf")}).key
+        _ = RunDescription("walk", {"mu": float("inf")}).key
     values = {"a": np.array([1.0, np.nan]), "b": np.float64(1 / 3), "c": (np.int64(3), True)}
     assert plain(values) == {"a": [1.0, None], "b": 0.333333, "c": [3, True]}
 
@@ -140,7 +139,7 @@ def test_runs_are_done_side_by_side_and_only_once(place):
     assert all(result["threads"] == ["1"] * 3 for result in found) and len(seen) == 4
     again = runner.run_all(tasks(folder, 5, waits_for_another=True), store, jobs=2)
     assert [result["square"] for result in again] == [0, 1, 4, 9, 16]
-    assert times_done(folder) == {x: 1 for x in range(5)}
+    assert times_done(folder) == dict.fromkeys(range(5), 1)
 
 
 def test_runs_that_measure_time_have_the_machine_for_themselves(place):

@@ -1,13 +1,11 @@
 """The files for ros2_control name the same joints, order and period as those of the nodes."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from paths import CONFIG
 
 from contact_id_controller.settings.controller import load_settings
 
-CONFIG = Path(__file__).resolve().parent.parent / "config"
 IN_PROCESS = "_in_process"
 FILES = sorted((CONFIG / "ros2_control").glob("*.yaml"))
 

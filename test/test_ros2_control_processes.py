@@ -9,25 +9,23 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy  # noqa: E402
-from group_effort_controller import GroupEffortController  # noqa: E402
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
-from rclpy.qos import qos_profile_system_default  # noqa: E402
-from ros_bench import JOINTS, STANDING, VELOCITY, joint_state, parameters  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+import contextlib
 
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+import rclpy
+from group_effort_controller import GroupEffortController
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.qos import qos_profile_system_default
+from ros_bench import JOINTS, STANDING, VELOCITY, joint_state, parameters
+from sensor_msgs.msg import JointState
 
-ROOT = Path(__file__).resolve().parents[1]
-DOMAIN = free_domain()
 PATIENCE_S = 300.0
 """The controller may have to compile."""
 PERIOD_S = 0.01
@@ -68,7 +66,7 @@ class Machine:
         )
         self.processes = []
         self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=DOMAIN)
+        rclpy.init(context=self.context)
         self.group = GroupEffortController(JOINTS)
         self.group.activate()
         self.node = self.group.node("effort_controller", context=self.context)
@@ -82,10 +80,8 @@ class Machine:
         self.thread.start()
 
     def _spin(self):
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             self.executor.spin()
-        except ExternalShutdownException:
-            pass
 
     def _update(self):
         self.group.update()
@@ -95,9 +91,7 @@ class Machine:
     def run(self, name, *arguments):
         environment = dict(
             os.environ,
-            ROS_DOMAIN_ID=str(DOMAIN),
             PYTHONPATH=str(ROOT),
-            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
             ROS_LOG_DIR=str(self.folder),
         )
         with open(self.folder / f"{name}.log", "ab") as output:

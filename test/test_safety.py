@@ -1,9 +1,9 @@
 """The safety state machine, without ROS: every fault, its reaction and its recovery."""
 
 import itertools
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
 
@@ -161,7 +161,7 @@ def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
 
 
 def test_every_reaction_is_told_in_the_documentation():
-    text = (Path(__file__).resolve().parent.parent / "docs" / "safety.md").read_text("utf-8")
+    text = (ROOT / "docs" / "safety.md").read_text("utf-8")
     assert len(REACTIONS) >= 11
     for fault, (reaction, recovery) in REACTIONS.items():
         assert f"| {fault} | {reaction} | {recovery} |" in text, fault
@@ -185,5 +185,5 @@ def test_a_gap_right_after_activation_or_resume_stops_as_any_other():
 
 def test_the_safety_page_has_one_place_for_the_table_of_faults():
     """`contact_id faults --write docs/safety.md` refuses a page with none or two."""
-    text = (Path(__file__).resolve().parent.parent / "docs" / "safety.md").read_text("utf-8")
+    text = (ROOT / "docs" / "safety.md").read_text("utf-8")
     assert text.count("<!-- faults: begin -->") == text.count("<!-- faults: end -->") == 1

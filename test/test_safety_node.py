@@ -9,22 +9,21 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from ros_bench import (  # noqa: E402, F401
+from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
+from ros_bench import (
     FEET,
     RELIABLE,
     VELOCITY,
-    bench_of,
     joint_state,
     odometry,
 )
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from std_srvs.srv import SetBool, Trigger
 
-from contact_id_controller.ros import controller  # noqa: E402
-from contact_id_controller.ros.controller import _Autostart  # noqa: E402
-from contact_id_controller.ros.process import Interrupt  # noqa: E402
-from contact_id_controller.safety.machine import SafetyState  # noqa: E402
+from contact_id_controller.ros import controller
+from contact_id_controller.ros.controller import _Autostart
+from contact_id_controller.ros.process import Interrupt
+from contact_id_controller.safety.machine import SafetyState
 
 DAMPING = -0.5 * VELOCITY
 NAN_STATE = {"velocity": np.r_[np.nan, VELOCITY[1:]]}

@@ -4,11 +4,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from paths import QUADRUPED_URDF
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -25,23 +25,20 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller.exceptions import ContactIdError  # noqa: E402
 from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
-from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
+from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings  # noqa: E402
 from contact_id_controller.settings.specification import table_of  # noqa: E402
 
-URDF = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
 STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
 PATIENCE_S = 60.0
-DOMAIN = str(free_domain())
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def parameters(**changes):
     values = {
-        "urdf": str(URDF),
+        "urdf": str(QUADRUPED_URDF),
         "joints": JOINTS,
         "contact_frames": [f"{leg}_FOOT" for leg in LEGS],
         "contact_radii_m": 0.01,
@@ -71,7 +68,7 @@ class Robot:
                 "--params-file",
                 str(file),
             ],
-            cwd=URDF.parents[1],
+            cwd=QUADRUPED_URDF.parents[1],
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -135,13 +132,10 @@ def stamp_ns(stamp):
 
 @pytest.fixture(scope="module")
 def context():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ROS_DOMAIN_ID", DOMAIN)
-        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=int(DOMAIN))
-        yield context
-        rclpy.shutdown(context=context)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    yield context
+    rclpy.shutdown(context=context)
 
 
 @pytest.fixture(scope="module")

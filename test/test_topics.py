@@ -5,20 +5,20 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import rclpy  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from ros_bench import (  # noqa: E402
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from nav_msgs.msg import Odometry
+from rclpy.executors import SingleThreadedExecutor
+from ros_bench import (
     JOINTS,
     PATIENCE_S,
     RELIABLE,
@@ -28,15 +28,11 @@ from ros_bench import (  # noqa: E402
     odometry,
     parameters,
 )
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from visualization_msgs.msg import MarkerArray  # noqa: E402
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
 
-from contact_id_controller.runs.processes import free_domain  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[1]
-DOMAIN = free_domain()
 PERIOD_S = 0.001
 STATES = 300
 COMPILING_S = 300.0
@@ -51,9 +47,7 @@ class Process:
         self.log = folder / "controller.log"
         environment = dict(
             os.environ,
-            ROS_DOMAIN_ID=str(DOMAIN),
             PYTHONPATH=str(ROOT),
-            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
             ROS_LOG_DIR=str(folder),
         )
         with open(self.log, "wb") as output:
@@ -107,7 +101,7 @@ class Robot:
 
     def __init__(self):
         self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=DOMAIN)
+        rclpy.init(context=self.context)
         self.node = rclpy.create_node("robot", context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)

@@ -1,12 +1,10 @@
 """The paper's quadruped, as Pinocchio reads it, against the published numbers."""
 
-from pathlib import Path
-
 import numpy as np
 import pinocchio as pin
 import pytest
+from paths import QUADRUPED_URDF
 
-URDF = Path(__file__).resolve().parents[1] / "urdf" / "quadruped.urdf"
 LEGS = {"LF": (1, 1), "RF": (1, -1), "LH": (-1, 1), "RH": (-1, -1)}
 INITIAL = {
     "LF": (0.1, 0.8, 1.2),
@@ -19,7 +17,7 @@ JOINTS = ("HAA", "HFE", "KFE")
 
 @pytest.fixture(scope="module")
 def model():
-    return pin.buildModelFromUrdf(str(URDF), pin.JointModelFreeFlyer())
+    return pin.buildModelFromUrdf(str(QUADRUPED_URDF), pin.JointModelFreeFlyer())
 
 
 def configuration(model, angles):
@@ -128,7 +126,9 @@ def test_limits_are_15_rad_s_20_nm_and_a_turn(model):
 
 
 def test_feet_are_the_only_collision_shapes_spheres_of_1_cm_at_the_foot_frames(model):
-    shapes = pin.buildGeomFromUrdf(model, str(URDF), pin.GeometryType.COLLISION).geometryObjects
+    shapes = pin.buildGeomFromUrdf(
+        model, str(QUADRUPED_URDF), pin.GeometryType.COLLISION
+    ).geometryObjects
     assert sorted(shape.name.split("_FOOT")[0] for shape in shapes) == sorted(LEGS)
     for shape in shapes:
         frame = model.frames[shape.parentFrame]

@@ -4,11 +4,11 @@ import gc
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
+from paths import ROOT
 from robots import QUADRUPED, QUADRUPED_FEET
 
 from contact_id_controller import RobotModel
@@ -67,7 +67,7 @@ def walk(controller):
 @pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("none", "pid")])
 def test_walk_after_the_warm_up_compiles_nothing(friction, solver):
     # In a process of its own: other tests compile kernels in this one.
-    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).resolve().parents[1]))
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
     subprocess.run([sys.executable, __file__, friction, solver], env=environment, check=True)
 
 

@@ -1,6 +1,5 @@
 """A walk in one process in MuJoCo, with everything that happened."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +7,6 @@ import numpy as np
 from contact_id_controller import RobotModel
 from contact_id_controller.runs import one_process as in_process
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-
-CONFIG = Path(__file__).resolve().parent.parent / "config"
 
 
 class Run(NamedTuple):

@@ -70,7 +70,7 @@ def cell(task, points, q):
         contact.mu = 0.6
         contact.unilateral = True
     posture = solver.add_joints_task()
-    posture.set_joints({name: value for name, value in zip(task["joints"], q[7:])})
+    posture.set_joints(dict(zip(task["joints"], q[7:])))
     posture.configure("posture", "soft", 1e-3)
     times = []
     end = time.perf_counter() + task["budget_s"]

@@ -7,7 +7,7 @@ stand, move, fall and lie; robots a thousand times smaller, larger, lighter and 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class RandomProblem(NamedTuple):
     distribution: str
 
 
-@lru_cache(maxsize=None)
+@cache
 def scaled_robot(name: str, mass: float, length: float, extra: str = "") -> RobotModel:
     """A robot with all masses and lengths multiplied; ``extra``: "object", "passive" or nothing."""
     path, floating = ROBOTS[name]

@@ -143,7 +143,9 @@ def measure(contacts, placo_python: str | None = None) -> dict:
         q, contact_set = stance(robot, n)
         visited = states(robot, q)
 
-        def yardstick(q=q, v=visited[0][1], twin=robot.model.createData()):
+        twin = robot.model.createData()
+
+        def yardstick(q=q, v=visited[0][1], twin=twin):
             pin.computeAllTerms(robot.model, twin, q, v)
 
         for name, options in MODELS.items():

@@ -97,7 +97,7 @@ class ConvexMesh(Solid):
         super().__init__(vertices, 0.0, faces, normals, coal_convex(vertices, triangles))
 
     @classmethod
-    def from_file(cls, path, scale=(1.0, 1.0, 1.0)) -> "ConvexMesh":
+    def from_file(cls, path, scale=(1.0, 1.0, 1.0)) -> ConvexMesh:
         """The convex hull of a mesh file (any format that coal's loader reads)."""
         try:
             mesh = coal.MeshLoader().load(str(path), np.array(scale, dtype=float))

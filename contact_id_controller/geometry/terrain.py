@@ -106,7 +106,7 @@ def ball_points(center, radius_m, field: HeightField, anticipation_m, number) ->
             if gap > anticipation_m:
                 break
             inside = normal @ field.normals[triangles[k]] > ON_FACE
-            if not chosen or inside and all(normal @ other < APART for other, _ in chosen):
+            if not chosen or (inside and all(normal @ other < APART for other, _ in chosen)):
                 chosen.append((normal, gap))
         chosen.sort(key=lambda each: np.arctan2(each[0][1], each[0][0]) % (2.0 * np.pi))
     return [

@@ -120,7 +120,7 @@ class Counter:
 class Counted(float):
     """A float whose sums, products, quotients and roots are counted, one each."""
 
-    def _operation(name):  # noqa: N805  makes the methods below
+    def _operation(name):
         plain = getattr(float, name)
 
         def method(self, other):

@@ -8,6 +8,7 @@ corners have three contacts (there with three normals, here with the face's).
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -119,7 +120,7 @@ def row(boxes: int) -> tuple[RobotModel, Scene, np.ndarray]:
         robot,
         [Body(frame, Box((EDGE_M,) * 3)) for frame in frames],
         (),
-        list(zip(frames[:-1], frames[1:])),
+        list(itertools.pairwise(frames)),
         FRICTION,
         0.01,
     )

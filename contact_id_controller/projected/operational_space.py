@@ -111,7 +111,7 @@ def track(
         keep = values > INDEPENDENCE * max(np.linalg.norm(task.jacobian, 2), 1e-12)
         wanted = wanted + right[keep].T @ ((left[:, keep].T @ asked) / values[keep])
         room = room - right[keep].T @ right[keep]
-    open_freedoms = int(round(np.trace(room)))
+    open_freedoms = round(np.trace(room))
     if open_freedoms:
         raise ConfigurationError(
             f"tasks leave {open_freedoms} freedoms open; complete them with a posture"

@@ -235,4 +235,4 @@ def _counts(claims: Sequence[Claim]) -> str:
 
 
 def _is_number(cell) -> bool:
-    return cell is None or isinstance(cell, (int, float)) and not isinstance(cell, bool)
+    return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))

@@ -66,7 +66,7 @@ class _GarbageBreak:
     longer than a watchdog waits for a command.
     """
 
-    def __init__(self, node: "ControllerNode") -> None:
+    def __init__(self, node: ControllerNode) -> None:
         self._node = node
         self._frozen = False
 

@@ -136,7 +136,7 @@ def _lost(description: RunDescription, reason: str) -> RunResult:
 def _processes(count: int) -> Iterator[Executor]:
     """Processes with one thread each; none outlives an exception, such as that of Ctrl-C."""
     before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update({name: "1" for name in THREADS})  # inherited, and read when numpy is loaded
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # inherited, and read when numpy is loaded
     executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _prepare_worker)
     try:
         yield executor

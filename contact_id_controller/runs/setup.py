@@ -194,7 +194,7 @@ def make_setup(
     )
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
-    setup.motion  # refused now, not when the nodes are up
+    _ = setup.motion  # refused now, not when the nodes are up
     return setup
 
 

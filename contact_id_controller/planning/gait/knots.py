@@ -25,7 +25,7 @@ def knots(
     """
     end_s = start_s + horizon_s
     first_s = start_s + 2.0 * SWITCH_S
-    count = max(int(round(horizon_s / grid_s)), 1)
+    count = max(round(horizon_s / grid_s), 1)
     grid = np.linspace(start_s, end_s, count + 1)
     switches = np.unique(np.round([t for t in switches_s if first_s < t < end_s - SWITCH_S], 7))
     fixed = np.concatenate([switches - SWITCH_S, switches])

@@ -1,0 +1,43 @@
+"""What every test may use: a ROS domain of its own, random numbers that repeat, a bench for nodes."""
+
+import os
+
+import pytest
+
+# Read when ROS and BLAS start: nothing of these tests leaves this machine.
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from contact_id_controller.runs.processes import free_domain
+
+
+@pytest.fixture(scope="module", autouse=True)
+def private_domain():
+    """Each test file has a ROS domain of its own; the processes that it starts inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+        yield
+
+
+@pytest.fixture
+def bench_of():
+    """Makes benches of a controller node and its peer (ros_bench.py), and closes them."""
+    from ros_bench import Bench
+
+    made = []
+
+    def make(**changes):
+        made.append(Bench(**changes))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+@pytest.fixture
+def same_random_configurations():
+    """Pinocchio's random configurations are the same in every run."""
+    import pinocchio
+
+    pinocchio.seed(1)
