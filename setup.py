@@ -81,6 +81,8 @@ setup(
             "distributed>=2024.1",
             "quadprog>=0.1.12",
             "pytest>=8.0",
+            "import-linter>=2.16",
+            "ruff>=0.17,<0.18",  # one formatter makes one layout
             "setuptools>=70.1",  # the first that builds wheels by itself
             "hypothesis>=6.100",
             "quantecon>=0.8",

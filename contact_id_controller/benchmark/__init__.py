@@ -1,0 +1,1 @@
+"""Speed and robustness of every model, and the laws that judge them."""

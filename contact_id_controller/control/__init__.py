@@ -1,0 +1,1 @@
+"""The step: feedback, contact sources, limits, memory."""

@@ -1,0 +1,1 @@
+"""The fault and fuzz campaign."""

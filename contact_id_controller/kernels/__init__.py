@@ -1,0 +1,1 @@
+"""Numerics for any room: compiling, arrays, reduction, nearest point, cones, interior point."""

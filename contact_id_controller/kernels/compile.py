@@ -11,7 +11,7 @@ import ast
 import hashlib
 import os
 import tempfile
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -23,7 +23,7 @@ _NAME = "contact_id_controller"
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package that a file imports, or () for a file without kernels."""
     text = path.read_bytes()
@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
     return total.hexdigest()[:16]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _cache_directory(source: str) -> str | None:
     """The first writable place: NUMBA_CACHE_DIR, the user's cache, the temporary directory."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

@@ -1,0 +1,1 @@
+"""The papers' experiments: what is run, what is claimed, what came of it."""

@@ -1,0 +1,1 @@
+"""Planners of motion; each returns a plans.Plan."""

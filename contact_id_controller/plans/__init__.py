@@ -1,0 +1,1 @@
+"""Trajectories of joints and base, schedules of contact: checks and interpolation."""

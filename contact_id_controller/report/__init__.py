@@ -1,0 +1,1 @@
+"""Plots, animation, pages, one name for each figure of a run."""

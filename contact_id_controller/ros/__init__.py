@@ -1,0 +1,1 @@
+"""Nodes: messages to values and back, no mathematics."""

@@ -1,0 +1,1 @@
+"""Every node's table of parameters, and one reader of YAML; no ROS."""

@@ -1,0 +1,1 @@
+"""MuJoCo robot and rigid time stepping."""
