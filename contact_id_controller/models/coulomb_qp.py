@@ -113,7 +113,7 @@ def solve_cones(
         minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
         return minimise_kinetic_energy(problem, mu, edges, distribution)
     if backend == "quadprog":
-        solve_with_quadprog = _from_quadprog("quadprog_backend", "solve_with_quadprog")
+        solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     z, delta, torques, velocity = buffers(problem)
     moved = problem.c.copy()
@@ -144,7 +144,7 @@ def solve_cones(
 def _from_quadprog(module: str, function: str):
     """A function of a module that imports quadprog, or one line that says what to install."""
     try:
-        return getattr(importlib.import_module(f".{module}", __package__), function)
+        return getattr(importlib.import_module(f"contact_id_controller.models.quadprog.{module}"), function)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "objective kinetic_energy and backend quadprog need the extra quadprog: "

@@ -162,14 +162,14 @@ def plain(value: Any) -> Any:
     return value
 
 
-REPORTING = ("*_report.py", "*_claims.py", "blocks.py", "command.py", "figures.py", "page.py")
-"""Modules of this folder that no run calls: with other words in a report its runs are the same."""
+REPORTING = ("papers/*_report.py", "papers/*_claims.py", "report/*.py", "commands/*.py", "view/*.py")
+"""Modules that no run calls: with other words in a report its runs are the same."""
 
 
 @lru_cache(maxsize=1)
 def code_fingerprint() -> str:
     """Changes with every change of the package's sources and robots, those that only report apart."""
-    top = Path(__file__).resolve().parents[3]
+    top = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for file in sources():
         digest.update(str(file.relative_to(top)).encode())
@@ -179,13 +179,10 @@ def code_fingerprint() -> str:
 
 def sources() -> list[Path]:
     """The files that the result of a run may depend on."""
-    here = Path(__file__).resolve().parent
-    package = here.parents[1]
+    package = Path(__file__).resolve().parents[1]
     files = [
         *package.rglob("*.py"),
         *(package.parent / "urdf").glob("*.urdf"),
         *(package.parent / "config").rglob("*.yaml"),
     ]
-    return sorted(
-        file for file in files if file.parent != here or not any(map(file.match, REPORTING))
-    )
+    return sorted(file for file in files if not any(map(file.match, REPORTING)))
