@@ -10,21 +10,16 @@ from contact_id_controller.constraints import Coupling, Pin, Weld
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
 from contact_id_controller.forward import build_forward_problem, constraint_forces, step
 from contact_id_controller.geometry import Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface
-from contact_id_controller.models import available
+from contact_id_controller.models import ROWS, Normal, Tangential, contact_models
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
 DT = 0.001
 G = 9.81
-UNIQUE = [
-    ("coulomb", "lcp"),
-    ("coulomb", "qp"),
-    ("no_slip", "lcp"),
-    ("no_slip", "qp"),
-    ("viscous", "lcp"),
-]
-# coulomb/qcqp holds contacts by assumption: a law for planned motions, not for falling bodies.
-FRICTIONAL = [pair for pair in available() if pair[0] != "none" and pair[1] != "qcqp"]
-EXACT = [pair for pair in FRICTIONAL if pair[1] != "qp_one_stage"]
+# A model that holds contacts by assumption is a law for planned motions, not for falling bodies.
+FALLING = [row for row in contact_models() if not row.holds_touching]
+FRICTIONAL = [row.pair for row in FALLING]
+EXACT = [row.pair for row in FALLING if not row.yields]
+UNIQUE = [row.pair for row in FALLING if not (row.yields or row.uses_history)]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +103,7 @@ def test_torques_of_the_inverse_problem_give_its_motion_and_forces_back(solo, pa
         slipped += np.abs(inverse.contact_velocity[:, 1:]).max() > 1e-3
         parted += inverse.impulses[::3].min() < 1e-12
     assert solved >= 8 and parted >= 1
-    assert slipped >= 1 or pair[0] == "no_slip"
+    assert slipped >= 1 or ROWS[pair].tangential is Tangential.NO_SLIP
 
 
 def test_forward_contact_is_the_unreduced_system(solo):
@@ -175,7 +170,9 @@ def test_forward_contact_is_the_unreduced_system(solo):
     )
 
 
-@pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("coulomb", "qp")])
+@pytest.mark.parametrize(
+    "pair", [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB]
+)
 def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
     scene, q, _angle, _normal = slope(block, 20.0, np.tan(np.radians(20.5)))
     v = np.zeros(6)
@@ -185,7 +182,9 @@ def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
     np.testing.assert_allclose(solution.forces.sum(axis=0), [0, 0, G], atol=1e-8)
 
 
-@pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("coulomb", "qp")])
+@pytest.mark.parametrize(
+    "pair", [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB]
+)
 def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
     """The complementarity-free model glides mu |v| dt above the slope, its known artefact."""
     mu = 0.3
@@ -197,18 +196,19 @@ def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
         speeds.append(v[0])  # the block's own x axis points down the slope
     np.testing.assert_allclose(np.diff(speeds)[10:] / DT, expected, rtol=1e-6)
     gap = scene.contacts(q).gaps
-    glide = mu * v[0] * DT if pair[1] == "qp" else 0.0
+    glide = mu * v[0] * DT if ROWS[pair].normal is Normal.COMPLEMENTARITY_FREE else 0.0
     np.testing.assert_allclose(gap, glide, atol=1e-9 + 0.02 * glide)
 
 
 @pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("no_slip", "lcp")])
 def test_warm_start_survives_contacts_that_come_and_go(block, pair):
     """A block thrown flat off a table's edge: corners leave, crossings with the edge come."""
+    no_slip = ROWS[pair].tangential is Tangential.NO_SLIP
     scene = Scene(
         block,
         [Body("block", Box((0.2, 0.2, 0.2)))],
         [Surface("table", Box((1, 1, 0.2)))],
-        friction=0.2 if pair[0] == "coulomb" else 0.0,
+        friction=0.0 if no_slip else 0.2,
     )
     turned = pin.exp3(np.array([0, 0, 0.3]))  # so that the corners leave one by one
     q = np.array([0.35, 0.1, 0.2, *pin.Quaternion(turned).coeffs()])
@@ -216,7 +216,7 @@ def test_warm_start_survives_contacts_that_come_and_go(block, pair):
     last, names = None, set()
     for _ in range(150):
         contacts = scene.contacts(q)
-        if pair[0] == "no_slip":  # it would stop at once: let it ride on a belt
+        if no_slip:  # it would stop at once: let it ride on a belt
             contacts = ContactSet(
                 contacts.points,
                 contacts.normals,

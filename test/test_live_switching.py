@@ -13,19 +13,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from ros_bench import joint_state, odometry
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.models import contact_models
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.runs import one_process as in_process
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 BLEND_NM_S, RATE_NM_S = 100.0, 1000.0
-MODELS = (
-    ("coulomb", "qp"),
-    ("coulomb", "lcp"),
-    ("coulomb", "qp_one_stage"),
-    ("no_slip", "qp"),
-    ("no_slip", "lcp"),
-)
+MODELS = [row.pair for row in contact_models() if row.switchable]
 
 
 @pytest.fixture

@@ -22,10 +22,9 @@ from contact_id_controller.benchmark.random_problems import (
     RandomProblem,
     scaled_robot,
 )
-from contact_id_controller.benchmark.robustness import BAD, TOLERANCE, attempt, models
+from contact_id_controller.benchmark.robustness import BAD, attempt, models
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.models import available
-from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
+from contact_id_controller.models import ROWS, available, contact_models
 from contact_id_controller.solution import SOLVED
 
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", 0))
@@ -44,7 +43,8 @@ def profile(examples):
     )
 
 
-PAIRS = [pair for pair in available() if pair[0] != "none"]
+PAIRS = [row.pair for row in contact_models()]
+FEW = min(row.most_contacts for row in contact_models() if row.most_contacts)
 SCALES = [(1.0, 1.0), (1e-3, 1e-2), (1e3, 10.0), (1.0, 1e3), (1e3, 1e-3)]  # of mass, of length
 FRICTION = [0.0, 1e-4, 0.1, 0.6, 1.0, 10.0, np.inf]
 NORMALS = [(0, 0, 1), (0.6, 0, 0.8), (-0.6, 0, 0.8), (0, 1, 0), (0, -1, 0), (0, 0, -1)]
@@ -80,7 +80,7 @@ class Drawn(NamedTuple):
 
 def drawn(most=24):
     """Problems of at most so many contacts, often few."""
-    sizes = sorted({min(size, most) for size in (MOST_CONTACTS, 8, 24)})
+    sizes = sorted({min(size, most) for size in (FEW, 8, 24)})
     return st.builds(
         Drawn,
         st.sampled_from(KINDS),
@@ -164,7 +164,7 @@ each_model = pytest.mark.parametrize("pair", PAIRS, ids="/".join)
 
 
 def accepts(pair, case):
-    return pair[1] != "lcp_min_diff" or len(case.problem) <= MOST_CONTACTS
+    return len(case.problem) <= (ROWS[pair].most_contacts or len(case.problem))
 
 
 @each_model
@@ -186,11 +186,11 @@ def test_every_answer_has_a_name_and_forces_that_can_be_used(pair):
 @pytest.mark.parametrize("pair", models(), ids="/".join)  # qcqp: see test_qcqp_program.py
 def test_a_model_that_says_solved_obeys_its_laws(pair):
     @profile(150)
-    @given(drawn(MOST_CONTACTS if pair[1] == "lcp_min_diff" else 24))
+    @given(drawn(ROWS[pair].most_contacts or 24))
     def check(structure):
         trial = attempt(*pair, build(structure), dynamics=True)
         assert trial.outcome != UNLAWFUL and (
-            trial.outcome != SOLVED or trial.violation <= TOLERANCE
+            trial.outcome != SOLVED or trial.violation <= ROWS[pair].accuracy
         ), trial
 
     check()
@@ -200,7 +200,7 @@ def test_a_model_that_says_solved_obeys_its_laws(pair):
 @given(drawn())
 def test_the_same_problem_has_the_same_answer_and_a_warm_start_keeps_it_finite(structure):
     case = build(structure)
-    for pair in [*PAIRS, ("none", "none")]:
+    for pair in available():
         if accepts(pair, case):
             first, second = solve(case.problem, *pair), solve(case.problem, *pair)
             again = solve(case.problem, *pair, warm_start=first)

@@ -18,18 +18,16 @@ from quantecon.optimize import lcp_lemke
 from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.models import contact_models
 
 DT, TIME_CONSTANT, MU = 1e-3, 0.05, 0.6
-MODELS = [
-    ("coulomb", "qp"),
-    ("coulomb", "qp_one_stage"),
-    ("coulomb", "lcp"),
-    ("no_slip", "qp"),
-    ("no_slip", "qp_one_stage"),
-    ("no_slip", "lcp"),
-    ("viscous", "lcp"),
+GENERAL = [
+    row
+    for row in contact_models()
+    if not (row.holds_touching or row.uses_history or row.most_contacts)
 ]
-DISTRIBUTED = [pair for pair in MODELS if pair[1] != "qp_one_stage"]
+MODELS = [row.pair for row in GENERAL]
+DISTRIBUTED = [row.pair for row in GENERAL if row.takes("distribution")]
 
 
 class Case:

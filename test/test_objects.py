@@ -16,7 +16,7 @@ from robots import (
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.forward import build_forward_problem, step
 from contact_id_controller.geometry import Body, Box, HalfSpace, Scene, Sphere, Surface
-from contact_id_controller.models import available
+from contact_id_controller.models import ROWS, Normal, Tangential, contact_models
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 
 pytestmark = pytest.mark.usefixtures("same_random_configurations")
@@ -26,12 +26,12 @@ DT, G = 0.001, 9.81
 EDGE = 0.0507
 BOX_MASS = 6000.0 * EDGE**3
 BOX_WEIGHT = BOX_MASS * G
-EXACT = [
-    pair for pair in available() if pair[0] in ("coulomb", "no_slip") and pair[1] != "qp_one_stage"
-]
-CONTACT = [pair for pair in available() if pair[0] in ("coulomb", "no_slip")]
-AMBIGUOUS = [("coulomb", "lcp_min_diff")]  # may let a box fall, see below
-MANY = [pair for pair in EXACT if pair != ("coulomb", "lcp_min_diff")]  # more than 4 contacts
+DRY = (Tangential.COULOMB, Tangential.NO_SLIP)
+HOLDERS = [row for row in contact_models() if row.tangential in DRY]
+CONTACT = [row.pair for row in HOLDERS]
+EXACT = [row.pair for row in HOLDERS if not row.yields]
+AMBIGUOUS = [row.pair for row in HOLDERS if row.uses_history]  # may let a box fall, see below
+MANY = [row.pair for row in HOLDERS if not (row.yields or row.most_contacts)]
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,13 @@ def check_against_unreduced(robot, q, v, acceleration, contacts, solution, toler
     return velocity
 
 
+def opposed(row, velocity):
+    """Slip speed (n,) against the most opposed friction force: of the exact cone, or of 4 edges."""
+    if row.exact_cone:
+        return np.linalg.norm(velocity[:, 1:], axis=1)
+    return np.abs(velocity[:, 1:]).max(axis=1)
+
+
 def check_laws(pair, solution, velocity):
     """The model's own laws between the forces and the un-reduced contact velocity (n, 3)."""
     problem = solution.problem
@@ -140,19 +147,20 @@ def check_laws(pair, solution, velocity):
     parting = velocity[:, 0] + problem.gap_speed
     assert (z[:, 0] >= -1e-9 * size).all()
     assert (parting >= -1e-6 * scale).all()
-    if pair[0] == "coulomb":
-        norm = 2 if pair[1] == "qcqp" else 1  # the exact cone, or the polygon of 4 edges
+    row = ROWS[pair]
+    if row.tangential is Tangential.COULOMB:
+        norm = 2 if row.exact_cone else 1  # the exact cone, or the polygon of 4 edges
         assert (np.linalg.norm(z[:, 1:], norm, axis=1) <= mu * z[:, 0] + 1e-6 * size).all()
-        if pair[1] == "qp":
+        if row.normal is Normal.COMPLEMENTARITY_FREE:
             moving = np.column_stack([parting, velocity[:, 1:]])
             assert abs((z * moving).sum()) < 1e-6 * size * scale * len(z)
-            slack = parting - mu * np.abs(velocity[:, 1:]).max(axis=1)
+            slack = parting - mu * opposed(row, velocity)
             assert (slack >= -1e-6 * scale).all()
         else:
             assert np.abs(z[:, 0] * parting).max() < 1e-6 * size * scale
             # Friction does as much against the slip as the polygon allows.
             power = (z[:, 1:] * velocity[:, 1:]).sum(axis=1)
-            most = -mu * z[:, 0] * np.abs(velocity[:, 1:]).max(axis=1)
+            most = -mu * z[:, 0] * opposed(row, velocity)
             np.testing.assert_allclose(power, most, atol=1e-5 * size * scale)
     else:
         assert np.abs(z[:, 0] * parting).max() < 1e-6 * size * scale
@@ -186,16 +194,16 @@ def test_grasp_holds_the_weight_of_the_box(arm, pair, mu):
         q = grasping(arm, np.concatenate([0.5 * trial * rng.normal(size=7), np.zeros(4)]))
         contacts = grasp(arm, mu).contacts(q)
         v, still = np.zeros(arm.nv), np.zeros(arm.na)
-        stiff = {"regularisation": 1e-6} if pair[1] == "qp_one_stage" else {}
+        stiff = {"regularisation": 1e-6} if ROWS[pair].yields else {}
         solution = solve(build_problem(arm, q, v, still, contacts, DT), *pair, **stiff)
         assert solution.status == "solved"
-        loose = 1e-3 if pair[1] == "qp_one_stage" else 1e-8  # its contacts yield
+        loose = 1e-3 if ROWS[pair].yields else 1e-8
         np.testing.assert_allclose(
             solution.forces.sum(axis=0), [0, 0, -BOX_WEIGHT], atol=loose * BOX_WEIGHT
         )
         np.testing.assert_allclose(solution.velocity, 0.0, atol=loose * G * DT)
         check_against_unreduced(arm, q, v, still, contacts, solution)
-        if pair[0] == "coulomb":
+        if ROWS[pair].tangential is Tangential.COULOMB:
             slip = np.linalg.norm(solution.impulses.reshape(-1, 3)[:, 1:], axis=1)
             assert (slip <= mu * solution.impulses[::3] * (1 + 1e-6) + 1e-9).all()
 
@@ -234,7 +242,9 @@ def test_the_solution_nearest_to_the_last_keeps_holding_or_falling(arm):
         assert held.forces[:, 2].sum() < -0.5 * BOX_WEIGHT < dropped.forces[:, 2].sum()
 
 
-@pytest.mark.parametrize("pair", [pair for pair in EXACT if pair[0] == "coulomb"])
+@pytest.mark.parametrize(
+    "pair", [pair for pair in EXACT if ROWS[pair].tangential is Tangential.COULOMB]
+)
 def test_slippery_box_falls_out_of_the_hand(arm, pair):
     q = grasping(arm)
     solution = solve(

@@ -1,4 +1,4 @@
-"""Random problems that once failed, one or two of each cause; see ``experiments.random_problems``."""
+"""Random problems that once failed, one or two of each cause; see ``benchmark.random_problems``."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from contact_id_controller.benchmark.robustness import (
 )
 from contact_id_controller.kernels.cone_descent import cone_descent
 from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
-from contact_id_controller.models import options, solve
+from contact_id_controller.models import ROWS, options, solve
 
 COULOMB_QP, COULOMB_ONE, COULOMB_LCP = (
     ("coulomb", "qp"),
@@ -77,7 +77,7 @@ def test_contradictions_are_certified_and_have_soft_forces(pair, seed, number):
     assert attempt(*pair, case, dynamics=True).outcome == IMPOSSIBLE
     known = {"edges": case.edges, "polygon": case.polygon, "distribution": case.distribution}
     solution = solve(case.problem, *pair, **{k: v for k, v in known.items() if k in options(*pair)})
-    assert usable(pair[0], solution, case) and contradictory(pair[0], solution, case)
+    assert usable(ROWS[pair], solution, case) and contradictory(ROWS[pair], solution, case)
     # The fallback answers the plan that was certified, and its motion obeys the dynamics.
     plan = case.problem.c - case.problem.period * (case.problem.T @ solution.joint_velocity_change)
     assert np.abs(plan - solution.attainable).max() > 0.0
@@ -96,7 +96,7 @@ def test_a_certificate_is_not_given_to_what_can_be_solved():
             and np.abs(solution.contradiction_m_s) == 0.0
             and len(case.problem)
         ):
-            assert not contradictory("coulomb", solution, case)
+            assert not contradictory(ROWS[COULOMB_QP], solution, case)
 
 
 @pytest.mark.parametrize("mu, eps", [(0.5, 1e-6), (np.inf, 1e-7), (1e3, 1e-3)])

@@ -1,4 +1,4 @@
-"""Whether a solution obeys its contact model, measured from forces and motion alone.
+"""Whether a solution obeys the law that its model's row states, measured from forces and motion.
 
 Nothing of what a solver says of itself is used. Forces count relative to the problem's largest
 one, velocities relative to its largest contact velocity, powers relative to the product.
@@ -6,21 +6,44 @@ one, velocities relative to its largest contact velocity, powers relative to the
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
+from contact_id_controller.models import ContactModel, Normal, Tangential, row_of
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
+from contact_id_controller.models.no_slip_qp import unbounded_friction
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
-REGULARISATION = {"coulomb": 1e-6, "no_slip": 1e-2}  # the defaults of the one-stage models
+EXACT = None  # in place of the number of edges: the quadratic cone
 STANDSTILL_M_S = 1e-9  # the velocity scale is at least this: 1e-6 of it is the rounding of some m/s
 SMALLEST_FORCE = (
     1e-6  # the force scale is at least this share of the one that would stop the contacts
 )
 
 
+def friction_bound(
+    row: ContactModel, problem: Problem, edges: int, polygon: str
+) -> tuple[np.ndarray, int | None]:
+    """Coefficients (n,) that bound the model's tangential forces, and the edges of its cone."""
+    if row.tangential is Tangential.NO_SLIP:
+        return unbounded_friction(problem), 4
+    if row.tangential is not Tangential.COULOMB:
+        return np.zeros(len(problem)), 4
+    mu = problem.contacts.friction
+    if row.exact_cone:
+        return mu, EXACT
+    return mu / (np.cos(np.pi / edges) if polygon == "circumscribed" else 1.0), edges
+
+
 def violation(friction: str, solver: str, solution: Solution, edges: int, polygon: str) -> float:
-    """Largest relative violation of the model's laws; infinite when something is not finite."""
+    """Largest relative violation of the model's law; infinite when something is not finite.
+
+    edges, polygon: of the friction cone, if the model has these options.
+    """
+    row = row_of(friction, solver)
     problem, n = solution.problem, len(solution.problem)
     if not all(
         np.isfinite(x).all() for x in (solution.impulses, solution.torques, solution.velocity)
@@ -40,7 +63,7 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
     touching = problem.gap_speed <= TOUCHING_SPEED
     parting = w[:, 0] + gap
     pull = np.maximum(-z[:, 0], 0.0)
-    if friction == "viscous":
+    if row.tangential is Tangential.VISCOUS:
         return float(
             max(
                 _rubbing(problem, z, w, touching, force, speed),
@@ -49,32 +72,34 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
                 np.abs(z[:, 0] * parting).max(),
             )
         )
-    if friction == "no_slip":
-        mu, edges = np.where(touching, np.inf, 0.0), 4
-    else:
-        mu = problem.contacts.friction / (
-            np.cos(np.pi / edges) if polygon == "circumscribed" else 1.0
-        )
-    if solver == "qcqp":
-        return _holding(z, w, gap, touching, problem.contacts.friction)
-    if solver.startswith("lcp"):
-        if friction == "coulomb":
-            return _complementary(z, w, parting, np.minimum(mu, NO_SLIP), edges)
-        return _no_slip(z, w, parting, touching)
-    if solver == "qp_one_stage":
-        w = w + REGULARISATION[friction] * (inertia or 1.0) * z * force / speed
+    mu, edges = friction_bound(row, problem, edges, polygon)
+    if row.normal is Normal.HOLDING:
+        return _holding(z, w, gap, touching, mu)
+    if row.normal is Normal.COMPLEMENTARITY:
+        if row.tangential is Tangential.NO_SLIP:
+            return _no_slip(z, w, parting, touching)
+        return _complementary(z, w, parting, np.minimum(mu, NO_SLIP), edges)
+    if row.yields:
+        soft = inspect.signature(row.function).parameters["regularisation"].default
+        w = w + soft * (inertia or 1.0) * z * force / speed
         parting = w[:, 0] + gap
     return _conic(z, w, parting, mu, edges)
 
 
-def outside_cone(z: np.ndarray, mu: np.ndarray, edges: int) -> float:
-    """Distance (n, 3) forces lie beyond the pyramid's facets, pulling forces included."""
-    angle = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
-    outward = (z[:, 1:] @ np.array([np.cos(angle), np.sin(angle)])).max(axis=1)
-    bound = np.where(np.isinf(mu), 0.0, mu) * np.cos(np.pi / edges) * np.maximum(z[:, 0], 0.0)
-    over = np.where(
-        np.isinf(mu), -np.inf, (outward - bound) / (1.0 + np.where(np.isinf(mu), 0.0, mu))
-    )
+def outside_cone(z: np.ndarray, mu: np.ndarray, edges: int | None) -> float:
+    """Distance (n, 3) forces lie beyond the cone's surface, pulling forces included.
+
+    edges: of the pyramid; ``EXACT``: the quadratic cone.
+    """
+    bounded = np.where(np.isinf(mu), 0.0, mu)
+    if edges is EXACT:
+        outward, inner = np.hypot(z[:, 1], z[:, 2]), 1.0
+    else:
+        angle = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
+        outward = (z[:, 1:] @ np.array([np.cos(angle), np.sin(angle)])).max(axis=1)
+        inner = np.cos(np.pi / edges)
+    bound = bounded * inner * np.maximum(z[:, 0], 0.0)
+    over = np.where(np.isinf(mu), -np.inf, (outward - bound) / (1.0 + bounded))
     return float(np.maximum(over, -z[:, 0]).max(initial=0.0))
 
 
@@ -99,15 +124,18 @@ def _holding(z, w, gap, touching, mu):
     )
 
 
-def _along_edges(values: np.ndarray, edges: int) -> np.ndarray:
+def _against(values: np.ndarray, edges: int | None) -> np.ndarray:
+    """Speed (n,) of tangential velocities (n, 2) against the cone's most opposed direction."""
+    if edges is EXACT:
+        return np.hypot(values[:, 0], values[:, 1])
     angle = 2.0 * np.pi * np.arange(edges) / edges
-    return values @ np.array([np.cos(angle), np.sin(angle)])
+    return -(values @ np.array([np.cos(angle), np.sin(angle)])).min(axis=1)
 
 
 def _conic(z, w, parting, mu, edges):
-    """z in the pyramid K, w in its dual, orthogonal."""
+    """z in the cone K, w in its dual, orthogonal."""
     bounded = np.where(np.isinf(mu), 0.0, mu)
-    slack = parting + bounded * _along_edges(w[:, 1:], edges).min(axis=1)
+    slack = parting - bounded * _against(w[:, 1:], edges)
     slack = slack / (1.0 + bounded)  # slack of a unit force along the edge
     slip = np.where(np.isinf(mu), np.abs(w[:, 1:]).max(axis=1), 0.0)
     power = z[:, 0] * parting + (z[:, 1:] * w[:, 1:]).sum(axis=1)
@@ -122,8 +150,8 @@ def _conic(z, w, parting, mu, edges):
 
 
 def _complementary(z, w, parting, mu, edges):
-    """Normal complementarity; friction dissipates as much as the polygon allows."""
-    most = -_along_edges(w[:, 1:], edges).min(axis=1)
+    """Normal complementarity; friction dissipates as much as the cone allows."""
+    most = _against(w[:, 1:], edges)
     power = (z[:, 1:] * w[:, 1:]).sum(axis=1) + mu * z[:, 0] * most
     return float(
         max(

@@ -14,17 +14,21 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.benchmark.model_laws import outside_cone, violation
+from contact_id_controller.benchmark.model_laws import friction_bound, outside_cone, violation
 from contact_id_controller.benchmark.random_problems import RandomProblem, random_problem
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.models import available, options, solve
-from contact_id_controller.models.coulomb_lcp_min_diff import MOST_CONTACTS
-from contact_id_controller.models.no_slip_qp import unbounded_friction
+from contact_id_controller.models import (
+    ROWS,
+    ContactModel,
+    Tangential,
+    contact_models,
+    row_of,
+    solve,
+)
 from contact_id_controller.models.steps.yielding import elastic, mean_diagonal
 from contact_id_controller.solution import INCONSISTENT, RELAXED, SOLVED, STATUSES, Solution
 
-TOLERANCE = 1e-6  # relative violation up to which a solution is one
-REQUIRED_SHARE = 0.9999  # of solved problems
+TOLERANCE = 1e-6  # relative distance from the cone up to which forces lie in it
 DYNAMICS_EVERY = 10  # every so many problems also by Pinocchio's recursions, which take long
 CHUNK = 100  # problems that a process takes at once
 CHUNK_LIMIT_S = 900.0  # a chunk that takes longer hangs
@@ -49,24 +53,24 @@ class Trial(NamedTuple):
 
 
 def models() -> list[tuple[str, str]]:
-    """The models tried: all of the registry that look at contacts and let them part.
+    """The models tried: all that predict forces and let contacts part.
 
-    coulomb/qcqp holds every touching contact, so most of these problems have no solution for it;
-    ``benchmarks/qcqp.py`` tries it on its own.
+    Most of these problems have no solution for a model that holds every touching contact;
+    ``benchmarks/qcqp.py`` tries coulomb/qcqp on its own.
     """
-    return [pair for pair in available() if pair[0] != "none" and pair[1] != "qcqp"]
+    return [row.pair for row in contact_models() if not row.holds_touching]
 
 
 def attempt(friction: str, solver: str, case: RandomProblem, dynamics: bool) -> Trial:
     """Solve a problem with a model and judge the answer; never raises."""
-    known = options(friction, solver)
+    row = row_of(friction, solver)
     chosen = {"edges": case.edges, "polygon": case.polygon, "distribution": case.distribution}
     try:
         solution = solve(
             case.problem,
             friction,
             solver,
-            **{name: value for name, value in chosen.items() if name in known},
+            **{name: value for name, value in chosen.items() if row.takes(name)},
         )
     except Exception as error:  # noqa: BLE001  what is counted here is that none comes out
         return Trial(f"exception ({type(error).__name__}: {error})", np.inf, 0)
@@ -78,31 +82,29 @@ def attempt(friction: str, solver: str, case: RandomProblem, dynamics: bool) -> 
         if dynamics:
             defect = max(defect, relative_dynamics_defect(solution, case.q, case.v))
         return Trial(
-            solution.status if defect <= TOLERANCE else "wrong", defect, solution.iterations
+            solution.status if defect <= row.accuracy else "wrong", defect, solution.iterations
         )
-    if solution.status == INCONSISTENT and contradictory(friction, solution, case):
+    if solution.status == INCONSISTENT and contradictory(row, solution, case):
         return Trial(
-            IMPOSSIBLE if usable(friction, solution, case) else "unusable", 0.0, solution.iterations
+            IMPOSSIBLE if usable(row, solution, case) else "unusable", 0.0, solution.iterations
         )
-    if solution.status not in STATUSES or not usable(friction, solution, case):
+    if solution.status not in STATUSES or not usable(row, solution, case):
         return Trial("unusable", np.inf, solution.iterations)
     return Trial(solution.status, 0.0, solution.iterations)
 
 
-def usable(friction: str, solution: Solution, case: RandomProblem) -> bool:
+def usable(row: ContactModel, solution: Solution, case: RandomProblem) -> bool:
     """Whether a fallback's forces lie inside their cones (circumscribed polygon) and do not pull."""
     problem = solution.problem
     z = solution.impulses.reshape(-1, 3)
-    mu = problem.contacts.friction / np.cos(np.pi / case.edges)
-    if friction == "no_slip":
-        mu = unbounded_friction(problem)
-    elif friction == "viscous":
+    mu, edges = friction_bound(row, problem, case.edges, "circumscribed")
+    if row.tangential is Tangential.VISCOUS:  # tangential forces are no question of a cone
         mu = np.full(len(z), np.inf)
     largest = np.abs(z).max(initial=0.0)
-    return outside_cone(z, mu, case.edges) <= TOLERANCE * largest
+    return outside_cone(z, mu, edges) <= TOLERANCE * largest
 
 
-def contradictory(friction: str, solution: Solution, case: RandomProblem) -> bool:
+def contradictory(row: ContactModel, solution: Solution, case: RandomProblem) -> bool:
     """Whether no motion satisfies the contacts of the plan as it was changed, proven by Farkas' lemma.
 
     Forces s in the cones with Y^T s = 0 and s (c + gap) < 0 exclude every u with Y u + c + gap in the
@@ -113,13 +115,10 @@ def contradictory(friction: str, solution: Solution, case: RandomProblem) -> boo
     if solution.attainable is None:
         return False
     plan = problem.c - problem.period * (problem.T @ solution.joint_velocity_change)
-    mu = problem.contacts.friction / (
-        np.cos(np.pi / case.edges) if case.polygon == "circumscribed" else 1.0
-    )
-    if friction != "coulomb":
-        mu = unbounded_friction(problem) if friction == "no_slip" else np.zeros(len(problem))
-    if _excludes(problem, plan, mu, case.edges, solution.attainable - plan):
+    mu, edges = friction_bound(row, problem, case.edges, case.polygon)
+    if _excludes(problem, plan, mu, edges, solution.attainable - plan):
         return True
+    # Forces in a polygon inside the exact cone prove as much as any other.
     z = np.zeros(len(plan))
     elastic(
         problem.Y,
@@ -175,8 +174,8 @@ def run_chunk(task: tuple[int, int, int]) -> dict:
     for number in range(first, last):
         case = random_problem(seed, number)
         for pair, row in result.items():
-            if pair[1] == "lcp_min_diff" and len(case.problem) > MOST_CONTACTS:
-                continue  # refused, which test_coulomb_lcp_min_diff.py shows
+            if len(case.problem) > (ROWS[pair].most_contacts or len(case.problem)):
+                continue  # refused
             trial = attempt(*pair, case, dynamics=number % DYNAMICS_EVERY == 0)
             outcome = trial.outcome.split(" (")[0]
             row["outcomes"][outcome] += 1
@@ -256,9 +255,10 @@ def _possible(counts: Counter) -> int:
 
 
 def passed(total: dict) -> bool:
-    """No bad outcome, and for every model the required share of the possible problems solved."""
-    for row in total.values():
+    """No bad outcome, and every model solves the share of the possible problems that its row states."""
+    for pair, row in total.items():
         counts = row["outcomes"]
-        if any(counts[name] for name in BAD) or counts[SOLVED] < REQUIRED_SHARE * _possible(counts):
+        required = ROWS[pair].solved_share * _possible(counts)
+        if any(counts[name] for name in BAD) or counts[SOLVED] < required:
             return False
     return True

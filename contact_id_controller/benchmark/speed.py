@@ -19,30 +19,22 @@ import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.models import contact_models
 from contact_id_controller.runs.machine import describe_machine, installed_versions
 
 SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 POSTURE = np.array([0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2)
 CONTACTS = (4, 8, 20, 40, 100, 400, 1000)
-MODELS = {
-    "no_slip/lcp": {},
-    "no_slip/qp": {},
-    "coulomb/qp": {},
-    "coulomb/qp_one_stage": {},
-    "coulomb/lcp": {},
-    "coulomb/lcp_min_diff": {},
-    "coulomb/qcqp": {},
-    "viscous/lcp": {},
-    "coulomb/qp, quadprog": {"backend": "quadprog"},
-}
+QUADPROG, QUANTECON = "coulomb/qp, quadprog", "QuantEcon Lemke"
+MODELS = {str(row): {} for row in contact_models()} | {QUADPROG: {"backend": "quadprog"}}
+"""What is measured: every contact model, and one by a library; name -> options."""
 LARGEST = {
-    "coulomb/lcp_min_diff": 4,
-    "coulomb/qcqp": 100,
-    "coulomb/qp, quadprog": 40,
-    "QuantEcon Lemke": 40,
-}
-"""Contacts beyond which a row is left out: it would take minutes."""
+    str(row): row.most_contacts or row.practical_contacts
+    for row in contact_models()
+    if row.most_contacts or row.practical_contacts
+} | {QUADPROG: 40, QUANTECON: 40}
+"""Contacts beyond which a model is left out: it refuses them, or would take minutes."""
 
 PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
 SOLE_M = 0.02  # half the width of the patch over which a foot's contacts are spread
@@ -138,7 +130,7 @@ def timed(step, yardstick) -> dict:
 def measure(contacts, placo_python: str | None = None) -> dict:
     """All cells: {"machine", "rows": {model: {n: cell}}}."""
     robot = RobotModel.from_urdf(SOLO12)
-    rows: dict[str, dict] = {name: {} for name in (*MODELS, "QuantEcon Lemke")}
+    rows: dict[str, dict] = {name: {} for name in (*MODELS, QUANTECON)}
     for n in contacts:
         q, contact_set = stance(robot, n)
         visited = states(robot, q)
@@ -167,8 +159,8 @@ def measure(contacts, placo_python: str | None = None) -> dict:
             cell = timed(step, yardstick)
             cell["status"] = last[0].status
             rows[name][n] = cell
-        if n <= LARGEST["QuantEcon Lemke"]:
-            rows["QuantEcon Lemke"][n] = quantecon_cell(robot, visited, contact_set, yardstick)
+        if n <= LARGEST[QUANTECON]:
+            rows[QUANTECON][n] = quantecon_cell(robot, visited, contact_set, yardstick)
     if placo_python:
         peers = placo_cells(placo_python, [n for n in contacts if n <= 40])
         for n, cell in peers.items():
