@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from paths import PACKAGE, ROOT
 
-from contact_id_controller.models import available, registry
+from contact_id_controller.models import ROWS, available, registry
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", *DOCS]
+README = ROOT / "README.md"
+PAGES = [README, *DOCS]
 THEORY = ROOT / "docs" / "theory.md"
 RECIPE = ROOT / "docs" / "adding_a_contact_model.md"
 WIDTH = 120
@@ -84,6 +85,15 @@ def test_the_table_of_models_is_the_registry():
     section = text(THEORY).split("\n## The models\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)/(\w+)` \|", section, flags=re.M)
     assert sorted(rows) == sorted(available())
+
+
+@pytest.mark.parametrize("page, column", [(README, 1), (THEORY, -1)], ids=["README", "theory"])
+def test_tables_say_when_to_choose_a_model_in_the_words_of_its_row(page, column):
+    lines = re.findall(r"^\| `(\w+)/(\w+)` \|(.*)\|$", text(page), flags=re.M)
+    assert len(lines) > 5
+    for friction, solver, rest in lines:
+        cells = ["", *(cell.strip() for cell in rest.split("|"))]
+        assert cells[column] == ROWS[friction, solver].choose_when
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -4,6 +4,9 @@ import dataclasses
 import inspect
 import subprocess
 import sys
+from itertools import product
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,12 +20,18 @@ from contact_id_controller.models import (
     ContactModel,
     Normal,
     Tangential,
+    names,
     register,
     row_of,
     solve,
 )
 from contact_id_controller.models.options import option
-from contact_id_controller.models.registry import MODELS, available, model_parameters
+from contact_id_controller.models.registry import (
+    MODELS,
+    available,
+    model_parameters,
+    names_text,
+)
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.specification import settings_of, table_of
 from contact_id_controller.state import RobotState
@@ -148,6 +157,12 @@ def test_registered_model_is_solved_and_followed_with_the_defaults_of_its_option
     assert row_of("half", "mine") is row
     sliding_step(dataclasses.replace(settings(), friction="half", solver="mine"))
     assert seen == {"share": 0.5}
+
+
+def test_names_for_type_checkers_are_those_of_the_rows():
+    assert Path(names.__file__).read_text(encoding="utf-8") == names_text()
+    assert set(product(get_args(names.Friction), get_args(names.Solver))) >= set(available())
+    assert names.Options.__annotations__.keys() == set().union(*(r.accepted for r in ROWS.values()))
 
 
 def test_unknown_models_and_doubles_are_refused_by_name():

@@ -16,12 +16,14 @@ from pathlib import Path
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, MissingExtraError
+from contact_id_controller.models.registry import names_text
 from contact_id_controller.settings.controller import TABLE
 from contact_id_controller.settings.gait import GAIT_TABLE
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
 COMMAND = "contact_id parameters --write"
 PAGE, TEMPLATE = Path("docs/parameters.md"), Path("config/template.yaml")
+NAMES = Path("contact_id_controller/models/names.py")
 WIDTH, INDENT = 100, " " * 4
 
 KINDS = {
@@ -120,11 +122,11 @@ def known_tables() -> tuple[dict[str, tuple[ParameterSpec, ...]], list[str]]:
 
 
 def write_files(folder: Path) -> None:
-    """Write the page and the template below a folder, a copy of the sources.
+    """Write page, template and the names of models below a folder, a copy of the sources.
 
     Raises:
         MissingExtraError: rclpy is missing, and with it some tables.
-        ConfigurationError: the folder has no docs/ or config/.
+        ConfigurationError: the folder is not that of the sources.
     """
     tables, missing = known_tables()
     if missing:
@@ -132,7 +134,8 @@ def write_files(folder: Path) -> None:
             f"the tables of {', '.join(missing)} need the extra ros: "
             "pip install 'contact_id_controller[ros]'"
         )
-    for path, text in ((PAGE, page(tables)), (TEMPLATE, template(tables))):
+    texts = {PAGE: page(tables), TEMPLATE: template(tables), NAMES: names_text()}
+    for path, text in texts.items():
         if not (folder / path).parent.is_dir():
             raise ConfigurationError(
                 f"'{(folder / path).parent}' is no folder; --write wants the root of the sources"

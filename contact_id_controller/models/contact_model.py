@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from contact_id_controller.parameter_spec import ParameterSpec
@@ -44,12 +44,29 @@ class Option:
         unset: value of the parameter that leaves the model its own default.
         supplied: the controller knows the value (``control.controller`` has the list), for example
             the limits of the robot's motors.
+        annotation: its type, of an option without a parameter.
     """
 
     keyword: str
     parameter: ParameterSpec | None = None
     unset: Any = None
     supplied: bool = False
+    annotation: str = "Any"
+
+    def type_text(self) -> str:
+        """Its type as Python writes it."""
+        if self.parameter is None:
+            return self.annotation
+        if self.parameter.choices:
+            return literal(self.parameter.choices)
+        return {"integer": "int", "number": "float", "boolean": "bool"}.get(
+            self.parameter.kind, "Any"
+        )
+
+
+def literal(names: Iterable[str]) -> str:
+    """The type of a value that is one of these names."""
+    return f"Literal[{', '.join(repr(name) for name in names)}]".replace("'", '"')
 
 
 @dataclasses.dataclass(frozen=True)

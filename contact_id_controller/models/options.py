@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from contact_id_controller.models.contact_model import Option
+from contact_id_controller.models.contact_model import Option, literal
 from contact_id_controller.parameter_spec import ParameterSpec
 
 DISTRIBUTIONS = ("least_torque", "least_force", "none")
@@ -111,9 +111,13 @@ DISTURBANCE_PRICE = option(
 )
 
 # What only Python callers choose: the same result, computed by a library for comparison.
-BACKEND = Option("backend")
+BACKEND = Option("backend", annotation=literal(BACKENDS))
 
 # What the controller knows of the robot.
-TORQUE_LIMITS = Option("torque_limits", supplied=True)  # (na,) N·m
-LOSS_WEIGHTS = Option("weights", supplied=True)  # (na,) R/Kt^2, W/(N·m)^2, or None
-MEASURED_FORCES = Option("forces", supplied=True)  # (n, 3) N, world frame
+TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m
+LOSS_WEIGHTS = Option(
+    "weights", supplied=True, annotation="ArrayLike | None"
+)  # (na,) R/Kt^2, W/(N·m)^2, or None
+MEASURED_FORCES = Option(
+    "forces", supplied=True, annotation="ArrayLike | None"
+)  # (n, 3) N, world frame

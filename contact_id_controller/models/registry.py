@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import UnknownModelError, choices
-from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential
+from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential, literal
 from contact_id_controller.models.options import (
     BACKEND,
     CONE,
@@ -28,6 +28,9 @@ from contact_id_controller.models.options import (
 from contact_id_controller.parameter_spec import ParameterSpec
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from contact_id_controller.models.names import Friction, Options, Solver
     from contact_id_controller.problem import Problem
     from contact_id_controller.solution import Solution
 
@@ -51,7 +54,7 @@ for _row in (
     ContactModel(
         "coulomb",
         "qp",
-        "in doubt: torques do not jump, no history, any number of contacts",
+        "in doubt, and it is the default: torques do not jump, no history, any number of contacts",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.COULOMB,
         options=(EDGES, POLYGON, CONE, OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
@@ -61,7 +64,7 @@ for _row in (
     ContactModel(
         "coulomb",
         "qp_one_stage",
-        "a plan may contradict the contacts and must be answered softly; 7 % more torque than `qp`",
+        "a plan may contradict the contacts and must be answered softly",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.COULOMB,
         options=(EDGES, POLYGON, CONSISTENCY, REGULARISATION),
@@ -104,7 +107,7 @@ for _row in (
     ContactModel(
         "no_slip",
         "qp",
-        "rough ground, and every touching foot is to hold at once",
+        "the ground has more friction than is ever used, and every touching foot is to hold at once",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.NO_SLIP,
         options=(OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
@@ -113,7 +116,7 @@ for _row in (
     ContactModel(
         "no_slip",
         "qp_one_stage",
-        "the same, softly",
+        "as no_slip/qp, softly; not for walking",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.NO_SLIP,
         options=(CONSISTENCY, REGULARISATION),
@@ -123,7 +126,7 @@ for _row in (
     ContactModel(
         "no_slip",
         "lcp",
-        "rough ground with more friction than is ever used",
+        "the ground has more friction than is ever used, and contacts may part",
         Normal.COMPLEMENTARITY,
         Tangential.NO_SLIP,
         options=(EDGES, DISTRIBUTION, CONSISTENCY),
@@ -153,7 +156,7 @@ for _row in (
     ContactModel(
         "none",
         "none",
-        "a reference for comparison: contact ignored",
+        "only to compare with: contact ignored",
         Normal.NONE,
         Tangential.NONE,
         home="no_contact:solve_no_contact",
@@ -161,7 +164,7 @@ for _row in (
     ContactModel(
         "none",
         "sensed",
-        "a reference for comparison: measured contact forces",
+        "only to compare with: measured contact forces, as they are",
         Normal.NONE,
         Tangential.NONE,
         options=(MEASURED_FORCES,),
@@ -170,7 +173,7 @@ for _row in (
     ContactModel(
         "none",
         "pid",
-        "a reference for comparison: feedback of the joints alone, no dynamics",
+        "only to compare with: feedback of the joints alone, no dynamics",
         Normal.NONE,
         Tangential.NONE,
         home=None,
@@ -238,10 +241,10 @@ def options(friction: str, solver: str) -> frozenset[str]:
 
 def solve(
     problem: Problem,
-    friction: str = "coulomb",
-    solver: str = "qp",
+    friction: Friction = "coulomb",
+    solver: Solver = "qp",
     warm_start: Solution | None = None,
-    **keywords,
+    **keywords: Unpack[Options],
 ) -> Solution:
     """Solve a contact problem with the named model; ``keywords`` are the model's own options.
 
@@ -257,6 +260,34 @@ def solve(
             f"{row} has no option {unknown[0]!r}; it has {choices(row.accepted)}"
         )
     return row.function(problem, warm_start=warm_start, **keywords)
+
+
+def names_text() -> str:
+    """The source of ``models/names.py``: the names of models and options for type checkers."""
+    taken = {one.keyword: one.type_text() for row in ROWS.values() for one in row.options}
+    friction, solver = (literal(dict.fromkeys(names)) for names in zip(*available()))
+    fields = "\n".join(f"    {keyword}: {type_text}" for keyword, type_text in taken.items())
+    return f'''"""The names that ``solve`` takes, for editors and type checkers.
+
+Written by `contact_id parameters --write` from the rows of the registry; changes are lost.
+"""
+
+# fmt: off
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from numpy.typing import ArrayLike
+
+Friction = {friction}
+Solver = {solver}
+
+
+class Options(TypedDict, total=False):
+    """The keyword options of all models; ``options`` tells which of them a model takes."""
+
+{fields}
+'''
 
 
 def __getattr__(name: str) -> dict[tuple[str, str], Callable]:

@@ -53,7 +53,7 @@ class Record:
         self._controller = controller
         self.waypoints = planner.settings.waypoints()
         self.weight = robot.weight
-        self.predicts = not (controller.pid or controller.sensed)
+        self.predicts = controller.row.predicts_forces
         self.rows: dict[str, list] = {
             name: []
             for name in (

@@ -15,7 +15,7 @@ import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.models import options, solve
+from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.papers.arm_and_box import (
     BOX,
     EDGE_M,
@@ -194,12 +194,13 @@ class _Control:
 
     def __init__(self, arm: Arm, case: Case):
         self._arm, self._case, self._robot = arm, case, arm.robot
-        self._friction, _, self._solver = case.controller.partition("/")
+        self._row = row_of(*case.controller.split("/"))
         # A controller that counts on all the friction there is slips at the first inaccuracy.
-        self._scene = arm.scene(np.inf if self._friction == "no_slip" else case.trust * case.mu)
+        unbounded = self._row.tangential is Tangential.NO_SLIP
+        self._scene = arm.scene(np.inf if unbounded else case.trust * case.mu)
         self._settings = FEEDBACK[case.settings]
         self._options = {}
-        if self._solver != "pid" and "distribution" in options(self._friction, self._solver):
+        if self._row.takes("distribution"):
             self._options["distribution"] = case.distribution
         self._measured = np.zeros((len(TIPS), 3))
         self._previous = None
@@ -219,9 +220,9 @@ class _Control:
             np.append(part, np.zeros(len(TIPS))) for part in reference(state.time_s)
         )
         q, v = state.q[self._robot.q_index], state.v[self._robot.actuated]
-        if self._solver == "pid":
+        if self._row.feedback_only:
             position[ARM_JOINTS:] = CLOSED_RAD
-            self._count("pid")
+            self._count(self._row.solver)
             torques = PID_POSITION * (position - q) + PID_VELOCITY * (velocity - v)
             return torques, np.zeros((len(TIPS), 3))
         position[ARM_JOINTS:] = np.where(touched, q[ARM_JOINTS:], CLOSED_RAD)
@@ -237,11 +238,9 @@ class _Control:
             external_forces=self._pushing(contacts, state.q, squeeze),
             **self._settings,
         )
-        if self._solver == "sensed":
+        if self._row.takes("forces"):
             self._options["forces"] = self._measured[tip_numbers(contacts)]
-        solution = solve(
-            problem, self._friction, self._solver, warm_start=self._previous, **self._options
-        )
+        solution = solve(problem, *self._row.pair, warm_start=self._previous, **self._options)
         self._previous = solution if solution.status in (SOLVED, RELAXED) else None
         self._count(solution.status)
         predicted = np.zeros((len(TIPS), 3))

@@ -1,0 +1,32 @@
+"""The names that ``solve`` takes, for editors and type checkers.
+
+Written by `contact_id parameters --write` from the rows of the registry; changes are lost.
+"""
+
+# fmt: off
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from numpy.typing import ArrayLike
+
+Friction = Literal["coulomb", "no_slip", "viscous", "none"]
+Solver = Literal["qp", "qp_one_stage", "lcp", "lcp_min_diff", "qcqp", "none", "sensed"]
+
+
+class Options(TypedDict, total=False):
+    """The keyword options of all models; ``options`` tells which of them a model takes."""
+
+    edges: int
+    polygon: Literal["inscribed", "circumscribed"]
+    cone: Literal["pyramid", "exact"]
+    objective: Literal["contact_velocity", "kinetic_energy"]
+    distribution: Literal["least_torque", "least_force", "none"]
+    consistency: Literal["project", "report"]
+    backend: Literal["kernel", "quadprog"]
+    regularisation: float
+    torque_limits: ArrayLike | None
+    weights: ArrayLike | None
+    rho: float
+    form: Literal["implicit", "explicit"]
+    forces: ArrayLike | None
