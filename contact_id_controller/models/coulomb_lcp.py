@@ -20,13 +20,7 @@ from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_f
 from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.steps.compliance import solve_compliant
-from contact_id_controller.models.steps.finish import (
-    buffers,
-    finish,
-    map_identities,
-    matrices,
-    outcome,
-)
+from contact_id_controller.models.steps.finish import finish, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
@@ -37,6 +31,13 @@ from contact_id_controller.models.steps.options import (
     polygon_friction,
 )
 from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
 from contact_id_controller.models.steps.yielding import ease, with_fallback
 from contact_id_controller.problem import Problem
@@ -76,8 +77,7 @@ def solve_coulomb_lcp(
     check_option("consistency", consistency, CONSISTENCIES)
     check_edges(edges)
     n = len(problem)
-    z, delta, torques, velocity = buffers(problem)
-    moved = problem.c.copy()
+    answer = empty_answer(problem)
     basis = np.zeros((n, edges + 2), dtype=np.bool_)
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
@@ -86,24 +86,15 @@ def solve_coulomb_lcp(
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.speed,
-        mu,
-        edges,
-        problem.contacts.load_share,
+        *Cones(mu, edges, problem.contacts.load_share),
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         basis,
         real,
         integer,
-        moved,
-        z,
-        delta,
-        torques,
-        velocity,
+        *answer,
     )
-    solution = outcome(
-        problem, code, steps, contradiction, delta, z, torques, velocity, basis, moved
-    )
+    solution = outcome(problem, code, steps, contradiction, answer, basis)
     if code == NOT_CONVERGED:
         solution = (
             solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
@@ -164,6 +155,30 @@ def _solve(
     torques,
     velocity,
 ):
+    """Flat entry: the tuples of ``_complementarity``."""
+    return _complementarity(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Cones(mu, edges, load_share),
+        distribution,
+        project,
+        basis,
+        real,
+        integer,
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _complementarity(reduced, cones, distribution, project, basis, real, integer, answer):
+    """Lemke's method where contacts slide, and the torques; as ``coulomb_qp._two_stages``.
+
+    basis (n, edges + 2): bool, the first guess in, the solution's out. real, integer: see
+    ``friction_workspace``.
+    """
+    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
+    moved, z, delta = answer.moved, answer.z, answer.delta
     n = gap_speed.shape[0]
     contradiction = 0.0
     u = np.zeros(Y.shape[1])
@@ -183,11 +198,13 @@ def _solve(
             if attempt == 2:
                 # No forces make this motion possible: what contradicts gives way.
                 eased = True
-                status, count, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
+                status, count, change = ease(
+                    Y, reduced.c, reduced.speed, moved, gap_speed, mu, edges, u, z
+                )
                 steps += count
                 contradiction = max(contradiction, change)
             elif project:
-                contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
+                contradiction = project_plan(reduced, mu, attempt == 0, delta, moved)
             elif attempt == 1:
                 continue
             if (
@@ -223,41 +240,10 @@ def _solve(
             for i in range(n):
                 for d in range(3):
                     z[3 * i + d] = impulses[i, d]
-            steps += share_forces(
-                Y,
-                T,
-                offset,
-                schur,
-                dt,
-                delta,
-                moved,
-                pairs,
-                slacks,
-                mu,
-                edges,
-                load_share,
-                distribution,
-                z,
-            )
+            steps += share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z)
             if eased and not project:
                 status = INFEASIBLE
         else:
             status = INFEASIBLE if status != SOLVED or not project else NOT_CONVERGED
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    finish(reduced, answer)
     return status, steps, contradiction

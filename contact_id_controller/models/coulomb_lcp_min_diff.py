@@ -19,7 +19,7 @@ from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
-from contact_id_controller.models.steps.finish import buffers, finish, map_identities
+from contact_id_controller.models.steps.finish import finish_answer, map_identities
 from contact_id_controller.models.steps.mode_program import nearest_in_modes
 from contact_id_controller.models.steps.modes import (
     UNDECIDED,
@@ -30,6 +30,7 @@ from contact_id_controller.models.steps.modes import (
 )
 from contact_id_controller.models.steps.motion import STILL_M_S
 from contact_id_controller.models.steps.options import DISTRIBUTIONS, check_option, polygon_friction
+from contact_id_controller.models.steps.reduced import Cones, empty_answer, matrices
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
 from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.problem import Problem
@@ -97,7 +98,8 @@ def solve_coulomb_lcp_min_diff(
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.forces, force)
     target = (problem.frames @ force[:, :, None]).ravel() * problem.period
-    z, _, torques, velocity = buffers(problem)
+    answer = empty_answer(problem)
+    z, torques, velocity = answer.z, answer.torques, answer.velocity
     z[:] = first.impulses
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
     found, complete, nodes = _nearest_solution(
@@ -106,43 +108,23 @@ def solve_coulomb_lcp_min_diff(
     if not found:
         first.status = NOT_CONVERGED
         return first
-    delta, robot = first.joint_velocity_change, problem.robot
+    delta = answer.delta
+    delta[:] = first.joint_velocity_change
     if distribution != "none":
         pairs, slacks = np.zeros((n, edges + 2)), np.zeros((n, edges + 2))
         slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
+        cones = Cones(mu, edges, problem.contacts.load_share)
         share_forces(
-            problem.Y,
-            problem.T,
-            problem.torque_offset,
-            problem.schur,
-            problem.period,
+            matrices(problem),
             delta,
             first.attainable,
             pairs,
             slacks,
-            mu,
-            edges,
-            problem.contacts.load_share,
+            cones,
             DISTRIBUTIONS.index(distribution),
             z,
         )
-    finish(
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.torque_offset,
-        problem.desired_velocity,
-        problem.T,
-        problem.Y,
-        z,
-        delta,
-        problem.period,
-        robot.actuated,
-        robot.unactuated,
-        torques,
-        velocity,
-    )
+    finish_answer(problem, answer)
     return Solution(
         problem,
         SOLVED_NAME if complete else NOT_CONVERGED,

@@ -25,9 +25,10 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.assembly import hold, solve_program, units_of_cone
-from contact_id_controller.models.steps.finish import buffers, finish, matrices, shift_offset
+from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
+from contact_id_controller.models.steps.reduced import Answer, Reduced, empty_answer, matrices
 from contact_id_controller.models.steps.yielding import TOLERATED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import (
@@ -91,8 +92,8 @@ def solve_coulomb_qcqp(
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
-    z, delta, torques, velocity = buffers(problem)
-    moved, disturbance, figures = np.empty(3 * n), np.zeros(na), np.zeros(3)
+    moved, z, delta, torques, velocity = empty_answer(problem)
+    disturbance, figures = np.zeros(na), np.zeros(3)
     held, memory, guess = np.empty(n, np.bool_), np.empty(na + 4 * n), _NO_GUESS
     if (
         warm_start is not None
@@ -104,7 +105,6 @@ def solve_coulomb_qcqp(
             guess = guess[:na]
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.speed,
         problem.contacts.friction,
         limits,
         W,
@@ -204,12 +204,15 @@ def _attempt(
     """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     contradiction = 0.0
+    reduced = Reduced(
+        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+    )
     touching(gap_speed, held)
     assign(moved, c)
     if n and project:
-        contradiction = project_held(Y, T, c, mu, dt, lift, held, delta, moved)
+        contradiction = project_held(reduced, mu, lift, held, delta, moved)
     shifted = np.empty(na)
-    shift_offset(offset, schur, dt, delta, shifted)
+    shift_offset(reduced, delta, shifted)
     bounded, count = 0, 0
     scale = 0.0
     for i in range(n):
@@ -337,23 +340,7 @@ def _attempt(
             moved[r] -= dt * dt * T[r, j] * disturbance[j]
     for r in range(3 * n):
         moved[r] -= residual[r]
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    finish(reduced, Answer(moved, z, delta, torques, velocity))
     figures[0] = 0.0
     for j in range(na):
         torques[j] = min(max(torques[j], -limits[j]), limits[j])  # but for rounding they are inside

@@ -19,9 +19,7 @@ from contact_id_controller.exceptions import MissingExtraError, UnknownModelErro
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.models.steps.finish import (
-    buffers,
     finish,
-    matrices,
     outcome,
     shift_offset,
 )
@@ -37,6 +35,14 @@ from contact_id_controller.models.steps.options import (
     polygon_friction,
 )
 from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Face,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -115,36 +121,26 @@ def solve_cones(
     if backend == "quadprog":
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
-    z, delta, torques, velocity = buffers(problem)
-    moved = problem.c.copy()
-    share = problem.contacts.load_share
+    answer = empty_answer(problem)
+    cones = Cones(mu, edges, problem.contacts.load_share)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.speed,
-        mu,
-        edges,
-        share,
+        *cones,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
-        moved,
-        z,
-        delta,
-        torques,
-        velocity,
+        *answer,
     )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), mu, edges, share, moved, z, delta, torques, velocity)
-    solution = outcome(
-        problem, code, steps, contradiction, delta, z, torques, velocity, None, moved
-    )
+        steps += widen(*matrices(problem), *cones, *answer)
+    solution = outcome(problem, code, steps, contradiction, answer)
     return with_fallback(solution, mu, edges)
 
 
 def _from_quadprog(module: str, function: str):
     """A function of a module that imports quadprog, or one line that says what to install."""
     try:
-        return getattr(importlib.import_module(f"contact_id_controller.models.quadprog.{module}"), function)
+        return getattr(importlib.import_module(f"{__package__}.quadprog.{module}"), function)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "objective kinetic_energy and backend quadprog need the extra quadprog: "
@@ -179,7 +175,24 @@ def _solve(
     torques,
     velocity,
 ):
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    """Flat entry: the tuples of ``_two_stages``."""
+    return _two_stages(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Cones(mu, edges, load_share),
+        distribution,
+        project,
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _two_stages(reduced, cones, distribution, project, answer):
+    """Both stages and the torques; returns (status, steps, largest contradiction m/s)."""
+    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
+    moved, z, delta = answer.moved, answer.z, answer.delta
+    n, nu, na = gap_speed.shape[0], Y.shape[1], reduced.T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
     status, steps, eased = SOLVED, 0, False
@@ -187,58 +200,29 @@ def _solve(
         for attempt in range(2):
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
-                contradiction = project_plan(Y, T, c, gap_speed, mu, dt, attempt == 0, delta, moved)
+                contradiction = project_plan(reduced, mu, attempt == 0, delta, moved)
             status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
             if status == ENORMOUS:
                 status = SOLVED
                 if project:
-                    count, change = tame(Y, c, speed, moved, gap_speed, mu, edges, u, z)
+                    count, change = tame(reduced, moved, mu, edges, u, z)
                     contradiction, steps = max(contradiction, change), steps + count
             if status == SOLVED or not project:
                 break
         if status != SOLVED:
             eased = True
-            status, steps, change = ease(Y, c, speed, moved, gap_speed, mu, edges, u, z)
+            status, steps, change = ease(
+                Y, reduced.c, reduced.speed, moved, gap_speed, mu, edges, u, z
+            )
             contradiction = max(contradiction, change)
             if not project:
                 status = INFEASIBLE
         if distribution < 2 or eased:
             shifted = np.empty(na)
-            shift_offset(offset, schur, dt, delta, shifted)
-            mode = np.empty(n, np.int64)
-            angle, span = np.empty(n), np.empty(n)
-            classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
-            steps += abs(
-                distribute(
-                    T,
-                    shifted,
-                    Y,
-                    u,
-                    mode,
-                    angle,
-                    span,
-                    mu,
-                    edges,
-                    load_share,
-                    1.0 if distribution == 0 else 0.0,
-                    z,
-                )
-            )
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+            shift_offset(reduced, delta, shifted)
+            face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
+            classify(Y, moved, gap_speed, mu, edges, u, face)
+            weight = 1.0 if distribution == 0 else 0.0
+            steps += abs(distribute(reduced.T, shifted, Y, u, face, cones, weight, z))
+    finish(reduced, answer)
     return status, steps, contradiction

@@ -14,7 +14,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.models.steps.finish import buffers, finish, matrices, outcome
+from contact_id_controller.models.steps.finish import finish, outcome
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
     POLYGONS,
@@ -23,6 +23,13 @@ from contact_id_controller.models.steps.options import (
     polygon_friction,
 )
 from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.models.steps.yielding import BALANCED, elastic, mean_diagonal
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -69,7 +76,7 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
     check_option("consistency", consistency, CONSISTENCIES)
     if not 0.0 < regularisation <= 1.0:
         raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
-    z, delta, torques, velocity = buffers(problem)
+    answer = empty_answer(problem)
     x = np.zeros(problem.robot.nu)
     if (
         warm_start is not None
@@ -77,21 +84,15 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
         and len(warm_start.memory) == len(x)
     ):
         x[:] = warm_start.memory
-    moved = problem.c.copy()
     code, steps, contradiction = _solve(
         *matrices(problem),
-        mu,
-        edges,
+        *Cones(mu, edges, problem.contacts.load_share),
         consistency == "project",
         regularisation,
-        moved,
         x,
-        z,
-        delta,
-        torques,
-        velocity,
+        *answer,
     )
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, x, moved)
+    return outcome(problem, code, steps, contradiction, answer, x)
 
 
 @kernel
@@ -109,44 +110,55 @@ def _solve(
     dt,
     actuated,
     unactuated,
+    speed,
     mu,
     edges,
+    load_share,
     project,
     regularisation,
-    moved,
     x,
+    moved,
     z,
     delta,
     torques,
     velocity,
 ):
-    n, nu = gap_speed.shape[0], Y.shape[1]
+    """Flat entry: the tuples of ``_one_stage``."""
+    return _one_stage(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Cones(mu, edges, load_share),
+        project,
+        regularisation,
+        x,
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _one_stage(reduced, cones, project, regularisation, x, answer):
+    """The regularised program; x (nu,) its motion, in and out. As ``coulomb_qp._two_stages``."""
     contradiction = 0.0
     steps = 0
-    if n:
+    if reduced.gap_speed.shape[0]:
         if project:
-            contradiction = project_plan(Y, T, c, gap_speed, mu, dt, n > 0, delta, moved)
-        eps = regularisation * mean_diagonal(Y)
-        for k in range(nu):
+            contradiction = project_plan(reduced, cones.mu, True, answer.delta, answer.moved)
+        eps = regularisation * mean_diagonal(reduced.Y)
+        for k in range(x.shape[0]):
             x[k] /= eps
-        steps = elastic(Y, moved, gap_speed, mu, edges, eps, BALANCED, x, z)
-        for k in range(nu):
+        steps = elastic(
+            reduced.Y,
+            answer.moved,
+            reduced.gap_speed,
+            cones.mu,
+            cones.edges,
+            eps,
+            BALANCED,
+            x,
+            answer.z,
+        )
+        for k in range(x.shape[0]):
             x[k] *= eps
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    finish(reduced, answer)
     return 0 if steps >= 0 else NOT_CONVERGED, abs(steps), contradiction

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.exceptions import ContactSetError
-from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.finish import finish_answer
+from contact_id_controller.models.steps.reduced import empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import SOLVED, Solution
 
@@ -36,23 +37,6 @@ def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces
 
 
 def _answer(problem: Problem, z: np.ndarray) -> Solution:
-    robot = problem.robot
-    torques, velocity, still = np.empty(robot.na), np.empty(robot.nv), np.zeros(robot.na)
-    finish(
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.torque_offset,
-        problem.desired_velocity,
-        problem.T,
-        problem.Y,
-        z,
-        still,
-        problem.period,
-        robot.actuated,
-        robot.unactuated,
-        torques,
-        velocity,
-    )
-    return Solution(problem, SOLVED, torques, z, velocity)
+    answer = empty_answer(problem)._replace(z=z)
+    finish_answer(problem, answer)
+    return Solution(problem, SOLVED, answer.torques, z, answer.velocity)

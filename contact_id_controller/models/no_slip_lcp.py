@@ -22,10 +22,8 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING
 from contact_id_controller.models.steps.finish import (
-    buffers,
     finish,
     map_identities,
-    matrices,
     outcome,
     shift_offset,
 )
@@ -38,6 +36,14 @@ from contact_id_controller.models.steps.options import (
     check_option,
 )
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Face,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -71,29 +77,19 @@ def solve_no_slip_lcp(
     check_option("consistency", consistency, CONSISTENCIES)
     check_edges(edges)
     n = len(problem)
-    z, delta, torques, velocity = buffers(problem)
-    moved = problem.c.copy()
+    answer = empty_answer(problem)
     loaded = np.zeros(n, dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.speed,
-        problem.contacts.friction,
-        edges,
-        problem.contacts.load_share,
+        *Cones(problem.contacts.friction, edges, problem.contacts.load_share),
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,
-        moved,
-        z,
-        delta,
-        torques,
-        velocity,
+        *answer,
     )
-    solution = outcome(
-        problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved
-    )
+    solution = outcome(problem, code, steps, contradiction, answer, loaded)
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
 
@@ -152,7 +148,28 @@ def _solve(
     torques,
     velocity,
 ):
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    """Flat entry: the tuples of ``_hold``."""
+    return _hold(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Cones(mu, edges, load_share),
+        distribution,
+        project,
+        loaded,
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _hold(reduced, cones, distribution, project, loaded, answer):
+    """Contacts that hold, and the torques; as ``coulomb_qp._two_stages``.
+
+    cones: of the distribution. loaded (n,): bool, a guess in, the contacts with load out.
+    """
+    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
+    moved, z, delta = answer.moved, answer.z, answer.delta
+    n, nu, na = gap_speed.shape[0], Y.shape[1], reduced.T.shape[1]
     contradiction = 0.0
     u = np.zeros(nu)
     status, steps = SOLVED, 0
@@ -165,9 +182,7 @@ def _solve(
             for i in range(n):
                 grip[i] = np.inf if gap_speed[i] <= TOUCHING_SPEED else 0.0
             if project and not eased:
-                contradiction = project_plan(
-                    Y, T, c, gap_speed, grip, dt, attempt == 0, delta, moved
-                )
+                contradiction = project_plan(reduced, grip, attempt == 0, delta, moved)
             scale = 0.0
             for r in range(3 * n):
                 scale = max(scale, abs(moved[r]))
@@ -176,7 +191,9 @@ def _solve(
             fill(locked, False)
             for release in range(2 * n + 1):
                 if eased:
-                    status, count, change = ease(Y, c, speed, moved, gap_speed, grip, edges, u, z)
+                    status, count, change = ease(
+                        Y, reduced.c, reduced.speed, moved, gap_speed, grip, edges, u, z
+                    )
                     contradiction = max(contradiction, change)
                     verdict = max(verdict, status)
                 else:
@@ -184,7 +201,7 @@ def _solve(
                     if status == ENORMOUS:
                         status = SOLVED
                         if project:
-                            more, change = tame(Y, c, speed, moved, gap_speed, grip, edges, u, z)
+                            more, change = tame(reduced, moved, grip, edges, u, z)
                             contradiction, count = max(contradiction, change), count + more
                 steps += count
                 if status != SOLVED and not eased:
@@ -199,7 +216,7 @@ def _solve(
             loaded[i] = z[3 * i] > 0.0
         if distribution < 2 or eased:
             shifted = np.empty(na)
-            shift_offset(offset, schur, dt, delta, shifted)
+            shift_offset(reduced, delta, shifted)
             mode = np.empty(n, np.int64)
             nothing = np.zeros(n)
             for i in range(n):
@@ -214,30 +231,13 @@ def _solve(
                 # What holds without load has no friction cone to stay in.
                 bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
             weight = 1.0 if distribution == 0 else 0.0
-            count = distribute(
-                T, shifted, Y, u, mode, nothing, nothing, bound, edges, load_share, weight, z
-            )
+            face = Face(mode, nothing, nothing)
+            within = Cones(bound, edges, cones.load_share)
+            count = distribute(reduced.T, shifted, Y, u, face, within, weight, z)
             if count < 0:
                 # No forces within the contacts' friction hold this motion: the model's own, unbounded.
-                count = distribute(
-                    T, shifted, Y, u, mode, nothing, nothing, grip, edges, load_share, weight, z
-                )
+                unbounded = Cones(grip, edges, cones.load_share)
+                count = distribute(reduced.T, shifted, Y, u, face, unbounded, weight, z)
             steps += abs(count)
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    finish(reduced, answer)
     return status, steps, contradiction

@@ -22,10 +22,8 @@ from contact_id_controller.kernels.triangular import (
     forward_substitute,
 )
 from contact_id_controller.models.steps.finish import (
-    buffers,
     finish,
     map_identities,
-    matrices,
     outcome,
     shift_offset,
 )
@@ -33,6 +31,14 @@ from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
 from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Face,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.models.steps.yielding import ease
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -67,14 +73,12 @@ def solve_viscous_lcp(
     check_option("distribution", distribution, DISTRIBUTIONS)
     check_option("form", form, FORMS)
     check_option("consistency", consistency, CONSISTENCIES)
-    z, delta, torques, velocity = buffers(problem)
-    moved = problem.c.copy()
+    answer = empty_answer(problem)
     loaded = np.zeros(len(problem), dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.speed,
         problem.keep,
         problem.contacts.viscosity,
         problem.contacts.load_share,
@@ -82,13 +86,9 @@ def solve_viscous_lcp(
         consistency == "project",
         form == "implicit",
         loaded,
-        moved,
-        z,
-        delta,
-        torques,
-        velocity,
+        *answer,
     )
-    return outcome(problem, code, steps, contradiction, delta, z, torques, velocity, loaded, moved)
+    return outcome(problem, code, steps, contradiction, answer, loaded)
 
 
 @kernel
@@ -120,6 +120,33 @@ def _solve(
     torques,
     velocity,
 ):
+    """Flat entry: the tuples of ``_rub``."""
+    return _rub(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        keep,
+        viscosity,
+        load_share,
+        distribution,
+        project,
+        implicit,
+        loaded,
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _rub(reduced, keep, viscosity, load_share, distribution, project, implicit, loaded, answer):
+    """Contacts that rub, and the torques; as ``coulomb_qp._two_stages``."""
+    Y, T, gap_speed, speed, dt = (
+        reduced.Y,
+        reduced.T,
+        reduced.gap_speed,
+        reduced.speed,
+        reduced.dt,
+    )
+    moved, z, delta = answer.moved, answer.z, answer.delta
     n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
@@ -148,9 +175,7 @@ def _solve(
         for attempt in range(3):
             eased = attempt == 2
             if attempt < 2 and project:
-                contradiction = project_plan(
-                    Y, T, c, gap_speed, smooth, dt, attempt == 0, delta, moved
-                )
+                contradiction = project_plan(reduced, smooth, attempt == 0, delta, moved)
             elif attempt == 1:
                 continue
             fill(free, 0.0)
@@ -172,7 +197,7 @@ def _solve(
                 before = np.empty(3 * n)
                 assign(before, target)
                 status, count, change = ease(
-                    A, c, speed, target, gap_speed, smooth, np.int64(4), u, normals
+                    A, reduced.c, speed, target, gap_speed, smooth, np.int64(4), u, normals
                 )
                 contradiction = max(contradiction, change)
                 for i in range(n):
@@ -187,7 +212,7 @@ def _solve(
         backward_substitute(H, nu, u)
         shifted, rest = np.empty(na), np.empty(nu)
         assign(rest, u)
-        shift_offset(offset, schur, dt, delta, shifted)
+        shift_offset(reduced, delta, shifted)
         scale = 0.0
         for i in range(n):
             loaded[i] = normals[3 * i] > 0.0
@@ -208,43 +233,14 @@ def _solve(
                 for k in range(nu):
                     parting += Y[3 * i, k] * u[k]
                 mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
-            steps += abs(
-                distribute(
-                    T,
-                    shifted,
-                    Y,
-                    rest,
-                    mode,
-                    smooth,
-                    smooth,
-                    smooth,
-                    np.int64(4),
-                    load_share,
-                    1.0 if distribution == 0 else 0.0,
-                    normals,
-                )
-            )
+            face, frictionless = Face(mode, smooth, smooth), Cones(smooth, np.int64(4), load_share)
+            weight = 1.0 if distribution == 0 else 0.0
+            steps += abs(distribute(T, shifted, Y, rest, face, frictionless, weight, normals))
         for i in range(n):
             z[3 * i] = normals[3 * i]
         _refine(Y, H, slope, rub, slip, u, z)
         contradiction = max(contradiction, _settle(Y, gap_speed, z, moved))
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    finish(reduced, answer)
     return status, steps, contradiction
 
 

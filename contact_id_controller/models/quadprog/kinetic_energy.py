@@ -13,8 +13,9 @@ import numpy as np
 import quadprog
 
 from contact_id_controller.kernels.pyramid import STICKING
-from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.finish import finish_answer
 from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.reduced import Cones, Face, empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
 
@@ -33,7 +34,7 @@ def generators(mu, edges):
 
 def minimise_kinetic_energy(problem: Problem, mu, edges: int, distribution: str) -> Solution:
     """Solve eq. 69 by quadprog in the edges' multipliers, then distribute the forces."""
-    n, na, robot = len(problem), problem.robot.na, problem.robot
+    n = len(problem)
     z, status = np.zeros(3 * n), SOLVED
     if n:
         blocks = [generators(m, edges) for m in mu]
@@ -57,37 +58,11 @@ def minimise_kinetic_energy(problem: Problem, mu, edges: int, distribution: str)
         except ValueError:  # quadprog's only way to say that no point satisfies the constraints
             status = INCONSISTENT
         if status == SOLVED and distribution != "none":
-            mode = np.full(n, STICKING)
-            distribute(
-                problem.T,
-                problem.torque_offset,
-                problem.Y,
-                problem.Y.T @ z,
-                mode,
-                np.zeros(n),
-                np.zeros(n),
-                mu,
-                edges,
-                problem.contacts.load_share,
-                1.0 if distribution == "least_torque" else 0.0,
-                z,
-            )
-    torques, velocity, still = np.empty(na), np.empty(robot.nv), np.zeros(na)
-    finish(
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.torque_offset,
-        problem.desired_velocity,
-        problem.T,
-        problem.Y,
-        z,
-        still,
-        problem.period,
-        robot.actuated,
-        robot.unactuated,
-        torques,
-        velocity,
-    )
-    return Solution(problem, status, torques, z, velocity)
+            face = Face(np.full(n, STICKING), np.zeros(n), np.zeros(n))
+            cones = Cones(mu, edges, problem.contacts.load_share)
+            weight = 1.0 if distribution == "least_torque" else 0.0
+            u = problem.Y.T @ z
+            distribute(problem.T, problem.torque_offset, problem.Y, u, face, cones, weight, z)
+    answer = empty_answer(problem)._replace(z=z)
+    finish_answer(problem, answer)
+    return Solution(problem, status, answer.torques, z, answer.velocity)

@@ -11,9 +11,10 @@ import quadprog
 
 from contact_id_controller.kernels.pyramid import APART, STICKING
 from contact_id_controller.models.quadprog.kinetic_energy import generators
-from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.finish import finish_answer
 from contact_id_controller.models.steps.forces import share_weights
 from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.reduced import empty_answer, matrices
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
 
@@ -26,26 +27,16 @@ def solve_with_quadprog(
     problem: Problem, mu, edges: int, distribution: str, consistency: str
 ) -> Solution:
     """Stage I in nu dimensions, stage II in the multipliers of the edges without slack."""
-    robot, n = problem.robot, len(problem)
-    delta, z, status, contradiction = np.zeros(robot.na), np.zeros(3 * n), SOLVED, 0.0
-    c = problem.c.copy()
+    n, status, contradiction = len(problem), SOLVED, 0.0
+    answer = empty_answer(problem)
+    c, z, delta = answer.moved, answer.z, answer.delta
     if n:
         E = _edge_matrix(mu, edges)
         gap = np.zeros(3 * n)
         gap[::3] = problem.gap_speed
         for attempt in range(2):
             if consistency == "project":
-                contradiction = project_plan(
-                    problem.Y,
-                    problem.T,
-                    problem.c,
-                    problem.gap_speed,
-                    mu,
-                    problem.period,
-                    attempt == 0,
-                    delta,
-                    c,
-                )
+                contradiction = project_plan(matrices(problem), mu, attempt == 0, delta, c)
             u, weights = _nearest(E.T @ problem.Y, E.T @ (c + gap))
             if u is not None or consistency != "project":
                 break
@@ -57,25 +48,11 @@ def solve_with_quadprog(
                 slack = E.T @ (problem.Y @ u + c + gap)
                 offset = problem.torque_offset + problem.schur @ delta / problem.period
                 z = _share(problem, E[:, slack < ACTIVE_SPEED], z, offset, distribution)
-    torques, velocity = np.empty(robot.na), np.empty(robot.nv)
-    finish(
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.torque_offset,
-        problem.desired_velocity,
-        problem.T,
-        problem.Y,
-        z,
-        delta,
-        problem.period,
-        robot.actuated,
-        robot.unactuated,
-        torques,
-        velocity,
+    answer = answer._replace(z=z)
+    finish_answer(problem, answer)
+    return Solution(
+        problem, status, answer.torques, z, answer.velocity, 0, delta, contradiction, None, c
     )
-    return Solution(problem, status, torques, z, velocity, 0, delta, contradiction, None, c)
 
 
 def _edge_matrix(mu, edges):

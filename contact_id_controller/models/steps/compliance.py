@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.lcp.lemke_friction import lemke_friction
-from contact_id_controller.models.steps.finish import buffers, finish, matrices, outcome
+from contact_id_controller.models.steps.finish import finish_answer, outcome
+from contact_id_controller.models.steps.reduced import Cones, empty_answer, matrices
 from contact_id_controller.models.steps.slip import share_forces
 from contact_id_controller.models.steps.yielding import TOLERATED, mean_diagonal
 from contact_id_controller.solution import Solution
@@ -29,7 +29,7 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
     Args:
         solution: the failed one; its plan and attainable velocities are kept.
         mu (n,): finite coefficients.  edges: of the polygon.
-        distribution: index into ``stages.DISTRIBUTIONS``.
+        distribution: index into ``options.DISTRIBUTIONS``.
 
     Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.
     """
@@ -54,71 +54,10 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
             break
     else:
         return None
-    z, _, torques, velocity = buffers(problem)
-    z[:] = result.impulses.ravel()
-    _distribute(
-        *matrices(problem),
-        mu,
-        edges,
-        problem.contacts.load_share,
-        distribution,
-        moved,
-        result.z,
-        result.w,
-        delta,
-        z,
-        torques,
-        velocity,
-    )
+    answer = empty_answer(problem)
+    answer.moved[:], answer.z[:], answer.delta[:] = moved, result.impulses.ravel(), delta
+    cones = Cones(mu, edges, problem.contacts.load_share)
+    share_forces(matrices(problem), delta, moved, result.z, result.w, cones, distribution, answer.z)
+    finish_answer(problem, answer)
     contradiction = max(solution.contradiction_m_s, float(np.abs(moved - plan).max()))
-    return outcome(problem, SOLVED, steps, contradiction, delta, z, torques, velocity, None, moved)
-
-
-@kernel
-def _distribute(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
-    dt,
-    actuated,
-    unactuated,
-    mu,
-    edges,
-    load_share,
-    distribution,
-    moved,
-    pairs,
-    slacks,
-    delta,
-    z,
-    torques,
-    velocity,
-):
-    """Replace impulses z (3n,) of the LCP by the distributed ones; torques and end velocity."""
-    share_forces(
-        Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share, distribution, z
-    )
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    return outcome(problem, SOLVED, steps, contradiction, answer)

@@ -7,6 +7,7 @@ import numpy as np
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.triangular import backward_substitute
+from contact_id_controller.models.steps.reduced import Answer, Reduced, matrices
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
@@ -37,89 +38,87 @@ def map_identities(
 
 
 def outcome(
-    problem: Problem,
-    code: int,
-    steps: int,
-    contradiction: float,
-    delta,
-    z,
-    torques,
-    velocity,
-    memory=None,
-    attainable=None,
+    problem: Problem, code: int, steps: int, contradiction: float, answer: Answer, memory=None
 ) -> Solution:
     """A ``Solution`` from a kernel's results; the code becomes a named status."""
     return Solution(
         problem,
         STATUS_NAMES.get(code, NOT_CONVERGED),
-        torques,
-        z,
-        velocity,
+        answer.torques,
+        answer.z,
+        answer.velocity,
         steps,
-        delta,
+        answer.delta,
         contradiction,
         memory,
-        attainable,
-    )
-
-
-def buffers(problem: Problem):
-    """Result arrays: z (3n,), delta (na,), torques (na,), velocity (nv,)."""
-    robot = problem.robot
-    return np.zeros(3 * len(problem)), np.zeros(robot.na), np.empty(robot.na), np.empty(robot.nv)
-
-
-def matrices(problem: Problem):
-    """The arrays of a problem in the order in which the kernels take them."""
-    return (
-        problem.Y,
-        problem.c,
-        problem.gap_speed,
-        problem.T,
-        problem.torque_offset,
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.desired_velocity,
-        problem.period,
-        problem.robot.actuated,
-        problem.robot.unactuated,
+        answer.moved,
     )
 
 
 @bare_kernel
-def shift_offset(offset, schur, dt, delta, shifted):
-    """Torques at z = 0 after the joint velocities change by delta (na,)."""
+def shift_offset(reduced, delta, shifted):
+    """Torques (na,) at z = 0 after the joint velocities change by delta (na,)."""
     for j in range(delta.shape[0]):
-        shifted[j] = offset[j]
+        shifted[j] = reduced.offset[j]
         for k in range(delta.shape[0]):
-            shifted[j] += schur[j, k] * delta[k] / dt
+            shifted[j] += reduced.schur[j, k] * delta[k] / reduced.dt
 
 
 @kernel
-def finish(
-    L, C, base, schur, offset, desired, T, Y, z, delta, dt, actuated, unactuated, torques, velocity
-):
-    """Torques and end velocity from impulses z (3n,) and the change delta (na,) of joint velocity."""
-    nu, na = L.shape[0], torques.shape[0]
+def finish(reduced, answer):
+    """Torques and end velocity from the impulses z and the change delta of joint velocity."""
+    z, delta, torques, velocity = answer.z, answer.delta, answer.torques, answer.velocity
+    nu, na = reduced.L.shape[0], torques.shape[0]
     x = np.empty(nu)
     for k in range(nu):
-        x[k] = base[k]
+        x[k] = reduced.base[k]
         for j in range(na):
-            x[k] -= C[k, j] * delta[j]
+            x[k] -= reduced.C[k, j] * delta[j]
+    shift_offset(reduced, delta, torques)
     for j in range(na):
-        torques[j] = offset[j]
-        for k in range(na):
-            torques[j] += schur[j, k] * delta[k] / dt
-        velocity[actuated[j]] = desired[j] + delta[j]
+        velocity[reduced.actuated[j]] = reduced.desired[j] + delta[j]
     for r in range(z.shape[0]):
         amount = z[r]
         if amount != 0.0:
             for k in range(nu):
-                x[k] += Y[r, k] * amount
+                x[k] += reduced.Y[r, k] * amount
             for j in range(na):
-                torques[j] += T[r, j] * amount
-    backward_substitute(L, nu, x)
+                torques[j] += reduced.T[r, j] * amount
+    backward_substitute(reduced.L, nu, x)
     for k in range(nu):
-        velocity[unactuated[k]] = x[k]
+        velocity[reduced.unactuated[k]] = x[k]
+
+
+def finish_answer(problem: Problem, answer: Answer) -> None:
+    """``finish`` from Python: fills the answer's torques and velocity."""
+    _finish_flat(*matrices(problem), *answer)
+
+
+@kernel
+def _finish_flat(
+    Y,
+    c,
+    gap_speed,
+    T,
+    offset,
+    L,
+    C,
+    base,
+    schur,
+    desired,
+    dt,
+    actuated,
+    unactuated,
+    speed,
+    moved,
+    z,
+    delta,
+    torques,
+    velocity,
+):
+    finish(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Answer(moved, z, delta, torques, velocity),
+    )

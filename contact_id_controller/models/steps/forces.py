@@ -48,32 +48,26 @@ MANY_TIE_BREAK = 1e-3  # eps for more contacts: costs 3e-4 of torque at most, sa
 
 
 @kernel
-def distribute(T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z):
+def distribute(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """Replace z (3n,), impulses with Y^T z = u, by the admissible ones of least torque.
 
     Returns the number of steps; negative, with z unchanged, when the method failed.
 
     Args:
         T (3n, na), torque_offset (na,), Y (3n, nu), u (nu,): see ``Problem``.
-        mode, angle, span (n,): what each contact may carry, and the sliding sector, rad.
-        mu (n,), edges: friction coefficients and number of pyramid edges.
-        load_share (n,): how willingly each contact is loaded, in (0, 1], see ``ContactSet``.
+        face, cones: what each contact may carry, see ``Face`` and ``Cones``.
         torque_weight: 1 for least torque, 0 for least force.
     """
     best = np.empty(z.shape[0])
     assign(best, z)
     components = 0
-    for i in range(mode.shape[0]):
-        if mode[i] != APART:
-            components += 3 if mode[i] == STICKING else 2
+    for i in range(face.mode.shape[0]):
+        if face.mode[i] != APART:
+            components += 3 if face.mode[i] == STICKING else 2
     if components <= DENSE_COMPONENTS:
-        steps = _distribute_dense(
-            T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
-        )
+        steps = _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z)
     else:
-        steps = _distribute_newton(
-            T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
-        )
+        steps = _distribute_newton(T, torque_offset, Y, u, face, cones, torque_weight, z)
     if steps >= 0 and not same_motion(Y, u, z):
         steps = -steps - 1
     if steps < 0:
@@ -179,10 +173,12 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
 
 
 @kernel
-def _distribute_dense(
-    T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
-):
+def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """Dual active-set method on the free components; cost cubic in their number."""
+    mode, angle, span = face
+    mu, edges, load_share = cones
+    mode, angle, span = face
+    mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
     columns = np.empty((3 * n, 3))
     contact = np.empty(3 * n, np.int64)
@@ -289,14 +285,14 @@ def _distribute_dense(
 
 
 @kernel
-def _distribute_newton(
-    T, torque_offset, Y, u, mode, angle, span, mu, edges, load_share, torque_weight, z
-):
+def _distribute_newton(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """Newton method on the multipliers of (torque, u), both blocks scaled to unit mean square.
 
     A contact with the weight w beside that of the tie-break has the force z = y / sqrt(1 + w / tie)
     in the same cone, y with the weight of the tie-break.
     """
+    mode, angle, span = face
+    mu, edges, load_share = cones
     na, nu = T.shape[1], Y.shape[1]
     count = 0
     for i in range(mode.shape[0]):

@@ -29,6 +29,7 @@ from contact_id_controller.kernels.pyramid import APART, HOLDING, SLIDING, STICK
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.forces import same_motion, share_weights
 from contact_id_controller.models.steps.motion import classify
+from contact_id_controller.models.steps.reduced import Answer, Cones, Face, Reduced
 
 TIE_BREAK = (
     1e-8  # weight of the forces, in units of their cones, against the torques that they cause
@@ -68,12 +69,14 @@ def _columns(mode, angle, span, mu, columns, contact):
 
 
 @kernel
-def distribute_exact(T, torque_offset, Y, u, mode, angle, span, mu, load_share, z):
+def distribute_exact(T, torque_offset, Y, u, face, cones, z):
     """Replace z (3n,) by the admissible impulses of least torque with Y^T z = u.
 
     Arguments as for ``distribute``. Returns the number of steps; negative, with z unchanged, when
     the method failed.
     """
+    mode, angle, span = face
+    mu, load_share = cones.mu, cones.load_share
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
     columns, contact = np.empty((6 * n, 3)), np.empty(6 * n, np.int64)
     count, boxes = _columns(mode, angle, span, mu, columns, contact)
@@ -160,6 +163,7 @@ def widen(
     dt,
     actuated,
     unactuated,
+    speed,
     mu,
     edges,
     load_share,
@@ -170,30 +174,26 @@ def widen(
     velocity,
 ):
     """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
-    u, shifted = np.zeros(nu), np.empty(na)
+    return _widen(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Cones(mu, edges, load_share),
+        Answer(moved, z, delta, torques, velocity),
+    )
+
+
+@kernel
+def _widen(reduced, cones, answer):
+    Y, z = reduced.Y, answer.z
+    n, nu = cones.mu.shape[0], Y.shape[1]
+    u, shifted = np.zeros(nu), np.empty(reduced.T.shape[1])
     for r in range(3 * n):
         for k in range(nu):
             u[k] += Y[r, k] * z[r]
-    mode, angle, span = np.empty(n, np.int64), np.empty(n), np.empty(n)
-    classify(Y, moved, gap_speed, mu, edges, u, mode, angle, span)
-    shift_offset(offset, schur, dt, delta, shifted)
-    steps = distribute_exact(T, shifted, Y, u, mode, angle, span, mu, load_share, z)
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
-    )
+    face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
+    classify(Y, answer.moved, reduced.gap_speed, cones.mu, cones.edges, u, face)
+    shift_offset(reduced, answer.delta, shifted)
+    steps = distribute_exact(reduced.T, shifted, Y, u, face, cones, z)
+    finish(reduced, answer)
     return abs(steps)

@@ -157,8 +157,9 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
 
 
 @kernel
-def classify(Y, c, gap_speed, mu, edges, u, mode, angle, span):
+def classify(Y, c, gap_speed, mu, edges, u, face):
     """What each contact may carry at the motion u: the optimal face of stage I."""
+    mode, angle, span = face
     n, nu = gap_speed.shape[0], Y.shape[1]
     scale = 0.0
     for r in range(3 * n):

@@ -73,7 +73,7 @@ def _pack(Y, T, c, held, mu, dt, R, rhs, place):
 
 
 @kernel
-def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
+def project_plan(reduced, mu, lift, delta, moved):
     """Smallest change ``delta`` (na,) rad/s of the planned joint velocities that the contacts allow.
 
     mu (n,): contacts without friction hold in the normal direction only. ``lift``: allow contacts to
@@ -81,9 +81,9 @@ def project_plan(Y, T, c, gap_speed, mu, dt, lift, delta, moved):
     plan. Returns the largest contradiction found, m/s: the
     contact velocity that ``delta`` takes away.
     """
-    held = np.empty(gap_speed.shape[0], np.bool_)
-    touching(gap_speed, held)
-    return project_held(Y, T, c, mu, dt, lift, held, delta, moved)
+    held = np.empty(mu.shape[0], np.bool_)
+    touching(reduced.gap_speed, held)
+    return project_held(reduced, mu, lift, held, delta, moved)
 
 
 @kernel
@@ -98,8 +98,9 @@ def touching(gap_speed, held):
 
 
 @kernel
-def project_held(Y, T, c, mu, dt, lift, held, delta, moved):
+def project_held(reduced, mu, lift, held, delta, moved):
     """``project_plan`` for the contacts marked in held (n,); those lifted off are unmarked."""
+    Y, T, c, dt = reduced.Y, reduced.T, reduced.c, reduced.dt
     n, nu, na = held.shape[0], Y.shape[1], T.shape[1]
     dim = nu + na
     count = 0

@@ -10,11 +10,13 @@ from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING, edge
 from contact_id_controller.models.steps.finish import shift_offset
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S
+from contact_id_controller.models.steps.reduced import Face
 
 
 @kernel
-def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
+def classify_slip(z, w, mu, edges, tolerance, face):
     """What each contact may carry at the motion of a solution: pairs z, w (n, edges + 2)."""
+    mode, angle, span = face
     width = 2.0 * np.pi / edges
     for i in range(mode.shape[0]):
         angle[i], span[i] = 0.0, 0.0
@@ -33,43 +35,27 @@ def classify_slip(z, w, mu, edges, tolerance, mode, angle, span):
 
 
 @kernel
-def share_forces(
-    Y, T, offset, schur, dt, delta, moved, pairs, slacks, mu, edges, load_share, distribution, z
-):
+def share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z):
     """Replace impulses z (3n,) of an LCP by the chosen ones at its motion and slip; steps taken.
 
-    pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``stages.DISTRIBUTIONS``.
+    pairs, slacks (n, edges + 2): the complementary z and w. distribution: ``options.DISTRIBUTIONS``.
     """
-    n, nu = mu.shape[0], Y.shape[1]
+    Y, n, nu = reduced.Y, cones.mu.shape[0], reduced.Y.shape[1]
     if distribution > 1:
         return np.int64(0)
-    shifted, u = np.empty(T.shape[1]), np.empty(nu)
-    shift_offset(offset, schur, dt, delta, shifted)
-    mode = np.empty(n, np.int64)
-    angle, span = np.empty(n), np.empty(n)
+    shifted, u = np.empty(reduced.T.shape[1]), np.empty(nu)
+    shift_offset(reduced, delta, shifted)
+    face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
     scale = 0.0
     fill(u, 0.0)
     for r in range(3 * n):
         scale = max(scale, abs(moved[r]))
         for k in range(nu):
             u[k] += Y[r, k] * z[r]
-    classify_slip(pairs, slacks, mu, edges, STICKING_SPEED * scale + STILL_M_S, mode, angle, span)
-    return abs(
-        distribute(
-            T,
-            shifted,
-            Y,
-            u,
-            mode,
-            angle,
-            span,
-            mu,
-            edges,
-            load_share,
-            1.0 if distribution == 0 else 0.0,
-            z,
-        )
-    )
+    tolerance = STICKING_SPEED * scale + STILL_M_S
+    classify_slip(pairs, slacks, cones.mu, cones.edges, tolerance, face)
+    weight = 1.0 if distribution == 0 else 0.0
+    return abs(distribute(reduced.T, shifted, Y, u, face, cones, weight, z))
 
 
 @kernel

@@ -20,7 +20,14 @@ from contact_id_controller.kernels.cone_descent import cone_descent
 from contact_id_controller.kernels.cone_newton import cone_newton
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
-from contact_id_controller.models.steps.finish import buffers, finish, matrices
+from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.reduced import (
+    Answer,
+    Cones,
+    Reduced,
+    empty_answer,
+    matrices,
+)
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
 from contact_id_controller.solution import Solution
 
@@ -141,14 +148,23 @@ def _soften(grip, Y, c, speed, moved, gap_speed, mu, edges, u, z):
 
 
 @kernel
-def tame(Y, c, speed, moved, gap_speed, mu, edges, u, z):
+def tame(reduced, moved, mu, edges, u, z):
     """Ease contacts that stage I held with enormous forces, if little has to give way for it.
 
     Returns (steps, largest change m/s); where too much would have to, nothing is changed.
     """
     eased, motion, forces = moved.copy(), np.empty(u.shape[0]), np.empty(z.shape[0])
     status, steps, change = _soften(
-        GRIP_SOFTNESS, Y, c, speed, eased, gap_speed, mu, edges, motion, forces
+        GRIP_SOFTNESS,
+        reduced.Y,
+        reduced.c,
+        reduced.speed,
+        eased,
+        reduced.gap_speed,
+        mu,
+        edges,
+        motion,
+        forces,
     )
     if status != SOLVED:
         return steps, 0.0
@@ -210,17 +226,17 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
     if solution.status == SOLVED_NAME:
         return solution
     problem = solution.problem
-    z, delta, torques, velocity = buffers(problem)
-    delta[:] = solution.joint_velocity_change
-    _soft_forces(*matrices(problem), mu, edges, delta, z, torques, velocity)
+    answer = empty_answer(problem)
+    answer.delta[:] = solution.joint_velocity_change
+    _soft_forces(*matrices(problem), *Cones(mu, edges, problem.contacts.load_share), *answer)
     return Solution(
         problem,
         solution.status,
-        torques,
-        z,
-        velocity,
+        answer.torques,
+        answer.z,
+        answer.velocity,
         solution.iterations,
-        delta,
+        answer.delta,
         solution.contradiction_m_s,
         None,
         solution.attainable,
@@ -242,45 +258,25 @@ def _soft_forces(
     dt,
     actuated,
     unactuated,
+    speed,
     mu,
     edges,
-    delta,
+    load_share,
+    moved,
     z,
+    delta,
     torques,
     velocity,
 ):
     """Forces of soft contacts for the plan changed by delta (na,) rad/s."""
-    plan = np.empty(c.shape[0])
-    for r in range(c.shape[0]):
-        plan[r] = c[r]
-        for k in range(delta.shape[0]):
-            plan[r] -= dt * T[r, k] * delta[k]
-    if gap_speed.shape[0]:
-        elastic(
-            Y,
-            plan,
-            gap_speed,
-            mu,
-            edges,
-            FALLBACK_REGULARISATION * mean_diagonal(Y),
-            BALANCED,
-            np.zeros(Y.shape[1]),
-            z,
-        )
-    finish(
-        L,
-        C,
-        base,
-        schur,
-        offset,
-        desired,
-        T,
-        Y,
-        z,
-        delta,
-        dt,
-        actuated,
-        unactuated,
-        torques,
-        velocity,
+    reduced = Reduced(
+        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
     )
+    cones, answer = Cones(mu, edges, load_share), Answer(moved, z, delta, torques, velocity)
+    for r in range(c.shape[0]):
+        for k in range(delta.shape[0]):
+            moved[r] -= dt * T[r, k] * delta[k]
+    if gap_speed.shape[0]:
+        eps, x = FALLBACK_REGULARISATION * mean_diagonal(Y), np.zeros(Y.shape[1])
+        elastic(Y, moved, gap_speed, cones.mu, cones.edges, eps, BALANCED, x, z)
+    finish(reduced, answer)
