@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from robots import SOLO_FEET, gliding_solo, point_kinematics, random_contacts, random_state, solo12
+from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.constraints import Coupling, Pin, Weld
@@ -93,12 +94,11 @@ def test_torques_of_the_inverse_problem_give_its_motion_and_forces_back(solo, pa
             *pair,
         )
         assert forward.status == "solved"
-        np.testing.assert_allclose(forward.velocity, inverse.velocity, atol=1e-8)
-        np.testing.assert_allclose(
-            forward.forces,
-            inverse.forces,
-            atol=1e-8 * max(solo.weight, np.abs(inverse.forces).max()),
-        )
+        near = within(pair, 1e-8)
+        np.testing.assert_allclose(forward.velocity, inverse.velocity, atol=near)
+        if ROWS[pair].unique_forces:
+            near *= max(solo.weight, np.abs(inverse.forces).max())
+            np.testing.assert_allclose(forward.forces, inverse.forces, atol=near)
         solved += 1
         slipped += np.abs(inverse.contact_velocity[:, 1:]).max() > 1e-3
         parted += inverse.impulses[::3].min() < 1e-12
@@ -194,10 +194,10 @@ def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
     for _ in range(30):
         q, v, _solution = advance(block, q, v, scene.contacts(q), pair=pair)
         speeds.append(v[0])  # the block's own x axis points down the slope
-    np.testing.assert_allclose(np.diff(speeds)[10:] / DT, expected, rtol=1e-6)
+    np.testing.assert_allclose(np.diff(speeds)[10:] / DT, expected, rtol=within(pair, 1e-6))
     gap = scene.contacts(q).gaps
     glide = mu * v[0] * DT if ROWS[pair].normal is Normal.COMPLEMENTARITY_FREE else 0.0
-    np.testing.assert_allclose(gap, glide, atol=1e-9 + 0.02 * glide)
+    np.testing.assert_allclose(gap, glide, atol=within(pair, 1e-9) + 0.02 * glide)
 
 
 @pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("no_slip", "lcp")])
@@ -256,10 +256,10 @@ def test_falling_block_lands_without_bounce_or_penetration(block, pair):
     for _ in range(90):
         q, v, solution = advance(block, q, v, scene.contacts(q), pair=pair)
         depth = min(depth, q[2] - 0.1)
-    assert depth > -1e-9
-    assert q[2] == pytest.approx(0.1, abs=1e-9)
-    assert np.abs(v).max() < 1e-9
-    np.testing.assert_allclose(solution.forces.sum(axis=0), [0, 0, G], atol=1e-6)
+    assert depth > -within(pair, 1e-9)
+    assert q[2] == pytest.approx(0.1, abs=within(pair, 1e-9))
+    assert np.abs(v).max() < within(pair, 1e-9)
+    np.testing.assert_allclose(solution.forces.sum(axis=0), [0, 0, G], atol=within(pair, 1e-6))
 
 
 def test_one_stage_landing_yields_by_its_regularisation_only(block):
@@ -289,7 +289,7 @@ def test_contact_never_adds_kinetic_energy(solo, pair):
         assert solution.status == "solved"
         M = mass_matrix(solo, q)
         before, after = 0.5 * without @ M @ without, 0.5 * solution.velocity @ M @ solution.velocity
-        assert after <= before * (1.0 + 1e-9)
+        assert after <= before * (1.0 + within(pair, 1e-9))
 
 
 def planar_chain(lengths, masses):

@@ -16,9 +16,10 @@ import pytest
 import quadprog
 from quantecon.optimize import lcp_lemke
 from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
+from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.models import contact_models
+from contact_id_controller.models import ROWS, contact_models
 
 DT, TIME_CONSTANT, MU = 1e-3, 0.05, 0.6
 GENERAL = [
@@ -298,7 +299,7 @@ def test_distribution_and_warm_start_never_change_the_motion(robot, friction, so
         ]
         motions.append(solve(case.problem, friction, solver, warm_start=previous).velocity)
         for motion in motions[1:]:
-            close(motion, motions[0])
+            close(motion, motions[0], within((friction, solver), 1e-8))
         previous = solve(case.problem, friction, solver)
 
 
@@ -319,9 +320,11 @@ def test_renumbered_contacts_get_the_same_forces(robot, friction, solver):
         before = solve(case.problem, friction, solver)
         after = solve(case.build(renumbered), friction, solver, warm_start=before)
         assert before.status == after.status == "solved"
-        close(after.velocity, before.velocity)
-        close(after.torques, before.torques, 1e-5)
-        close(after.forces, before.forces[order], 1e-5)
+        pair = (friction, solver)
+        close(after.velocity, before.velocity, within(pair, 1e-8))
+        if ROWS[pair].unique_forces:
+            close(after.torques, before.torques, within(pair, 1e-5))
+            close(after.forces, before.forces[order], within(pair, 1e-5))
 
 
 @pytest.mark.parametrize("friction, solver", MODELS)
@@ -357,6 +360,8 @@ def test_forces_grow_with_the_mass_and_the_motion_stays(robot, friction, solver)
             friction,
             solver,
         )
-        close(other.velocity, light.velocity)
-        close(other.torques, factor * light.torques, 1e-6)
-        close(other.forces, factor * light.forces, 1e-6)
+        pair = (friction, solver)
+        close(other.velocity, light.velocity, within(pair, 1e-8))
+        if ROWS[pair].unique_forces:
+            close(other.torques, factor * light.torques, within(pair, 1e-6))
+            close(other.forces, factor * light.forces, within(pair, 1e-6))

@@ -12,6 +12,7 @@ from robots import (
     solo12,
     standing_solo,
 )
+from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.forward import build_forward_problem, step
@@ -143,30 +144,31 @@ def check_laws(pair, solution, velocity):
     problem = solution.problem
     z, mu = solution.impulses.reshape(-1, 3), problem.contacts.friction
     scale = max(np.abs(problem.c).max(), 1e-6)
+    near = within(pair, 1e-6)
     size = max(np.abs(z).max(), 1e-12)
     parting = velocity[:, 0] + problem.gap_speed
     assert (z[:, 0] >= -1e-9 * size).all()
-    assert (parting >= -1e-6 * scale).all()
+    assert (parting >= -near * scale).all()
     row = ROWS[pair]
     if row.tangential is Tangential.COULOMB:
         norm = 2 if row.exact_cone else 1  # the exact cone, or the polygon of 4 edges
-        assert (np.linalg.norm(z[:, 1:], norm, axis=1) <= mu * z[:, 0] + 1e-6 * size).all()
+        assert (np.linalg.norm(z[:, 1:], norm, axis=1) <= mu * z[:, 0] + near * size).all()
         if row.normal is Normal.COMPLEMENTARITY_FREE:
             moving = np.column_stack([parting, velocity[:, 1:]])
-            assert abs((z * moving).sum()) < 1e-6 * size * scale * len(z)
+            assert abs((z * moving).sum()) < near * size * scale * len(z)
             slack = parting - mu * opposed(row, velocity)
-            assert (slack >= -1e-6 * scale).all()
+            assert (slack >= -near * scale).all()
         else:
-            assert np.abs(z[:, 0] * parting).max() < 1e-6 * size * scale
+            assert np.abs(z[:, 0] * parting).max() < near * size * scale
             # Friction does as much against the slip as the polygon allows.
             power = (z[:, 1:] * velocity[:, 1:]).sum(axis=1)
             most = -mu * z[:, 0] * opposed(row, velocity)
-            np.testing.assert_allclose(power, most, atol=1e-5 * size * scale)
+            np.testing.assert_allclose(power, most, atol=10.0 * near * size * scale)
     else:
-        assert np.abs(z[:, 0] * parting).max() < 1e-6 * size * scale
+        assert np.abs(z[:, 0] * parting).max() < near * size * scale
         # A contact that lands within this period does not hold tangentially yet.
         held = (z[:, 0] > 1e-6 * size) & (problem.gap_speed <= TOUCHING_SPEED)
-        assert np.abs(velocity[held, 1:]).max(initial=0.0) < 1e-6 * scale
+        assert np.abs(velocity[held, 1:]).max(initial=0.0) < near * scale
 
 
 def test_tips_of_the_arm_touch_the_box_of_the_paper(arm):
@@ -197,7 +199,7 @@ def test_grasp_holds_the_weight_of_the_box(arm, pair, mu):
         stiff = {"regularisation": 1e-6} if ROWS[pair].yields else {}
         solution = solve(build_problem(arm, q, v, still, contacts, DT), *pair, **stiff)
         assert solution.status == "solved"
-        loose = 1e-3 if ROWS[pair].yields else 1e-8
+        loose = 1e-3 if ROWS[pair].yields else within(pair, 1e-8)
         np.testing.assert_allclose(
             solution.forces.sum(axis=0), [0, 0, -BOX_WEIGHT], atol=loose * BOX_WEIGHT
         )
@@ -205,7 +207,7 @@ def test_grasp_holds_the_weight_of_the_box(arm, pair, mu):
         check_against_unreduced(arm, q, v, still, contacts, solution)
         if ROWS[pair].tangential is Tangential.COULOMB:
             slip = np.linalg.norm(solution.impulses.reshape(-1, 3)[:, 1:], axis=1)
-            assert (slip <= mu * solution.impulses[::3] * (1 + 1e-6) + 1e-9).all()
+            assert (slip <= mu * solution.impulses[::3] * (1 + within(pair, 1e-6)) + 1e-9).all()
 
 
 def test_complementarity_alone_does_not_make_a_hand_squeeze(arm):
@@ -250,7 +252,7 @@ def test_slippery_box_falls_out_of_the_hand(arm, pair):
     solution = solve(
         build_problem(arm, q, np.zeros(17), np.zeros(11), grasp(arm, 0.0).contacts(q), DT), *pair
     )
-    assert solution.velocity[13] == pytest.approx(-G * DT, rel=1e-6)
+    assert solution.velocity[13] == pytest.approx(-G * DT, rel=within(pair, 1e-6))
 
 
 @pytest.mark.parametrize("pair", EXACT)
@@ -267,7 +269,7 @@ def test_moving_hand_carries_the_box_along(arm, pair):
         velocity = check_against_unreduced(arm, q, v, acceleration, contacts, solution)
         check_laws(pair, solution, velocity)
         if pair not in AMBIGUOUS:
-            assert np.abs(velocity).max() < 1e-6
+            assert np.abs(velocity).max() < within(pair, 1e-6)
         data = arm.model.createData()
         pin.forwardKinematics(arm.model, data, q, v, (solution.velocity - v) / DT)
         pin.updateFramePlacements(arm.model, data)
@@ -297,8 +299,8 @@ def test_box_between_fingers_and_table(arm, pair):
         check_laws(pair, solution, velocity)
         if trial == 0:
             on_box = solution.forces[table].sum(axis=0) - solution.forces[~table].sum(axis=0)
-            np.testing.assert_allclose(on_box, [0, 0, BOX_WEIGHT], atol=1e-8)
-            np.testing.assert_allclose(solution.velocity, 0.0, atol=1e-9)
+            np.testing.assert_allclose(on_box, [0, 0, BOX_WEIGHT], atol=within(pair, 1e-8))
+            np.testing.assert_allclose(solution.velocity, 0.0, atol=within(pair, 1e-9))
 
 
 def test_torques_of_the_grasp_hold_the_box_in_the_forward_problem(arm):
@@ -331,12 +333,15 @@ def test_stack_of_free_boxes_rests(pair):
     contacts, v = scene.contacts(q), np.zeros(12)
     solution = solve(build_problem(robot, q, v, [], contacts, DT), *pair)
     assert solution.status == "solved"
-    np.testing.assert_allclose(solution.velocity, 0.0, atol=1e-9)
-    np.testing.assert_allclose(solution.forces[:4].sum(axis=0), [0, 0, 2 * G], atol=1e-7)
-    np.testing.assert_allclose(solution.forces[4:].sum(axis=0), [0, 0, G], atol=1e-7)
+    near = within(pair, 1e-9)
+    np.testing.assert_allclose(solution.velocity, 0.0, atol=near)
+    np.testing.assert_allclose(solution.forces[:4].sum(axis=0), [0, 0, 2 * G], atol=max(near, 1e-7))
+    np.testing.assert_allclose(solution.forces[4:].sum(axis=0), [0, 0, G], atol=max(near, 1e-7))
     # The upper box's forces balance about its centre.
     arms = contacts.points[4:] - q[7:10]
-    np.testing.assert_allclose(np.cross(arms, solution.forces[4:]).sum(axis=0), 0.0, atol=1e-7)
+    np.testing.assert_allclose(
+        np.cross(arms, solution.forces[4:]).sum(axis=0), 0.0, atol=max(near, 1e-7)
+    )
     check_against_unreduced(robot, q, v, np.zeros(0), contacts, solution)
 
 
@@ -390,9 +395,10 @@ def test_robot_riding_a_conveyor_stands_as_on_still_ground(pair):
     still = np.zeros(12)
     riding = solve(build_problem(robot, q, v, still, contacts, DT), *pair)
     standing = solve(build_problem(robot, q, np.zeros(18), still, planted, DT), *pair)
-    np.testing.assert_allclose(riding.velocity[:3], belt, atol=1e-9)
-    np.testing.assert_allclose(riding.forces, standing.forces, atol=1e-6)
-    np.testing.assert_allclose(riding.torques, standing.torques, atol=1e-7)
+    np.testing.assert_allclose(riding.velocity[:3], belt, atol=within(pair, 1e-9))
+    if ROWS[pair].unique_forces:
+        np.testing.assert_allclose(riding.forces, standing.forces, atol=within(pair, 1e-6))
+        np.testing.assert_allclose(riding.torques, standing.torques, atol=within(pair, 1e-7))
     velocity = check_against_unreduced(robot, q, v, still, contacts, riding)
     check_laws(pair, riding, velocity)
 

@@ -90,6 +90,8 @@ class ContactModel:
         practical_contacts: with more a solve takes tenths of a second; benchmarks stop there.
         without_slip: (friction, solver) of the model that solves its problems where all
             coefficients of friction are infinite.
+        iterative: approaches its solution up to ``accuracy``; others are exact to rounding.
+        unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
         solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
     """
@@ -109,6 +111,8 @@ class ContactModel:
     most_contacts: int | None = None
     practical_contacts: int | None = None
     without_slip: tuple[str, str] | None = None
+    iterative: bool = False
+    unique_forces: bool = True
     accuracy: float = 1e-6
     solved_share: float = 0.9999
 
