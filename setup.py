@@ -47,6 +47,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={f"{NAME}.report": ["style.mplstyle", "templates/*"]},
     # Outside the Python package, as ROS wants it: <prefix>/share, with colcon and with pip alike.
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
@@ -72,6 +73,8 @@ setup(
             "matplotlib>=3.8",
             "pillow>=10.1",
             "example-robot-data>=4.2",
+            "rich>=13.7",
+            "jinja2>=3.1",
         ],
         # GPL-2.0-or-later, see README, section Licence.
         "quadprog": ["quadprog>=0.1.12"],

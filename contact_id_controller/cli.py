@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+import textwrap
+import traceback
 from collections.abc import Sequence
 
+from contact_id_controller import __version__
 from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, MEANINGS, REFUSED
 
 COMMANDS = {
-    "demo": (
-        "contact_id_controller.commands.demo",
-        "let a simulated robot walk through real ROS 2 topics and write a report",
-    ),
-    "benchmark": (
-        "contact_id_controller.benchmark.speed",
-        "measure the speed of every contact model, or its robustness",
-    ),
-    "check": (
-        "contact_id_controller.commands.check",
-        "check the parameter file of a robot before anything moves",
-    ),
-    "parameters": (
-        "contact_id_controller.commands.parameters",
-        "show every parameter of every node, its default, range and meaning",
-    ),
-    "reproduce": (
-        "contact_id_controller.commands.reproduce",
-        "do the papers' experiments again and report what came of them",
-    ),
-    "power": (
-        "contact_id_controller.commands.power",
-        "compare the power that three allocations of torque lose, and what they violate",
-    ),
-    "faults": (
-        "contact_id_controller.commands.faults",
-        "let one thing after the other fail while a simulated robot walks over real topics",
-    ),
+    "demo": "let a simulated robot walk through real ROS 2 topics and write a report",
+    "benchmark": "measure the speed of every contact model, or its robustness",
+    "check": "check the parameter file of a robot before anything moves",
+    "parameters": "show every parameter of every node, its default, range and meaning",
+    "reproduce": "do the papers' experiments again and report what came of them",
+    "power": "compare the power that three allocations of torque lose, and what they violate",
+    "faults": "let one thing after the other fail while a simulated robot walks over real topics",
 }
-"""Name -> module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``; its help."""
+"""Name -> help. The module of this name in ``commands`` has ``add_arguments(parser)`` and
+``run(arguments) -> exit code``."""
 
-BAD_INPUT, INTERRUPTED = 2, 130
+CODES = textwrap.fill(
+    "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + ".",
+    width=88,
+    break_on_hyphens=False,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,24 +40,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line, without the program's name, and return its exit code."""
+    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
     parser = argparse.ArgumentParser(
-        prog="contact_id", description="Contact inverse dynamics: experiments."
+        prog="contact_id", description="Contact inverse dynamics: experiments.", **style
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command in question is loaded: each needs other extras.
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     modules = {}
-    for name, (module, text) in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=text, description=text.capitalize() + ".")
+    for name, text in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", **style
+        )
         if name == wanted:
-            modules[name] = importlib.import_module(module)
+            modules[name] = importlib.import_module(f"contact_id_controller.commands.{name}")
             modules[name].add_arguments(subparser)
     parsed = parser.parse_args(arguments)
     try:
         return modules[parsed.command].run(parsed)
     except ContactIdError as error:
-        print(f"contact_id {parsed.command}: error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return _refuse(parsed.command, str(error))
     except KeyboardInterrupt:
         print(f"contact_id {parsed.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on, as with `| head`; what is left must not fail at the exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        if error.filename is None:
+            traceback.print_exc()
+            return BUG
+        return _refuse(parsed.command, f"{error.filename!r}: {error.strerror}")
+    except Exception:
+        traceback.print_exc()  # Python's own exit code would be that of a fall
+        return BUG
+
+
+def _refuse(command: str, why: str) -> int:
+    print(f"contact_id {command}: error: {why}", file=sys.stderr)
+    return REFUSED

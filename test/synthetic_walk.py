@@ -3,7 +3,7 @@
 import numpy as np
 
 from contact_id_controller import robot as robots
-from contact_id_controller.runs.record import Walk
+from contact_id_controller.runs.record import RunRecord
 
 PERIOD_S = 1e-3
 URDF = "package://contact_id_controller/urdf/quadruped.urdf"
@@ -14,7 +14,7 @@ SPEED_M_S = 0.2
 
 def synthetic_walk(
     duration_s: float = 3.0, *, predicted_share: float = 1.0, noise: float = 0.0, seed: int = 0
-) -> Walk:
+) -> RunRecord:
     """Walk straight ahead; the predicted normal forces are ``predicted_share`` of the real ones."""
     robot = robots.RobotModel.from_urdf(URDF)
     random = np.random.default_rng(seed)
@@ -42,7 +42,7 @@ def synthetic_walk(
     reference = position + 0.004 * np.sin(7.0 * time)[:, None]
     torques = 0.4 * np.sin(2.0 * np.pi * (time[:, None] / GAIT_S + np.arange(na) / 5))
     solve = 60e-6 * np.exp(0.15 * random.standard_normal(n))
-    return Walk(
+    return RunRecord(
         period_s=PERIOD_S,
         time_s=time,
         joint_names=tuple(robot.joint_names),
@@ -54,6 +54,7 @@ def synthetic_walk(
         reference_position=reference,
         reference_velocity=velocity + 0.05,
         torques=torques,
+        saturated=np.zeros((n, na), dtype=bool),
         predicted_forces=predicted,
         simulated_forces=simulated,
         contact=contact,
@@ -65,5 +66,4 @@ def synthetic_walk(
         unanswered_states=0,
         simulation_late_periods=0,
         refused_inputs={},
-        fell=False,
     )

@@ -16,7 +16,7 @@ from contact_id_controller.control.limits import EFFORT, LARGEST_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.runs.joint_motion import joint_motion
-from contact_id_controller.runs.record import load_walk
+from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
 from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup, robots
 from contact_id_controller.settings.controller import ControllerSettings
@@ -143,7 +143,7 @@ def test_arm_moves_over_ros_topics(tmp_path):
     )
     assert setup.nodes == ("controller", "simulated_robot")
     run_nodes(setup, tmp_path)
-    walk = load_walk(tmp_path / CONTROLLER_RECORD, tmp_path / ROBOT_RECORD, setup.settings.period_s)
+    walk = merge_records(tmp_path / CONTROLLER_RECORD, tmp_path / ROBOT_RECORD, setup.settings.period_s)
     assert not walk.fell and walk.duration_s == pytest.approx(2.2, abs=0.01)
     assert np.ptp(walk.reference_position, axis=0).max() > 0.3
     assert np.abs(walk.reference_position - walk.position).max() < 1e-3

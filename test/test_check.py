@@ -5,8 +5,9 @@ import yaml
 from paths import CONFIG
 
 from contact_id_controller import cli
+from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR, WARNING
-from contact_id_controller.commands.check import check_config
+from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.setup import robots
 
@@ -59,17 +60,17 @@ def test_good_files_pass(file, capsys):
         assert any(f" {subject}: " in line for line in printed), subject
 
 
-def test_errors_give_exit_code_1_and_are_printed(good, tmp_path, capsys):
+def test_errors_give_their_exit_code_and_are_printed(good, tmp_path, capsys):
     good["controller"]["ros__parameters"]["urdf"] = "nowhere.urdf"
     file = tmp_path / "robot.yaml"
     file.write_text(yaml.safe_dump(good), encoding="utf-8")
-    assert cli.run(["check", "--quiet", "--config", str(file)]) == 1
+    assert cli.run(["check", "--quiet", "--config", str(file)]) == NOT_ALL_WELL
     printed = capsys.readouterr().out
     assert "error    URDF: URDF 'nowhere.urdf' not found" in printed and "ok " not in printed
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, capsys):
-    assert cli.run(["check", "--config", str(tmp_path / "none.yaml")]) == cli.BAD_INPUT
+    assert cli.run(["check", "--config", str(tmp_path / "none.yaml")]) == cli.REFUSED
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,17 +25,17 @@ from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import make_setup
 
 
-def _options(*words):
+def _planned(*words):
     parser = argparse.ArgumentParser()
     demo.add_arguments(parser)
-    return parser.parse_args(words)
+    return demo.planned(parser.parse_args(words))
 
 
 def _fail(capsys, *words):
     """The one line that a refused command line prints."""
     code = cli.run(["demo", *words])
     lines = capsys.readouterr().err.strip().splitlines()
-    assert code == cli.BAD_INPUT and len(lines) == 1, lines
+    assert code == cli.REFUSED and len(lines) == 1, lines
     return lines[0]
 
 
@@ -42,7 +43,7 @@ def _fail(capsys, *words):
 
 
 def test_without_a_robot_three_walks_are_planned(tmp_path):
-    runs = demo.plan_runs(_options("--output", str(tmp_path)), tmp_path)
+    runs = _planned("--output", str(tmp_path))
     assert [(folder.name, choice["duration_s"]) for folder, choice in runs] == [
         ("quadruped_mu1", 30.0),
         ("quadruped_mu0.1", 30.0),
@@ -51,8 +52,8 @@ def test_without_a_robot_three_walks_are_planned(tmp_path):
 
 
 def test_a_robot_is_one_walk_in_the_output_folder(tmp_path):
-    ((folder, choice),) = demo.plan_runs(
-        _options("--robot", "solo12", "--duration", "4", "--mu", "0.3"), tmp_path
+    ((folder, choice),) = _planned(
+        "--robot", "solo12", "--duration", "4", "--mu", "0.3", "--output", str(tmp_path)
     )
     assert folder == tmp_path
     assert choice["robot"] == "solo12" and choice["duration_s"] == 4.0 and choice["mu"] == 0.3
@@ -86,7 +87,7 @@ def test_own_configuration_file_needs_no_known_robot(tmp_path):
     original = make_setup(tmp_path, robot="quadruped").config
     mine = tmp_path / "mine.yaml"
     mine.write_text(original.read_text(encoding="utf-8"), encoding="utf-8")
-    ((_, choice),) = demo.plan_runs(_options("--config", str(mine)), tmp_path)
+    ((_, choice),) = _planned("--config", str(mine))
     setup = make_setup(tmp_path, **choice)
     assert (setup.robot, setup.config) == ("mine", mine)
 
@@ -101,22 +102,19 @@ def test_command_of_a_report_does_the_same_run_again(tmp_path):
         changes=["period_s=0.002"],
     )
     words = setup.command(tmp_path).split()
-    ((folder, choice),) = demo.plan_runs(_options(*words[2:]), Path(words[-1]))
+    ((folder, choice),) = _planned(*words[2:])
     assert folder == tmp_path
     assert make_setup(tmp_path, **choice).parameters == setup.parameters
 
 
 def test_sweep_is_one_walk_for_each_value(tmp_path):
-    runs = demo.plan_runs(
-        _options(
-            "--robot",
-            "solo12",
-            "--set",
-            "solver=qp",
-            "--sweep",
-            "contact_time_constant_s=0.02, 0.05",
-        ),
-        tmp_path,
+    runs = _planned(
+        "--robot",
+        "solo12",
+        "--set",
+        "solver=qp",
+        "--sweep",
+        "contact_time_constant_s=0.02, 0.05",
     )
     setups = [make_setup(folder, **choice) for folder, choice in runs]
     assert [setup.settings.contact_time_constant_s for setup in setups] == [0.02, 0.05]
@@ -257,23 +255,35 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_bar_fills_with_simulated_time():
+def _lines(stream):
+    """What a terminal has shown, without the signs that move and colour."""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())
+    return re.split(r"[\r\n]+", text)
+
+
+def test_bar_fills_with_simulated_time(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     stream = _Terminal()
     bar = ProgressBar("quadruped", 10.0, stream)
     bar.say("configuring")
+    bar.show(5.0)
     bar.show(10.0)
     bar.close()
-    text = stream.getvalue()
-    assert "configuring" in text and "[" + "#" * 28 + "]" in text and text.endswith("\n")
+    lines = _lines(stream)
+    assert any("configuring" in line for line in lines)
+    assert "━" * 28 in next(line for line in lines if "10.0 of 10 s" in line)
+    assert stream.getvalue().endswith("\n") or stream.getvalue().endswith("\x1b[?25h")
 
 
 def test_bar_stays_on_its_line(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("COLUMNS", "60")
     stream = _Terminal()
     bar = ProgressBar("reproduce", 10.0, stream, unit="runs")
     bar.say("locomotion: controller qp_mu, terrain rigid_high, engine mujoco")
     bar.show(3)
-    assert all(len(line) < 40 for line in stream.getvalue().split("\r"))
+    bar.close()
+    lines = [line for line in _lines(stream) if line]
+    assert all(line.startswith("reproduce") and len(line) <= 60 for line in lines), lines
 
 
 def test_without_a_terminal_a_few_lines_are_written():
@@ -339,6 +349,7 @@ def test_walk_leaves_a_whole_report(walked):
         "parameters.yaml",
         "controller.npz",
         "simulated_robot.npz",
+        "record.npz",
         "normal_forces.png",
         "base_path.png",
         "log",

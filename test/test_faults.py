@@ -10,8 +10,8 @@ from paths import ROOT
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
-from contact_id_controller.commands import faults
 from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.faults import campaign as faults
 from contact_id_controller.faults.held_efforts import HeldEfforts
 from contact_id_controller.faults.nodes import campaign_parameters
 from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
@@ -118,11 +118,10 @@ def test_the_document_has_a_row_for_every_fault_and_all_were_as_stated():
 
 def test_a_document_without_a_place_for_the_table_is_refused_before_the_walk(tmp_path):
     (tmp_path / "page.md").write_text("no table here")
-    arguments = SimpleNamespace(only=None, write=tmp_path / "page.md", output=tmp_path)
     with pytest.raises(ConfigurationError, match="lacks the lines"):
-        faults.run(arguments)
+        faults.run_campaign(tmp_path, document=tmp_path / "page.md")
     with pytest.raises(ConfigurationError, match="fits none of"):
-        faults.run(SimpleNamespace(only="flood", write=None, output=tmp_path))
+        faults.run_campaign(tmp_path, only="flood")
 
 
 def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():

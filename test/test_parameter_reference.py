@@ -9,7 +9,7 @@ from paths import ROOT
 from contact_id_controller import cli
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.commands import parameters as reference
-from contact_id_controller.commands.check import check_config
+from contact_id_controller.check.config import check_config
 from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
 from contact_id_controller.settings.specification import ParameterSpec
 
@@ -130,7 +130,7 @@ def test_printed_rows_are_those_that_contain_the_words(capsys):
         "controller.base_linear_velocity_gain",
     ]
     assert "default [50.0]; in 1/s^2; 0 or more" in heads[0]
-    assert cli.run(["parameters", "nonsense"]) == cli.BAD_INPUT
+    assert cli.run(["parameters", "nonsense"]) == cli.REFUSED
     assert "contains nonsense" in capsys.readouterr().err
 
 
@@ -140,7 +140,7 @@ def test_write_makes_both_files(tmp_path, tables, capsys):
     assert cli.run(["parameters", "--write", str(tmp_path)]) == 0
     assert (tmp_path / reference.PAGE).read_text(encoding="utf-8") == reference.page(tables)
     assert (tmp_path / reference.TEMPLATE).read_text(encoding="utf-8") == reference.template(tables)
-    assert cli.run(["parameters", "--write", str(tmp_path / "docs")]) == cli.BAD_INPUT
+    assert cli.run(["parameters", "--write", str(tmp_path / "docs")]) == cli.REFUSED
     assert "root of the sources" in capsys.readouterr().err
 
 
@@ -155,5 +155,5 @@ def test_without_ros_the_rest_is_shown_and_nothing_is_written(monkeypatch, capsy
     printed = capsys.readouterr().out
     assert "controller.period_s: number" in printed and "gait_planner.feet: " in printed
     assert "command_watchdog: more parameters" in printed and "[ros]'" in printed
-    assert cli.run(["parameters", "--write", str(tmp_path)]) == cli.BAD_INPUT
+    assert cli.run(["parameters", "--write", str(tmp_path)]) == cli.REFUSED
     assert "[ros]'" in capsys.readouterr().err

@@ -9,7 +9,6 @@ from clarabel_programs import by_clarabel
 from paths import ROOT
 
 from contact_id_controller.cli import run as command
-from contact_id_controller.commands.power import excess, figures, table
 from contact_id_controller.papers import allocations, power_runs
 from contact_id_controller.papers.allocations import (
     ALLOCATIONS,
@@ -21,6 +20,7 @@ from contact_id_controller.papers.allocations import (
     breach,
     pseudo_inverse,
 )
+from contact_id_controller.papers.power import excess, figures, table
 from contact_id_controller.papers.power_runs import (
     Run,
     arm_push,

@@ -40,20 +40,20 @@ def walk(controller, terrain="rigid_high", engine="mujoco", settings="ours", see
     )
     usual = dict(
         finished=True,
-        fell_s=None,
-        distance_m=4.9,
-        position_error_rad=0.005,
-        torque_rate_nm_s=28.0,
+        fell_time_s=None,
+        distance_travelled_m=4.9,
+        mean_joint_position_error_rad=0.005,
+        torque_rate_mean_nm_s=28.0,
         torque_mean_nm=0.15,
         com_deviation_m=0.02,
-        force_error_relative=1e-5,
-        force_error_unlimited=1e-5,
-        force_error_median_n=0.0,
+        normal_force_error_of_simulated=1e-5,
+        normal_force_error_of_simulated_unsaturated=1e-5,
+        normal_force_error_median_n=0.0,
     )
     return result("locomotion", parameters, figures={**usual, **figures})
 
 
-FELL = {"finished": False, "fell_s": 1.0}
+FELL = {"finished": False, "fell_time_s": 1.0}
 
 
 def verdicts(claims):
@@ -61,7 +61,7 @@ def verdicts(claims):
 
 
 def test_a_fall_is_told_with_its_seed_and_standing_still_is_no_walk():
-    good = [walk("qp_mu"), walk("lcp_mu", distance_m=0.15)]
+    good = [walk("qp_mu"), walk("lcp_mu", distance_travelled_m=0.15)]
     (claim,) = walks_claims._finishing(good)
     assert claim.verdict == REPRODUCED and "at least 0.15 m in 30 s (lcp_mu" in claim.evidence
     bad = walk("qp_mu", "height_field", "rigid", seed=7, **FELL)
@@ -71,25 +71,25 @@ def test_a_fall_is_told_with_its_seed_and_standing_still_is_no_walk():
 
 
 def test_tracking_is_bettered_only_where_each_controller_beats_its_own_figure():
-    pid = walk("pid", position_error_rad=0.1)
+    pid = walk("pid", mean_joint_position_error_rad=0.1)
     for error, verdict in ((0.025, BETTERED), (0.03, REPRODUCED), (0.2, NOT_REPRODUCED)):
         found = [
-            walk("qp_mu", position_error_rad=0.01),
-            walk("lcp_mu", position_error_rad=error),
+            walk("qp_mu", mean_joint_position_error_rad=0.01),
+            walk("lcp_mu", mean_joint_position_error_rad=error),
             pid,
         ]
         assert verdicts(walks_claims._tracking(found)) == [verdict]
 
 
 def test_a_controller_that_falls_is_not_the_smoothest():
-    one, rival = walk("qp_mu"), walk("lcp_mu", torque_rate_nm_s=30.0)
+    one, rival = walk("qp_mu"), walk("lcp_mu", torque_rate_mean_nm_s=30.0)
     assert verdicts(walks_claims._smoothness([one, rival])) == [BETTERED, REPRODUCED]
     fallen = [walk("qp_mu", "rigid_low", **FELL), walk("lcp_mu", "rigid_low")]
     smooth, _ = walks_claims._smoothness([one, rival, *fallen])
     assert smooth.verdict == NOT_REPRODUCED and "(QP, mu fell)" in smooth.evidence
     only_rigid = [
         walk("qp_mu", engine="rigid"),
-        walk("sensed_1", engine="rigid", torque_rate_nm_s=20.0),
+        walk("sensed_1", engine="rigid", torque_rate_mean_nm_s=20.0),
     ]
     smooth, _ = walks_claims._smoothness(only_rigid)
     assert smooth.verdict == NOT_REPRODUCED and smooth.text.startswith("rigid")
@@ -109,8 +109,8 @@ def test_prediction_counts_all_periods(error, free, verdict):
         "lcp_mu",
         engine="rigid",
         settings="papers",
-        force_error_relative=error,
-        force_error_unlimited=free,
+        normal_force_error_of_simulated=error,
+        normal_force_error_of_simulated_unsaturated=free,
     )
     assert verdicts(walks_claims._prediction([r])) == [verdict]
 
@@ -118,7 +118,8 @@ def test_prediction_counts_all_periods(error, free, verdict):
 def test_height_map_and_centre_of_mass_are_measured():
     def bumps(name, error):
         return [
-            walk(name, "height_field", seed=seed, position_error_rad=error) for seed in range(2)
+            walk(name, "height_field", seed=seed, mean_joint_position_error_rad=error)
+            for seed in range(2)
         ]
 
     pid = bumps("pid", 0.1)
@@ -133,7 +134,7 @@ def test_height_map_and_centre_of_mass_are_measured():
 def test_table_5_names_the_ground_that_was_simulated():
     table = walks_report._forces(
         [
-            walk("qp_mu", terrain, engine, "papers", force_error_n=1.0)
+            walk("qp_mu", terrain, engine, "papers", normal_force_error_n=1.0)
             for terrain, engine in (
                 ("rigid_low", "rigid"),
                 ("compliant_low", "rigid"),
@@ -147,7 +148,9 @@ def test_table_5_names_the_ground_that_was_simulated():
 
 def test_the_printed_objective_is_compared_with_the_printed_figure():
     for error, verdict in ((0.3, REPRODUCED), (0.001, NOT_REPRODUCED), (2.0, NOT_REPRODUCED)):
-        r = walk("qp_energy_mu", engine="rigid", settings="papers", force_error_relative=error)
+        r = walk(
+            "qp_energy_mu", engine="rigid", settings="papers", normal_force_error_of_simulated=error
+        )
         assert verdicts(walks_claims._kinetic_energy([r])) == [verdict]
 
 
@@ -161,11 +164,11 @@ def test_any_single_walk_can_be_reported(monkeypatch):
     )
     series = dict(
         time_s=[0.0, 0.1],
-        position_error_rad=[0.1, 0.1],
+        mean_joint_position_error_rad=[0.1, 0.1],
         com_path_m=[[0.0, 0.0, 0.0]],
         waypoints_m=[[0.0, 0.0], [0.25, 0.0]],
     )
-    usual = dict(velocity_error_rad_s=0.1, force_error_n=0.1)
+    usual = dict(mean_joint_velocity_error_rad_s=0.1, normal_force_error_n=0.1)
     for one in (
         walk("qp_mu", "height_field", seed=3, **usual),
         walk("pid", **usual),
@@ -187,9 +190,9 @@ def test_any_single_walk_can_be_reported(monkeypatch):
 def trot(model, mu, duty_factor=0.75, distribution="least_torque", **values):
     case = Case(model, distribution, mu, duty_factor)
     usual = dict(
-        fell_s=None,
-        torque_rate_nm_s=30.0,
-        calm_largest_rate_nm_s=100.0,
+        fell_time_s=None,
+        torque_rate_mean_nm_s=30.0,
+        calm_torque_rate_largest_nm_s=100.0,
         share_of_feet_loaded=1.0,
         solve_time_median_s=1e-5,
     )
@@ -197,14 +200,16 @@ def trot(model, mu, duty_factor=0.75, distribution="least_torque", **values):
 
 
 def test_a_gait_that_falls_is_neither_smooth_nor_like_the_paper():
-    one = trot("coulomb/qp", 1.0, distribution="none", torque_rate_nm_s=200.0)
+    one = trot("coulomb/qp", 1.0, distribution="none", torque_rate_mean_nm_s=200.0)
     for fell_s, verdict in ((None, BETTERED), (1.0, NOT_REPRODUCED)):
-        found = dict([one, trot("coulomb/qp", 1.0, fell_s=fell_s)])
+        found = dict([one, trot("coulomb/qp", 1.0, fell_time_s=fell_s)])
         assert verdicts(chatter_report._claims(found))[1] == verdict
     two_feet = dict(trot(model, 1.0, 0.55) for model in MODELS)
     (claim,) = chatter_report._claims(two_feet)
     assert claim.verdict == REPRODUCED and "two feet" in claim.text
-    (claim,) = chatter_report._claims(two_feet | dict([trot("coulomb/qp", 1.0, 0.55, fell_s=2.0)]))
+    (claim,) = chatter_report._claims(
+        two_feet | dict([trot("coulomb/qp", 1.0, 0.55, fell_time_s=2.0)])
+    )
     assert claim.verdict == NOT_REPRODUCED and "coulomb/qp: FAIL" in claim.evidence
 
 
@@ -213,9 +218,9 @@ def hand(controller="coulomb/qp", engine="mujoco", squeeze_n=0.0, mu=1.0, **valu
     usual = dict(
         dropped_s=None,
         diverged_s=None,
-        position_error_rad=1e-3,
-        force_n=10.0,
-        torque_rate_nm_s=10.0,
+        mean_joint_position_error_rad=1e-3,
+        tip_forces_n=10.0,
+        torque_rate_mean_nm_s=10.0,
     )
     return case, result("manipulator", case._asdict(), **{**usual, **values})
 
@@ -238,7 +243,7 @@ def test_an_arm_without_its_box_is_not_credited_with_its_error():
     def claims(dropped_s):
         found = dict(
             [
-                hand("none/pid", mu=100.0, position_error_rad=0.2),
+                hand("none/pid", mu=100.0, mean_joint_position_error_rad=0.2),
                 *(hand(model, mu=100.0, dropped_s=dropped_s) for model in MODELS),
             ]
         )
@@ -256,7 +261,7 @@ def boxes(model, step_s, solve_s, **values):
         solve_median_s=solve_s,
         dropped_step=None,
         sunk_m=1e-9,
-        statuses={"solved": 100},
+        status_counts={"solved": 100},
     )
     return result("grasp", {"model": model, "boxes": 2}, **{**usual, **values})
 

@@ -17,6 +17,7 @@ import pinocchio as pin
 from contact_id_controller.benchmark.model_laws import friction_bound, outside_cone, violation
 from contact_id_controller.benchmark.random_problems import RandomProblem, random_problem
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 from contact_id_controller.models import (
     ROWS,
     ContactModel,
@@ -225,7 +226,7 @@ def table(total: dict) -> str:
 
 
 def run_robustness(count: int = 100_000, seed: int = 0, processes: int = 2) -> int:
-    """Try every model on ``count`` random problems and print the counts; 0 when all is well, else 1.
+    """Try every model on ``count`` random problems and print the counts; the exit code.
 
     Raises:
         ConfigurationError: a count or number of processes below 1.
@@ -247,7 +248,7 @@ def run_robustness(count: int = 100_000, seed: int = 0, processes: int = 2) -> i
         shown = sorted(row["examples"], key=lambda example: -example[2])[:EXAMPLES]
         for number, outcome, size, text in shown:
             print(f"{friction}/{solver} {outcome} ({size:.1e}): problem {number}: {text}")
-    return 0 if passed(total) else 1
+    return DONE if passed(total) else NOT_ALL_WELL
 
 
 def _possible(counts: Counter) -> int:

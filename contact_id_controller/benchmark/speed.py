@@ -7,7 +7,6 @@ is also given as a ratio to ``pinocchio.computeAllTerms`` (CAT) measured in betw
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -40,40 +39,6 @@ PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
 SOLE_M = 0.02  # half the width of the patch over which a foot's contacts are spread
 BUDGET_S = 1.0  # time spent on one cell
 STATES = 40  # states visited in turn, so that no branch is learned by heart
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``contact_id benchmark``."""
-    parser.add_argument(
-        "--robustness", action="store_true", help="instead: random problems, counted by status"
-    )
-    parser.add_argument("--count", type=int, default=100_000, help="how many random problems")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="processes for --robustness")
-    parser.add_argument("--contacts", type=int, nargs="+", default=list(CONTACTS), metavar="N")
-    parser.add_argument(
-        "--placo-python",
-        metavar="PYTHON",
-        help="interpreter of an environment that has PlaCo, to measure it beside us",
-    )
-    parser.add_argument("--output", type=Path, default=Path("benchmark"), metavar="DIR")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Measure, print the tables and write ``benchmark.json``."""
-    if min(arguments.contacts) < 1:
-        raise ConfigurationError(f"--contacts must be positive, got {arguments.contacts}")
-    if arguments.robustness:
-        from contact_id_controller.benchmark.robustness import run_robustness
-
-        return run_robustness(arguments.count, arguments.seed, arguments.jobs)
-    result = measure(arguments.contacts, arguments.placo_python)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "benchmark.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(table(result))
-    print(f"\nWritten to {path}")
-    return 0
 
 
 def stance(robot: RobotModel, n: int) -> tuple[np.ndarray, ContactSet]:
@@ -128,7 +93,13 @@ def timed(step, yardstick) -> dict:
 
 
 def measure(contacts, placo_python: str | None = None) -> dict:
-    """All cells: {"machine", "rows": {model: {n: cell}}}."""
+    """All cells: {"machine", "rows": {model: {n: cell}}}.
+
+    Raises:
+        ConfigurationError: a number of contacts below 1.
+    """
+    if min(contacts) < 1:
+        raise ConfigurationError(f"--contacts must be positive, got {list(contacts)}")
     robot = RobotModel.from_urdf(SOLO12)
     rows: dict[str, dict] = {name: {} for name in (*MODELS, QUANTECON)}
     for n in contacts:

@@ -3,43 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
-import numpy as np
-import yaml
-
-from contact_id_controller.check.description import (
-    check_frames,
-    check_inertias,
-    check_joints,
-    check_limits,
-    check_posture,
-    read_description,
-)
-from contact_id_controller.check.file import check_model, check_sections, check_values
-from contact_id_controller.check.findings import ERROR, NOTE, WARNING, Finding, error, note, warning
-from contact_id_controller.check.standing import (
-    check_feet,
-    check_forces,
-    check_step_time,
-    check_support,
-    check_torques,
-    standing_state,
-    unlimited_torques,
-)
-from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.warm_up import warm_up
-from contact_id_controller.exceptions import ConfigurationError, ContactIdError
-from contact_id_controller.planning.gait.legs import Legs
-from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.gait import GaitSettings
-
-FINE, BROKEN = 0, 1
-POSTURES = (("gait_planner", "posture"), ("simulated_robot", "initial_joint_positions"))
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,142 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line for each finding.
+    """Print one line for each finding; warnings are allowed."""
+    from contact_id_controller.check.config import check_config
+    from contact_id_controller.check.findings import ERROR, NOTE, WARNING
 
-    Returns 0 when there is no error (warnings are allowed), else 1.
-    """
     findings = check_config(arguments.config)
     for finding in findings:
         if finding.level != NOTE or not arguments.quiet:
             print(finding)
     count = {level: sum(f.level == level for f in findings) for level in (ERROR, WARNING)}
     print(f"{arguments.config}: {count[ERROR]} errors, {count[WARNING]} warnings")
-    return BROKEN if count[ERROR] else FINE
-
-
-def check_config(path: Path) -> list[Finding]:
-    """All findings about a parameter file; later checks are left out where they cannot be done.
-
-    Raises:
-        ConfigurationError: the file is missing, not YAML, or without section ``controller``.
-    """
-    sections = read_sections(path)
-    settings, findings = check_values(sections["controller"])
-    between = check_sections(sections)
-    if settings is None:
-        return findings + between
-    findings += check_model(settings)
-    robot, about_robot = _check_description(settings)
-    findings += about_robot
-    if robot is None:
-        return between + findings
-    findings += _check_planner(robot, sections.get("gait_planner"))
-    posture, about_posture = _posture(robot, sections)
-    findings += about_posture
-    if any(finding.level == ERROR for finding in findings):
-        return between + findings
-    findings = between + findings
-    try:
-        return findings + check_at_rest(Controller(robot, settings), posture)
-    except ContactIdError as problem:
-        return [*findings, error("controller", problem)]
-
-
-def read_sections(path: Path) -> dict[str, dict[str, Any]]:
-    """Parameters of each node in a ROS parameter file, those of ``/**`` in all of them.
-
-    Raises:
-        ConfigurationError: the file is missing, not YAML, or without section ``controller``.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise ConfigurationError(
-            f"cannot read '{path}': {' '.join(str(problem).split())}"
-        ) from problem
-    sections = {}
-    for name, body in (content if isinstance(content, dict) else {}).items():
-        values = body.get("ros__parameters") if isinstance(body, dict) else None
-        if not isinstance(values, dict):
-            raise ConfigurationError(f"section '{name}' of '{path}' has no 'ros__parameters'")
-        sections[str(name).lstrip("/")] = values
-    shared = sections.pop("**", {})
-    if "controller" not in sections:
-        raise ConfigurationError(f"'{path}' has no section 'controller'")
-    return {name: {**shared, **values} for name, values in sections.items()}
-
-
-def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None, list[Finding]]:
-    """The robot, None when it cannot be built, and what is wrong with its description."""
-    try:
-        description = read_description(settings.urdf)
-    except (ContactIdError, ElementTree.ParseError, OSError) as problem:
-        return None, [error("URDF", problem)]
-    findings = check_joints(description, settings.joints)
-    try:
-        robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, settings.joints or None)
-    except ContactIdError as problem:
-        if not any(finding.level == ERROR for finding in findings):
-            findings.append(error("URDF", problem))
-        return None, findings
-    findings += check_frames(robot, settings)
-    findings += check_inertias(description, robot)
-    try:
-        findings += check_limits(description, robot, settings)
-    except ContactIdError as problem:
-        findings.append(error("limits", problem))
-    return robot, findings
-
-
-def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[Finding]:
-    """Whether the gait planner accepts its section and the legs; nothing without a section."""
-    if values is None:
-        return []
-    known = GaitSettings.__dataclass_fields__
-    try:
-        settings = GaitSettings.from_mapping({k: v for k, v in values.items() if k in known})
-        settings.check_together()
-        Legs(robot, settings.feet, settings.foot_center_m)
-    except ContactIdError as problem:
-        return [error("gait planner", problem)]
-    return [note("gait planner", f"{len(settings.feet)} legs with three joints or more")]
-
-
-def _posture(robot: RobotModel, sections) -> tuple[np.ndarray, list[Finding]]:
-    """The standing posture (na,), and what is wrong with the postures in the file."""
-    given = [
-        (f"{section}.{name}", sections[section][name])
-        for section, name in POSTURES
-        if sections.get(section, {}).get(name)
-    ]
-    if not given:
-        neutral = robot.neutral()[robot.q_index]
-        return neutral, [
-            warning(
-                "posture",
-                "none is given in gait_planner or simulated_robot; the "
-                "rest is checked with every joint at zero",
-            )
-        ]
-    findings = [finding for name, values in given for finding in check_posture(robot, name, values)]
-    if any(finding.level == ERROR for finding in findings):
-        return np.zeros(robot.na), findings
-    if len(given) == 2 and list(given[0][1]) != list(given[1][1]):
-        findings.append(warning("posture", f"{given[0][0]} differs from {given[1][0]}"))
-    return np.array(given[0][1], dtype=float), findings or [note("posture", "within the limits")]
-
-
-def check_at_rest(controller: Controller, posture: np.ndarray) -> list[Finding]:
-    """Checks of the controller's own step with the robot at rest in a posture (na,)."""
-    state, findings = standing_state(controller, posture), []
-    stands = controller.robot.floating_base and len(controller.feet) > 0
-    if stands:
-        findings += check_feet(controller, state) + check_support(controller, state)
-    warm_up(controller)
-    controller.reset(state)
-    result = controller.step(state)
-    if stands and controller.row.predicts_forces:
-        findings += check_forces(controller, result)
-    if not controller.pid:  # at rest the PID commands nothing
-        findings += check_torques(controller, unlimited_torques(result))
-    return findings + check_step_time(controller, state)
+    return NOT_ALL_WELL if count[ERROR] else DONE

@@ -1,52 +1,14 @@
-"""``contact_id faults``: a simulated robot walks over real topics, and things fail.
-
-Processes of the simulated robot, the planner, the controller and the command watchdog, and a relay
-between robot and controller (``fault_relay``). After each fault: was the reaction the stated one,
-in time; did the robot end as stated; did anything that is not finite or beyond the limits reach it;
-did a process die that was not killed?
-"""
+"""``contact_id faults``: a simulated robot walks over real topics, and things fail."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import textwrap
-import time
-from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
-from contact_id_controller.exceptions import ConfigurationError, RunError, choices
-from contact_id_controller.faults import inputs, processes, states
-from contact_id_controller.faults.nodes import REAL_TIME_FACTOR
-from contact_id_controller.faults.row import ALLOWANCE_S, Fault, Observed
-from contact_id_controller.faults.world import FaultWorld
-from contact_id_controller.runs.machine import describe_machine
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
-FAULTS: tuple[Fault, ...] = states.FAULTS + inputs.FAULTS + processes.FAULTS
-
-BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
-"""Lines between which a document holds the table."""
-
-WIDTH = 120
-ALL_WELL, SOME_WRONG = 0, 1
-
-
-class Row(NamedTuple):
-    """A fault and what came of it; ``wrong`` is empty when all was as stated.
-
-    forbidden: of these, what no busy machine explains.
-    before: what was wrong at the attempt before this one.
-    """
-
-    fault: Fault
-    within_s: float | None
-    observed: Observed
-    wrong: tuple[str, ...]
-    forbidden: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+EXTRAS = (("rclpy", "ros"), ("lifecycle_msgs", "ros"), ("mujoco", "simulation"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-time-factor",
         type=float,
-        default=REAL_TIME_FACTOR,
         metavar="X",
-        help="simulated time per second; smaller on a busy machine (default %(default)s)",
+        help="simulated time per second; smaller on a busy machine (default: 0.2)",
     )
     parser.add_argument("--only", metavar="WORDS", help="faults whose name contains these words")
     parser.add_argument(
@@ -75,105 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the campaign, print the table; 0 if all was as stated."""
-    chosen = [fault for fault in FAULTS if (arguments.only or "") in fault.name]
-    if not chosen:
-        raise ConfigurationError(
-            f"--only {arguments.only!r} fits none of {choices(fault.name for fault in FAULTS)}"
-        )
-    text = arguments.write.read_text(encoding="utf-8") if arguments.write else ""
-    if arguments.write and not (text.count(BEGIN) == text.count(END) == 1):
-        raise ConfigurationError(f"{arguments.write} lacks the lines {BEGIN!r} and {END!r}")
-    begun_s = time.monotonic()
+    """Run the campaign, print the table, and what was not as stated."""
+    from contact_id_controller.runs.preparation import check_extras
+
+    check_extras(EXTRAS, "the campaign needs")
+    from contact_id_controller.faults.campaign import REAL_TIME_FACTOR, run_campaign
+
     factor = arguments.real_time_factor
-    with FaultWorld(arguments.output, real_time_factor=factor) as world:
-        rows = campaign(world, chosen)
-        page = report(world, rows, time.monotonic() - begun_s)
+    rows, page = run_campaign(
+        arguments.output,
+        only=arguments.only or "",
+        real_time_factor=REAL_TIME_FACTOR if factor is None else factor,
+        document=arguments.write,
+    )
     print(page)
-    if arguments.write:
-        head, _, rest = text.partition(BEGIN)
-        tail = rest.partition(END)[2]
-        arguments.write.write_text(f"{head}{BEGIN}\n{page}{END}{tail}", encoding="utf-8")
     for row in rows:
         for problem in row.wrong:
             print(f"{row.fault.name}: {problem}", file=sys.stderr)
-    return SOME_WRONG if any(row.wrong for row in rows) else ALL_WELL
-
-
-def campaign(world: FaultWorld, faults: Sequence[Fault]) -> list[Row]:
-    """Let the robot walk, and do the faults one after the other.
-
-    What was late or ended otherwise is done once more, because a busy machine can stop any process
-    for longer than these times; the row tells.
-
-    Raises:
-        RunError: the robot does not even walk at the beginning.
-    """
-    world.begin()
-    rows = []
-    for fault in faults:
-        print(f"  {fault.name} ...", file=sys.stderr, flush=True)
-        row = _row(world, fault)
-        if row.wrong and not row.forbidden:
-            world.begin()
-            row = _row(world, fault)._replace(before=row.wrong)
-        rows.append(row)
-        if not world.walks_on(0.05):
-            world.begin()
-    return rows
-
-
-def _row(world: FaultWorld, fault: Fault) -> Row:
-    violations = len(world.relay.violations)
-    within_s = None if fault.within is None else fault.within(world)
-    try:
-        observed = fault.act(world)
-    except RunError as error:
-        observed = Observed(None, str(error))
-    wrong = []
-    if within_s is not None:
-        if observed.reaction_s is None:
-            wrong.append("no reaction")
-        elif observed.reaction_s > within_s + ALLOWANCE_S:
-            wrong.append(f"reaction after {observed.reaction_s:.3f} s, stated {within_s:g} s")
-    if observed.ended != fault.ends:
-        wrong.append(f"robot {observed.ended}, stated: {fault.ends}")
-    forbidden = [f"reached the robot: {command}" for command in world.relay.violations[violations:]]
-    forbidden += [f"process {name} died" for name in world.dead()]
-    return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
-
-
-def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
-    """The table with what one must know to read it, Markdown."""
-    commands, machine = len(world.relay.times_s), describe_machine()
-    text = (
-        f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
-        f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
-        f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
-        "time-outs by the wall clock were as many times longer: `state_timeout_s` "
-        f"{world.state_timeout_s:g} s, the watchdog's `timeout_s` {world.command_timeout_s:g} s. "
-        f"All times are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond those "
-        f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
-        f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed."
-    )
-    lines = [
-        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
-        "",
-        "| fault | reaction | stated within | measured | afterwards |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [_line(row) for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _line(row: Row) -> str:
-    fault, observed = row.fault, row.observed
-    stated = "" if row.within_s is None else f"{row.within_s * 1e3:.0f} ms"
-    measured = "" if observed.reaction_s is None else f"{observed.reaction_s * 1e3:.0f} ms"
-    if fault.within is None:
-        measured = ""
-    again = f"at the second attempt (at the first: {'; '.join(row.before)})" if row.before else ""
-    measured = ", ".join(filter(None, (measured, observed.remark, again)))
-    wrong = f" **not as stated: {'; '.join(row.wrong)}**" if row.wrong else ""
-    return f"| {fault.name} | {fault.reaction} | {stated} | {measured} | {observed.ended}{wrong} |"
+    return NOT_ALL_WELL if any(row.wrong for row in rows) else DONE

@@ -36,6 +36,7 @@ from contact_id_controller.faults.nodes import (
     command_line,
 )
 from contact_id_controller.faults.relay import FaultRelay
+from contact_id_controller.files import check_free, make_folder, write_text
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.settings.controller import ControllerSettings
@@ -95,9 +96,11 @@ class FaultWorld:
         damping = np.resize(controller["damping_nm_s_rad"], count)
 
         file = folder / "parameters.yaml"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        make_folder(folder / "log")  # before anything has begun
+        check_free(file)
         content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
-        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        write_text(file, yaml.safe_dump(content, sort_keys=False))
         environment = ros_environment(free_domain(), folder / "log")
         self._environment_before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contact_id_controller.exceptions import SimulationError
+from contact_id_controller.report.metrics import measure, rates
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
+from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.runs.store import RunDescription
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.recording import FallDetector
 
 NAME = "chatter"
 ROBOT = "quadruped"
@@ -33,6 +33,14 @@ TRACE = (1.0, 1.6)
 """Seconds of the torque traces: two cycles of the gait, once it is under way."""
 
 SETTLED_S = 0.5
+UP = (0.0, 0.0, 1.0)
+FIGURES = (
+    "fell_time_s",
+    "torque_mean_nm",
+    "torque_rate_mean_nm_s",
+    "normal_force_relative_error",
+    "solve_time_median_s",
+)
 LOADED = 0.02
 """A foot carries load above this part of the weight."""
 
@@ -83,57 +91,31 @@ def run(description: RunDescription) -> dict[str, Any]:
         period_s=settings.period_s,
     )
     walk = InProcessRun(ROBOT, settings, world, planner={"duty_factor": case.duty_factor})
-    fall = FallDetector(walk.state, True)
-    rows, fell_s = [], None
-    for _ in range(round(case.duration_s / settings.period_s)):
-        try:
-            period = walk.advance()
-        except SimulationError:
-            fell_s = walk.state.time_s
-            break
-        result = period.result
-        rows.append(
-            (
-                result.torques,
-                result.forces[:, 2],
-                period.forces[:, 2],
-                result.contact,
-                result.solve_time_s,
-            )
-        )
-        if fall.has_fallen(period.after):
-            fell_s = fall.fell_time_s
-            break
-    return {"fell_s": fell_s, **_figures(rows, settings.period_s, walk.robot.weight)}
+    return _figures(walk.record(case.duration_s), walk.robot.weight)
 
 
-def _figures(rows, period_s: float, weight_n: float) -> dict[str, Any]:
-    torques, predicted, real, contact, solve_s = (np.array(column) for column in zip(*rows))
-    settled = slice(min(round(SETTLED_S / period_s), len(rows) // 2), None)
-    rate = np.abs(np.diff(torques, axis=0)) / period_s
-    forces_rate = np.abs(np.diff(predicted, axis=0)) / period_s
+def _figures(record: RunRecord, weight_n: float) -> dict[str, Any]:
+    """Figures of the periods after `SETTLED_S`, or of the second half of a shorter run."""
+    settled = record.part(slice(min(round(SETTLED_S / record.period_s), len(record) // 2), None))
+    predicted, contact = settled.predicted_forces[..., 2], settled.contact
+    rate = rates(settled.torques, settled.time_s)
+    forces_rate = rates(predicted, settled.time_s)
     # Within a phase of the gait nothing lands or lifts: what jumps there is chatter.
-    same = (contact[1:] == contact[:-1]).all(axis=1)
-    calm = same & (np.arange(len(same)) >= settled.start)
+    calm = (contact[1:] == contact[:-1]).all(axis=1)
     several = contact.sum(axis=1) >= 3
     loaded = (predicted > LOADED * weight_n).sum(axis=1) / np.maximum(contact.sum(axis=1), 1)
-    first, last = (round(t / period_s) for t in TRACE)
+    first, last = (round(t / record.period_s) for t in TRACE)
     return {
-        "torque_nm": np.abs(torques[settled]).mean(),
-        "torque_rate_nm_s": rate[settled].mean() if len(rate) > settled.start else None,
-        "largest_rate_nm_s": rate[settled].max(initial=0.0),
-        "calm_rate_nm_s": rate[calm].mean() if calm.any() else None,
-        "calm_largest_rate_nm_s": rate[calm].max(initial=0.0),
+        **measure(settled, weight_n, UP, FIGURES),
+        "torque_rate_largest_nm_s": rate.max(initial=0.0),
+        "calm_torque_rate_mean_nm_s": rate[calm].mean() if calm.any() else None,
+        "calm_torque_rate_largest_nm_s": rate[calm].max(initial=0.0),
         "calm_force_rate_n_s": forces_rate[calm].mean() if calm.any() else None,
-        "share_of_feet_loaded": loaded[settled][several[settled]].mean()
-        if several[settled].any()
-        else None,
-        "largest_force": float(predicted[settled].sum(axis=1).max() / weight_n),
-        "force_error": np.abs(predicted.sum(axis=1) - real.sum(axis=1))[settled].mean() / weight_n,
-        "solve_time_median_s": np.median(solve_s),
+        "share_of_feet_loaded": loaded[several].mean() if several.any() else None,
+        "largest_normal_force_of_weight": float(predicted.sum(axis=1).max() / weight_n),
         "trace_start_s": TRACE[0],
-        "trace_period_s": period_s,
-        "torque_trace_nm": torques[first:last, TRACED_JOINT],
+        "trace_period_s": record.period_s,
+        "torque_trace_nm": record.torques[first:last, TRACED_JOINT],
     }
 
 

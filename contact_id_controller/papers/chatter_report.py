@@ -28,7 +28,8 @@ from contact_id_controller.report.blocks import (
     Text,
     outcome,
 )
-from contact_id_controller.report.figures import COLOURS, GREY, draw, legend_beside
+from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.style import COLOURS, GREY
 from contact_id_controller.runs.store import RunResult
 
 PAPER_RATE = {
@@ -70,12 +71,12 @@ def report(results: Sequence[RunResult]) -> Section:
             case.model,
             case.mu,
             "I" if case.distribution == STAGE_I else "I and II",
-            r["torque_rate_nm_s"],
-            r["calm_rate_nm_s"],
-            r["largest_rate_nm_s"],
-            r["torque_nm"],
-            100.0 * r["force_error"],
-            outcome(r["fell_s"]),
+            r["torque_rate_mean_nm_s"],
+            r["calm_torque_rate_mean_nm_s"],
+            r["torque_rate_largest_nm_s"],
+            r["torque_mean_nm"],
+            100.0 * r["normal_force_relative_error"],
+            outcome(r["fell_time_s"]),
         )
         for case, r in walks.items()
     ]
@@ -153,14 +154,14 @@ def _rates(found) -> Picture:
                     (0.2, STAGE_II, COLOURS[1]),
                 ):
                     r = _get(found, model, distribution, mu)
-                    if r is None or r["torque_rate_nm_s"] is None:
+                    if r is None or r["torque_rate_mean_nm_s"] is None:
                         continue
                     axis.bar(
                         k + shift,
-                        r["torque_rate_nm_s"],
+                        r["torque_rate_mean_nm_s"],
                         width=0.38,
                         color=colour,
-                        hatch=None if r["fell_s"] is None else "//",
+                        hatch=None if r["fell_time_s"] is None else "//",
                         edgecolor="white",
                     )
                 if mu == HIGH_MU:
@@ -187,9 +188,9 @@ def _rates(found) -> Picture:
 
 def score(r: RunResult) -> str:
     """PASS or FAIL with the reason, by the criteria of table 6."""
-    if r["fell_s"] is not None:
+    if r["fell_time_s"] is not None:
         return "FAIL (slip and fall)"
-    if r["torque_rate_nm_s"] is None or r["torque_rate_nm_s"] > CHATTER_NM_S:
+    if r["torque_rate_mean_nm_s"] is None or r["torque_rate_mean_nm_s"] > CHATTER_NM_S:
         return "FAIL (torque chatter)"
     spread = r["share_of_feet_loaded"]
     marks = [] if spread is None else ["distributed" if spread >= SPREAD else "undistributed"]
@@ -222,8 +223,10 @@ def _claims(found) -> list[Claim]:
         one, two = (_get(found, model, part, HIGH_MU) for part in (STAGE_I, STAGE_II))
         if not (one and two):
             continue
-        ratio = one["torque_rate_nm_s"] / two["torque_rate_nm_s"]
-        peak = one["calm_largest_rate_nm_s"] / max(two["calm_largest_rate_nm_s"], 1e-9)
+        ratio = one["torque_rate_mean_nm_s"] / two["torque_rate_mean_nm_s"]
+        peak = one["calm_torque_rate_largest_nm_s"] / max(
+            two["calm_torque_rate_largest_nm_s"], 1e-9
+        )
         paper = PAPER_RATE[model][0]
         if model == "coulomb/qp":
             claims.append(
@@ -242,9 +245,9 @@ def _claims(found) -> list[Claim]:
                     "first paper, table 4",
                     f"two-stage QP: {paper:g} N·m/s",
                     BETTERED
-                    if two["torque_rate_nm_s"] < paper and two["fell_s"] is None
+                    if two["torque_rate_mean_nm_s"] < paper and two["fell_time_s"] is None
                     else NOT_REPRODUCED,
-                    f"{two['torque_rate_nm_s']:.3g} N·m/s, {outcome(two['fell_s'])}",
+                    f"{two['torque_rate_mean_nm_s']:.3g} N·m/s, {outcome(two['fell_time_s'])}",
                     command,
                 )
             )
@@ -254,10 +257,10 @@ def _claims(found) -> list[Claim]:
                     "first paper, 8.1",
                     "the Coulomb LCP is the one model that cannot mitigate chatter",
                     BETTERED
-                    if two["torque_rate_nm_s"] < CHATTER_NM_S and two["fell_s"] is None
+                    if two["torque_rate_mean_nm_s"] < CHATTER_NM_S and two["fell_time_s"] is None
                     else REPRODUCED,
-                    f"without stage II {one['torque_rate_nm_s']:.3g} N·m/s, with it "
-                    f"{two['torque_rate_nm_s']:.3g} N·m/s, {outcome(two['fell_s'])}: stage II belongs "
+                    f"without stage II {one['torque_rate_mean_nm_s']:.3g} N·m/s, with it "
+                    f"{two['torque_rate_mean_nm_s']:.3g} N·m/s, {outcome(two['fell_time_s'])}: stage II belongs "
                     "to every model",
                     command,
                 )

@@ -32,7 +32,8 @@ from contact_id_controller.report.blocks import (
     Table,
     Text,
 )
-from contact_id_controller.report.figures import COLOURS, PAPER, draw, legend_beside
+from contact_id_controller.report.figures import PAPER, draw, legend_beside
+from contact_id_controller.report.style import COLOURS
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.store import RunDescription, RunResult
 from contact_id_controller.solution import Solution
@@ -86,7 +87,7 @@ def run(description: RunDescription) -> dict:
     times = np.array([trial["steps_s"] for trial in trials[1:]])  # the first one compiles
     solves = np.array([trial["solves_s"] for trial in trials[1:]])
     ten = times[:, :PAPER_STEPS].sum(axis=1)
-    kept = ("contacts", "sunk_m", "dropped_step", "iterations", "statuses")
+    kept = ("contacts", "sunk_m", "dropped_step", "iterations", "status_counts")
     return {
         **{name: trials[-1][name] for name in kept},
         "step_median_s": np.median(times),
@@ -171,7 +172,7 @@ def _hold(boxes: int, steps: int, model: str) -> dict:
         "solves_s": solves,
         "dropped_step": int(dropped[0]) + 1 if len(dropped) else None,
         "iterations": float(np.mean(iterations)),
-        "statuses": statuses,
+        "status_counts": statuses,
     }
 
 
@@ -208,7 +209,7 @@ def report(results: Sequence[RunResult]) -> Section:
                 1e6 * r["solve_median_s"],
                 r["iterations"],
                 _fate(r),
-                ", ".join(f"{name} {count}" for name, count in r["statuses"].items()),
+                ", ".join(f"{name} {count}" for name, count in r["status_counts"].items()),
             )
         )
     table = Table(
@@ -295,7 +296,7 @@ def _claims(pair) -> list[Claim]:
             "Stewart-Trinkle drops the boxes after ten steps, for numerical reasons",
             BETTERED if _held(lcp) else REPRODUCED,
             f"coulomb/lcp {_fate(lcp)}; plain Lemke {_fate(plain)} ("
-            + ", ".join(f"{name} {count}" for name, count in plain["statuses"].items())
+            + ", ".join(f"{name} {count}" for name, count in plain["status_counts"].items())
             + ")",
             command,
         ),

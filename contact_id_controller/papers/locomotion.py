@@ -8,16 +8,21 @@ planner, controller and simulator run in one process.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any, NamedTuple
 
-from contact_id_controller.exceptions import ConfigurationError, SimulationError, choices
-from contact_id_controller.papers.locomotion_figures import Record, figures
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.papers.locomotion_figures import Companion, figures
 from contact_id_controller.papers.terrains import Ground
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.one_process import InProcessRun, controller_settings, section
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    Period,
+    controller_settings,
+    section,
+)
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.simulation.recording import FallDetector
 
 
 class ControllerKind(NamedTuple):
@@ -94,25 +99,19 @@ def run_locomotion(run: LocomotionRun, progress=None) -> dict[str, Any]:
         ConfigurationError: a name or number that does not exist.
     """
     walk, ground = prepare(run)
-    record = Record(walk.robot, walk.controller, walk.planner)
-    fallen = FallDetector(walk.state, walk.robot.floating_base)
-    error = None
-    for k in range(round(run.duration_s / walk.settings.period_s)):
-        try:
-            period = walk.advance()
-        except SimulationError as reason:
-            error = str(reason)
-            break
-        record.add(period)
-        if fallen.has_fallen(_above_ground(period.after, ground)):
-            break
-        if progress is not None and k % 100 == 0:
+    companion = Companion(walk.robot, walk.controller, walk.planner)
+    periods = itertools.count()
+
+    def each(period: Period) -> None:
+        companion.add(period)
+        if progress is not None and next(periods) % 100 == 0:
             progress(period.after.time_s)
-    result = figures(record, walk.settings.period_s)
+
+    record = walk.record(run.duration_s, each=each, ground_height_m=ground.height_m)
+    result = figures(record, companion)
     result["figures"] |= {
-        "fell_s": fallen.fell_time_s if error is None else walk.state.time_s,
-        "finished": fallen.fell_time_s is None and error is None,
-        "error": error,
+        "finished": not record.fell,
+        "error": walk.error,
         "refused_commands": walk.world.refused_commands,
         "unsolved_steps": getattr(walk.world, "unsolved_steps", None),
     }
@@ -163,12 +162,3 @@ def _settings(run: LocomotionRun, kind: ControllerKind, ground: Ground) -> Contr
     elif run.settings != "ours":
         raise ConfigurationError(f"no settings {run.settings!r}; there is {choices(SETTINGS)}")
     return controller_settings(run.robot, **changes)
-
-
-def _above_ground(state, ground: Ground):
-    """The state with its height told from the mean height of the ground."""
-    if ground.field is None:
-        return state
-    q = state.q.copy()
-    q[2] -= float(ground.field.heights.mean())
-    return dataclasses.replace(state, q=q)

@@ -8,6 +8,8 @@ model puts what the motion needs; the papers have none.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,8 @@ from contact_id_controller.papers.arm_and_box import (
     tip_numbers,
 )
 from contact_id_controller.problem import build_problem
+from contact_id_controller.report.metrics import mean_abs, mean_rate, rates
+from contact_id_controller.runs.record import RecordBuilder, RunRecord
 from contact_id_controller.runs.store import RunDescription
 from contact_id_controller.solution import RELAXED, SOLVED
 
@@ -126,29 +130,37 @@ def run(description: RunDescription) -> dict[str, Any]:
     world = ENGINES[case.engine](arm, case.mu, PERIOD_S)
     state = world.reset(arm.start())
     control = _Control(arm, case)
-    rows = []
+    builder = RecordBuilder(PERIOD_S, arm.robot.joint_names, TIPS)
     for _ in range(round(case.duration_s / PERIOD_S)):
-        position, velocity, _ = reference(state.time_s)
-        q, v = state.q[:ARM_JOINTS], state.v[:ARM_JOINTS]
-        slip = arm.slip_m(state.q)
+        before, begun = state, time.perf_counter()
         try:
             torques, predicted = control.step(state)
+            step_s = time.perf_counter() - begun
             state = world.step(torques)
         except (SimulationError, StateError):
             break  # the torques have torn everything apart, which is a result
         control.measure(world.contact_forces())
-        real = world.contact_forces()
-        rows.append(
-            (
-                np.abs(position - q).mean(),
-                np.abs(velocity - v).mean(),
-                slip,
-                np.linalg.norm(real, axis=1).sum(),
-                np.linalg.norm(predicted.sum(axis=0) - real.sum(axis=0)),
-                torques,
-            )
+        position, velocity, _ = whole_hand(before.time_s)
+        builder.add(
+            time_s=before.time_s,
+            q=before.q,
+            v=before.v,
+            position=before.q[arm.robot.q_index],
+            velocity=before.v[arm.robot.actuated],
+            reference_position=position,
+            reference_velocity=velocity,
+            torques=torques,
+            saturated=np.abs(torques) >= arm.robot.effort_limits,
+            predicted_forces=predicted,
+            simulated_forces=world.contact_forces(),
+            contact=np.linalg.norm(predicted, axis=1) > 0.0,
+            solve_time_s=np.nan,
+            step_time_s=step_s,
+            power_loss_w=np.nan,
+            status=control.status,
         )
-    return _figures(rows, control, case)
+    record = builder.record()
+    return _figures(record, np.array([arm.slip_m(q) for q in record.q]), case)
 
 
 def reference(time_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -162,30 +174,41 @@ def reference(time_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def _figures(rows, control, case: Case) -> dict[str, Any]:
-    error, speed_error, slip, real, net_error, torques = (np.array(c) for c in zip(*rows))
-    done_s = PERIOD_S * len(error)
-    dropped = np.flatnonzero(slip > DROPPED_M)
-    held = slice(0, dropped[0] if len(dropped) else len(slip))
+def whole_hand(time_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of arm and fingers, which have no reference of their own: zero."""
+    return tuple(np.append(part, np.zeros(len(TIPS))) for part in reference(time_s))
+
+
+def _figures(record: RunRecord, slip_m: np.ndarray, case: Case) -> dict[str, Any]:
+    """Errors are those of the arm's joints; ``held``: until the box is dropped."""
+    arm = slice(0, ARM_JOINTS)
+    position_error = record.reference_position[:, arm] - record.position[:, arm]
+    velocity_error = record.reference_velocity[:, arm] - record.velocity[:, arm]
+    net_error = (record.predicted_forces - record.simulated_forces).sum(axis=1)
+    tip_forces = np.linalg.norm(record.simulated_forces, axis=2).sum(axis=1)
+    dropped = np.flatnonzero(slip_m > DROPPED_M)
+    held = slice(0, dropped[0] if len(dropped) else len(record))
     stride = max(1, round(TRACE_S / PERIOD_S))
-    rate = np.abs(np.diff(torques, axis=0)) / PERIOD_S
-    blocks = len(error) // stride * stride
+    rate = rates(record.torques, record.time_s)
+    blocks = len(record) // stride * stride
+    error = np.abs(position_error).mean(axis=1)
+    done_s = record.duration_s
     return {
-        "position_error_rad": error.mean(),
-        "velocity_error_rad_s": speed_error.mean(),
+        "mean_joint_position_error_rad": mean_abs(position_error),
+        "mean_joint_velocity_error_rad_s": mean_abs(velocity_error),
         "dropped_s": PERIOD_S * dropped[0] if len(dropped) else None,
         "diverged_s": done_s if done_s < case.duration_s - 0.5 * PERIOD_S else None,
-        "slip_m": min(slip[-1], FAR_M),
-        "torque_nm": np.abs(torques).mean(),
-        "torque_rate_nm_s": rate.mean(),
-        "largest_torque_rate_nm_s": rate.max(),
+        "slip_m": min(slip_m[-1], FAR_M),
+        "torque_mean_nm": mean_abs(record.torques),
+        "torque_rate_mean_nm_s": mean_rate(record.torques, record.time_s),
+        "torque_rate_largest_nm_s": rate.max(initial=0.0),
         "torque_rate_while_held_nm_s": rate[held].mean() if held.stop > 1 else None,
-        "force_error_n": net_error[held].mean(),
-        "force_n": real[held].mean(),
-        "statuses": control.statuses,
+        "box_force_error_n": np.linalg.norm(net_error[held], axis=1).mean(),
+        "tip_forces_n": tip_forces[held].mean(),
+        "status_counts": dict(Counter(map(str, record.status))),
         "trace_s": TRACE_S,
         "error_trace_rad": error[:blocks].reshape(-1, stride).mean(axis=1),
-        "slip_trace_m": np.minimum(slip[:blocks:stride], FAR_M),
+        "slip_trace_m": np.minimum(slip_m[:blocks:stride], FAR_M),
     }
 
 
@@ -204,7 +227,7 @@ class _Control:
             self._options["distribution"] = case.distribution
         self._measured = np.zeros((len(TIPS), 3))
         self._previous = None
-        self.statuses: dict[str, int] = {}
+        self.status = self._row.solver
 
     def measure(self, forces: np.ndarray) -> None:
         """Take the forces on the tips over the last period, (4, 3) N."""
@@ -216,13 +239,10 @@ class _Control:
         touched = np.zeros(len(TIPS), dtype=bool)
         tips = np.array(tip_numbers(contacts), dtype=int)
         touched[tips[contacts.gaps <= TOUCHING_M]] = True
-        position, velocity, acceleration = (
-            np.append(part, np.zeros(len(TIPS))) for part in reference(state.time_s)
-        )
+        position, velocity, acceleration = whole_hand(state.time_s)
         q, v = state.q[self._robot.q_index], state.v[self._robot.actuated]
         if self._row.feedback_only:
             position[ARM_JOINTS:] = CLOSED_RAD
-            self._count(self._row.solver)
             torques = PID_POSITION * (position - q) + PID_VELOCITY * (velocity - v)
             return torques, np.zeros((len(TIPS), 3))
         position[ARM_JOINTS:] = np.where(touched, q[ARM_JOINTS:], CLOSED_RAD)
@@ -242,16 +262,13 @@ class _Control:
             self._options["forces"] = self._measured[tip_numbers(contacts)]
         solution = solve(problem, *self._row.pair, warm_start=self._previous, **self._options)
         self._previous = solution if solution.status in (SOLVED, RELAXED) else None
-        self._count(solution.status)
+        self.status = solution.status
         predicted = np.zeros((len(TIPS), 3))
         np.add.at(
             predicted, tip_numbers(contacts), solution.forces + squeeze[:, None] * contacts.normals
         )
         limits = self._robot.effort_limits
         return np.clip(solution.torques, -limits, limits), predicted
-
-    def _count(self, status: str) -> None:
-        self.statuses[status] = self.statuses.get(status, 0) + 1
 
     def _pushing(self, contacts: ContactSet, q: np.ndarray, squeeze: np.ndarray):
         """Generalized force (nv,) of a push of each finger on the box, and of the box on it."""

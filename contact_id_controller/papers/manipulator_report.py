@@ -22,7 +22,8 @@ from contact_id_controller.report.blocks import (
     Table,
     Text,
 )
-from contact_id_controller.report.figures import GREY, MORE_COLOURS, draw, legend_beside
+from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.style import COLOURS, GREY
 from contact_id_controller.runs.store import RunResult
 
 WEIGHT_N = 9.81 * DENSITY_KG_M3 * EDGE_M**3
@@ -118,7 +119,7 @@ def _score_claims(found, command: str) -> list[Claim]:
 def _score(result: RunResult) -> str:
     if result["dropped_s"] is not None or result["diverged_s"] is not None:
         return f"FAIL ({_fate(result)})"
-    return "FAIL (torque chatter)" if result["torque_rate_nm_s"] > CHATTER_NM_S else "PASS"
+    return "FAIL (torque chatter)" if result["torque_rate_mean_nm_s"] > CHATTER_NM_S else "PASS"
 
 
 def _table(mu: float, found) -> Table:
@@ -136,11 +137,11 @@ def _table(mu: float, found) -> Table:
         (
             label(case),
             case.engine,
-            r["position_error_rad"],
+            r["mean_joint_position_error_rad"],
             _drop(r),
-            r["torque_nm"],
+            r["torque_mean_nm"],
             r["torque_rate_while_held_nm_s"],
-            r["force_error_n"],
+            r["box_force_error_n"],
             _statuses(r),
         )
         for case, r in found.items()
@@ -165,7 +166,7 @@ def _fate(result: RunResult) -> str:
 
 
 def _statuses(result: RunResult) -> str:
-    return ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
+    return ", ".join(f"{name} {count}" for name, count in result["status_counts"].items())
 
 
 def _picture(mu: float, found) -> Picture:
@@ -178,7 +179,7 @@ def _picture(mu: float, found) -> Picture:
             for case, r in found.items():
                 if case.engine != engine:
                     continue
-                colour = MORE_COLOURS[names.index(label(case, False)) % len(MORE_COLOURS)]
+                colour = COLOURS[names.index(label(case, False)) % len(COLOURS)]
                 style = "-" if case.settings == "ours" else "-."
                 time = r["trace_s"] * np.arange(len(r["error_trace_rad"]))
                 error.semilogy(
@@ -197,7 +198,7 @@ def _picture(mu: float, found) -> Picture:
             error.set(title=f"mu {mu:g}, {engine}: mean error of the joints", ylabel="rad")
             slip.set(title="Slip of the box in the hand", ylabel="mm", xlabel="time (s)")
         for number, name in enumerate(names):
-            axes[0, -1].plot([], [], color=MORE_COLOURS[number % len(MORE_COLOURS)], label=name)
+            axes[0, -1].plot([], [], color=COLOURS[number % len(COLOURS)], label=name)
         axes[0, -1].plot([], [], "-.", color=GREY, label="papers' settings")
         axes[0, -1].plot([], [], color=GREY, linestyle="--", label="target")
         axes[1, -1].plot([], [], color=GREY, linestyle="--", label="paper: PID and QP drop it")
@@ -223,8 +224,8 @@ def _claims(found) -> list[Claim]:
         qp = _all(found, controller="coulomb/qp", mu=mu, settings="ours", **grip)
         pid = _all(found, controller="none/pid", mu=mu)
         if qp and pid:
-            worst = max(r["position_error_rad"] for r in qp)
-            other = min(r["position_error_rad"] for r in pid)
+            worst = max(r["mean_joint_position_error_rad"] for r in qp)
+            other = min(r["mean_joint_position_error_rad"] for r in pid)
             # The paper's hand loses the box at mu 1 only; an arm without its box tracks easily.
             kept = (mu == 1.0 and "squeeze_n" in grip) or all(r["dropped_s"] is None for r in qp)
             claims.append(
@@ -307,7 +308,7 @@ def _claims(found) -> list[Claim]:
         )
     sticky = _all(found, controller="none/sensed", mu=100.0)
     if sticky:
-        most = max(r["force_n"] or 0.0 for r in sticky)
+        most = max(r["tip_forces_n"] or 0.0 for r in sticky)
         claims.append(
             Claim(
                 source,

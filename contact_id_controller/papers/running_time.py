@@ -16,7 +16,8 @@ from contact_id_controller.report.blocks import (
     Table,
     Text,
 )
-from contact_id_controller.report.figures import MORE_COLOURS, PAPER_LINE, draw, legend_beside
+from contact_id_controller.report.figures import PAPER_LINE, draw, legend_beside
+from contact_id_controller.report.style import COLOURS, LIMIT
 from contact_id_controller.runs.store import RunDescription, RunResult
 
 NAME = "running_time"
@@ -82,7 +83,7 @@ def report(results: Sequence[RunResult]) -> Section:
 def _picture(found, models) -> Picture:
     def fill(axes):
         axis = axes[0, 0]
-        for colour, name in zip(MORE_COLOURS * 2, models):
+        for colour, name in zip(COLOURS * 2, models):
             counts = [n for n in found if name in found[n]]
             axis.loglog(
                 counts,
@@ -95,7 +96,7 @@ def _picture(found, models) -> Picture:
             )
             if name in PAPER_MS:
                 axis.loglog(*zip(*PAPER_MS[name].items()), **{**PAPER_LINE, "color": colour})
-        axis.axhline(BUDGET_MS, color="#c92a2a", linewidth=0.8)
+        axis.axhline(BUDGET_MS, color=LIMIT, linewidth=0.8)
         axis.plot([], [], **PAPER_LINE, label="paper, same colours")
         axis.set(title="Whole step, median", xlabel="contacts", ylabel="ms")
         legend_beside(axis)

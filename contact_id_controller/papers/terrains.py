@@ -95,6 +95,11 @@ class Ground:
             friction = FrictionMap(*FRICTION_RANGE, seed=seed)
         return cls(kind, friction, bumpy_field(seed) if kind.bumps else None)
 
+    @property
+    def height_m(self) -> float:
+        """Mean height of the ground."""
+        return 0.0 if self.field is None else float(self.field.heights.mean())
+
     def planner_changes(self) -> dict[str, Any]:
         """What the gait planner must know: it walks on level ground, here at the mean height.
 
@@ -102,7 +107,7 @@ class Ground:
         """
         if self.field is None:
             return {}
-        return {"ground_height_m": float(self.field.heights.mean()), **BLIND_STEPS}
+        return {"ground_height_m": self.height_m, **BLIND_STEPS}
 
     def assumed_friction(self, unbounded: bool) -> float:
         """The coefficient of a controller's settings; on ground of random friction unused."""

@@ -101,16 +101,16 @@ def outcome(r: RunResult) -> str:
     """How a walk ended, for people."""
     figures = r["figures"]
     if not figures["finished"]:
-        return f"fell at {figures['fell_s']:.2f} s"
+        return f"fell at {figures['fell_time_s']:.2f} s"
     # Whoever stands still does not fall either.
-    return f"stood, walked {figures['distance_m']:.2g} m"
+    return f"stood, walked {figures['distance_travelled_m']:.2g} m"
 
 
 def outcomes(runs: Sequence[RunResult]) -> str | None:
     """The same of walks on several seeds; None of none."""
     if len(runs) < 2:
         return outcome(runs[0]) if runs else None
-    stood = [r["figures"]["distance_m"] for r in runs if r["figures"]["finished"]]
+    stood = [r["figures"]["distance_travelled_m"] for r in runs if r["figures"]["finished"]]
     far = f", walked {np.mean(stood):.2g} m" if stood else ""
     return f"{len(stood)} of {len(runs)} stood{far}"
 
@@ -144,9 +144,9 @@ def _finishing(results) -> list[Claim]:
     stood = [r for r in ours if r["figures"]["finished"]]
     evidence = [f"{len(stood)} of {len(ours)} walks finished with our settings"]
     if stood:
-        shortest = min(stood, key=lambda r: r["figures"]["distance_m"])
+        shortest = min(stood, key=lambda r: r["figures"]["distance_travelled_m"])
         evidence.append(
-            f"at least {shortest['figures']['distance_m']:.2g} m in "
+            f"at least {shortest['figures']['distance_travelled_m']:.2g} m in "
             f"{shortest.parameters['duration_s']:g} s ({_place(shortest)})"
         )
     if fell:
@@ -178,7 +178,7 @@ def _tracking(results) -> list[Claim]:
         mine = [name for name in ("qp_mu", "lcp_mu") if name in found]
         if not (rivals and mine):
             continue
-        error = {name: found[name]["figures"]["position_error_rad"] for name in found}
+        error = {name: found[name]["figures"]["mean_joint_position_error_rad"] for name in found}
         # A walk that ended early is no rival: its mean is that of its better part.
         standing = [n for n in rivals if found[n]["figures"]["finished"]]
         better = all(found[n]["figures"]["finished"] for n in mine) and (
@@ -227,7 +227,7 @@ def _height_map(results) -> list[Claim]:
         if not all(runs.values()):
             continue
         error = {
-            name: np.mean([r["figures"]["position_error_rad"] for r in found])
+            name: np.mean([r["figures"]["mean_joint_position_error_rad"] for r in found])
             for name, found in runs.items()
         }
         saved = 1.0 - error["qp_mu"] / error["pid"]
@@ -299,7 +299,7 @@ def _smoothness(results) -> list[Claim]:
                 continue
             mine.append(found["qp_mu"]["figures"])
             rates = {
-                name: r["figures"]["torque_rate_nm_s"]
+                name: r["figures"]["torque_rate_mean_nm_s"]
                 for name, r in found.items()
                 if name != "pid" and r["figures"]["finished"]
             }
@@ -313,7 +313,7 @@ def _smoothness(results) -> list[Claim]:
             )
         if not mine:
             continue
-        rate = max(figures["torque_rate_nm_s"] for figures in mine)
+        rate = max(figures["torque_rate_mean_nm_s"] for figures in mine)
         torques.append((engine, max(figures["torque_mean_nm"] for figures in mine)))
         claims.append(
             Claim(
@@ -362,13 +362,13 @@ def _prediction(results) -> list[Claim]:
             r = found.get(law)
             if r is None:
                 continue
-            error = 100.0 * r["figures"]["force_error_relative"]
+            error = 100.0 * r["figures"]["normal_force_error_of_simulated"]
             others = "; ".join(
-                f"against {other} {100.0 * r2['figures']['force_error_relative']:.2g} %"
+                f"against {other} {100.0 * r2['figures']['normal_force_error_of_simulated']:.2g} %"
                 for other, r2 in found.items()
                 if other != law
             )
-            free = r["figures"]["force_error_unlimited"]
+            free = r["figures"]["normal_force_error_of_simulated_unsaturated"]
             free = None if free is None else 100.0 * free
             good = (
                 r["figures"]["finished"]
@@ -391,7 +391,7 @@ def _prediction(results) -> list[Claim]:
                         if free is None
                         else f" ({free:.2g} % without the periods in which a torque was limited)"
                     )
-                    + f", median error {r['figures']['force_error_median_n']:.1g} N, {outcome(r)}"
+                    + f", median error {r['figures']['normal_force_error_median_n']:.1g} N, {outcome(r)}"
                     + (f"; {others}" if others else ""),
                     r.description.command(),
                 )
@@ -407,7 +407,7 @@ def _kinetic_energy(results) -> list[Claim]:
         if r is None:
             continue
         paper = PAPER_FORCE[terrain]["qp_mu"]
-        error = 100.0 * r["figures"]["force_error_relative"]
+        error = 100.0 * r["figures"]["normal_force_error_of_simulated"]
         claims.append(
             Claim(
                 "first paper, eq. 69 and table 5",

@@ -21,15 +21,8 @@ from contact_id_controller.papers.walks_claims import (
     outcomes,
 )
 from contact_id_controller.report.blocks import Picture, Section, Table, Text, shown
-from contact_id_controller.report.figures import (
-    COLOURS,
-    GREY,
-    MORE_COLOURS,
-    PAPER,
-    draw,
-    legend_beside,
-    legend_of_all,
-)
+from contact_id_controller.report.figures import PAPER, draw, legend_beside, legend_of_all
+from contact_id_controller.report.style import COLOURS, GREY, LIMIT
 from contact_id_controller.runs.store import RunResult
 
 
@@ -124,10 +117,10 @@ def _walks(results: Sequence[RunResult], engine: str) -> Table:
             pairs = [
                 _over_seeds(runs, figure, factor)
                 for figure, factor in (
-                    ("position_error_rad", 1.0),
-                    ("velocity_error_rad_s", 1.0),
-                    ("torque_rate_nm_s", 1.0),
-                    ("force_error_relative", 100.0),
+                    ("mean_joint_position_error_rad", 1.0),
+                    ("mean_joint_velocity_error_rad_s", 1.0),
+                    ("torque_rate_mean_nm_s", 1.0),
+                    ("normal_force_error_of_simulated", 100.0),
                 )
                 for runs in (ours, papers)
             ]
@@ -178,7 +171,7 @@ def _forces(results: Sequence[RunResult]) -> Table:
         p, figures = r.parameters, r["figures"]
         if (
             p["settings"] != "papers"
-            or figures["force_error_relative"] is None
+            or figures["normal_force_error_of_simulated"] is None
             or p["terrain"] == RANDOM
         ):
             continue
@@ -194,18 +187,18 @@ def _forces(results: Sequence[RunResult]) -> Table:
             if springs
             else p["engine_model"]
         )
-        free = figures["force_error_unlimited"]
+        free = figures["normal_force_error_of_simulated_unsaturated"]
         rows.append(
             (
                 TERRAINS[p["terrain"]].title,
                 CONTROLLERS[p["controller"]].title,
                 ground,
-                figures["force_error_n"],
+                figures["normal_force_error_n"],
                 paper_n,
-                100.0 * figures["force_error_relative"],
+                100.0 * figures["normal_force_error_of_simulated"],
                 None if free is None else 100.0 * free,
                 paper,
-                figures["force_error_median_n"],
+                figures["normal_force_error_median_n"],
                 outcome(r),
             )
         )
@@ -254,7 +247,7 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
                 )
                 for shift, chosen, colour in ((-0.2, found, COLOURS[0]), (0.2, own, COLOURS[1])):
                     if name in chosen:
-                        error = 100.0 * chosen[name]["figures"]["force_error_relative"]
+                        error = 100.0 * chosen[name]["figures"]["normal_force_error_of_simulated"]
                         fell = not chosen[name]["figures"]["finished"]
                         axis.bar(
                             k + shift,
@@ -270,7 +263,7 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
                     axis.plot(
                         [k - 0.4, k + 0.4],
                         [FORCE_TARGETS[name]] * 2,
-                        color="#c92a2a",
+                        color=LIMIT,
                         linewidth=1.2,
                     )
             axis.set_yscale("log")
@@ -284,7 +277,7 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
         last.bar(0, 0, color=COLOURS[1], label="controller's own law")
         last.bar(0, 0, color="white", hatch="//", edgecolor=GREY, label="fell")
         last.plot([], [], **PAPER, label="paper")
-        last.plot([], [], color="#c92a2a", linewidth=1.2, label="target")
+        last.plot([], [], color=LIMIT, linewidth=1.2, label="target")
         legend_beside(last)
 
     return Picture(
@@ -300,7 +293,7 @@ def _torque_picture(results: Sequence[RunResult]) -> Picture:
 
     def fill(axes):
         for axis, figure, column, unit in (
-            (axes[0, 0], "torque_rate_nm_s", 0, "N·m/s"),
+            (axes[0, 0], "torque_rate_mean_nm_s", 0, "N·m/s"),
             (axes[0, 1], "torque_mean_nm", 1, "N·m"),
         ):
             for k, name in enumerate(names):
@@ -342,9 +335,12 @@ def _picture(results: Sequence[RunResult], engine: str) -> Picture:
     def fill(axes):
         for axis, terrain in zip(axes[:, 0], walked):
             for name, r in select(results, terrain=terrain).items():
-                colour = MORE_COLOURS[list(CONTROLLERS).index(name) % len(MORE_COLOURS)]
+                colour = COLOURS[list(CONTROLLERS).index(name) % len(COLOURS)]
                 series = r["series"]
-                time, error = np.array(series["time_s"]), np.array(series["position_error_rad"])
+                time, error = (
+                    np.array(series["time_s"]),
+                    np.array(series["mean_joint_position_error_rad"]),
+                )
                 axis.semilogy(
                     time,
                     np.maximum(_smooth(error, time), 1e-5),
@@ -383,7 +379,7 @@ def _paths(results: Sequence[RunResult]) -> Picture:
             ours = select(results, terrain=terrain, engine="mujoco", settings="ours")
             for name, r in ours.items():
                 path = np.array(r["series"]["com_path_m"]).reshape(-1, 3)
-                colour = MORE_COLOURS[list(CONTROLLERS).index(name) % len(MORE_COLOURS)]
+                colour = COLOURS[list(CONTROLLERS).index(name) % len(COLOURS)]
                 axis.plot(
                     path[:, 1],
                     path[:, 2],

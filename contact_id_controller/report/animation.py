@@ -9,10 +9,11 @@ import numpy as np
 from PIL import Image
 
 from contact_id_controller.exceptions import RenderingError
+from contact_id_controller.files import write_with
 from contact_id_controller.report.force_strip import ForceStrip
 from contact_id_controller.report.stick_figure import draw_stick_figure
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.record import Walk
+from contact_id_controller.runs.record import RunRecord
 
 FRAMES_PER_SECOND = 20
 LONGEST_S = 12.0
@@ -24,7 +25,7 @@ PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
 
 
 def save_animation(
-    walk: Walk, path: Path, *, urdf: str, robot: RobotModel, feet: Sequence, normal: np.ndarray
+    walk: RunRecord, path: Path, *, urdf: str, robot: RobotModel, feet: Sequence, normal: np.ndarray
 ) -> str:
     """Write the animation and return its caption.
 
@@ -66,7 +67,7 @@ def save_animation(
 
 
 def _mujoco_pictures(
-    walk: Walk, rows: slice, urdf: str, robot: RobotModel, feet: Sequence
+    walk: RunRecord, rows: slice, urdf: str, robot: RobotModel, feet: Sequence
 ) -> Iterator[np.ndarray]:
     try:
         from contact_id_controller.simulation.rendering import render_frames
@@ -85,13 +86,13 @@ def _mujoco_pictures(
     )
 
 
-def _excerpt(walk: Walk) -> slice:
+def _excerpt(walk: RunRecord) -> slice:
     """Rows that are shown."""
     length = min(len(walk), round(LONGEST_S / walk.period_s))
     return slice(len(walk) - length, len(walk)) if walk.fell else slice(0, length)
 
 
-def _stride(walk: Walk) -> int:
+def _stride(walk: RunRecord) -> int:
     """Control periods in a frame."""
     return max(1, round(1.0 / (FRAMES_PER_SECOND * walk.period_s)))
 
@@ -107,13 +108,16 @@ def _save_gif(frames: list[Image.Image], path: Path) -> None:
     """Write frames that repeat for ever, all with the same palette."""
     palette = _palette(frames)
     indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    indexed[0].save(
+    write_with(
         path,
-        format="GIF",
-        save_all=True,
-        append_images=indexed[1:],
-        duration=round(1000 / FRAMES_PER_SECOND),
-        loop=0,
+        lambda file: indexed[0].save(
+            file,
+            format="GIF",
+            save_all=True,
+            append_images=indexed[1:],
+            duration=round(1000 / FRAMES_PER_SECOND),
+            loop=0,
+        ),
     )
 
 

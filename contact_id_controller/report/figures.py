@@ -5,23 +5,21 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
-import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from contact_id_controller.report.plots import COLOURS, GREY, STYLE
+from contact_id_controller.report.style import GREY, plot_style
 
 PAPER = {"color": GREY, "linestyle": "none", "marker": "D", "markersize": 5.5, "zorder": 4}
 """Of points that the paper prints."""
 
 PAPER_LINE = {"color": GREY, "linestyle": "--", "linewidth": 1.2, "marker": "D", "markersize": 4.5}
-MORE_COLOURS = (*COLOURS, "#495057", "#c2255c", "#5c940d", "#862e9c")
 DOTS_PER_INCH = 110
 
 
 def draw(width: float, height: float, rows: int, columns: int, fill: Callable) -> bytes:
     """PNG of a figure of so many inches; ``fill(axes)`` draws into its axes (rows, columns)."""
-    with matplotlib.rc_context(STYLE):
+    with plot_style():
         figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
         fill(figure.subplots(rows, columns, squeeze=False))
         target = io.BytesIO()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from contact_id_controller.runs.record import Walk
+from contact_id_controller.report.style import GREY, PREDICTED, SHADE, SIMULATED
+from contact_id_controller.runs.record import RunRecord
 
 SPAN_S = 2.0
 OVERSAMPLING = 2
 """Lines are drawn this much larger and shrunk, which smooths them."""
 
-PREDICTED, SIMULATED, GREY, SHADE = "#e8590c", "#1c3d5a", "#868e96", "#eef1f4"
 LABEL_WIDTH, TOP, MARGIN = 84, 24, 6
 FONT_SIZE = 11
 
@@ -24,7 +24,7 @@ class ForceStrip:
         width, height: of the strip, pixels.
     """
 
-    def __init__(self, walk: Walk, normal: np.ndarray, width: int, height: int):
+    def __init__(self, walk: RunRecord, normal: np.ndarray, width: int, height: int):
         self._walk = walk
         self._predicted = walk.predicted_forces @ normal
         self._simulated = walk.simulated_forces @ normal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
@@ -12,34 +11,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from contact_id_controller.runs.record import Walk
-
-PREDICTED = "#e8590c"
-SIMULATED = "#1c3d5a"
-GREY = "#868e96"
-BAND = "#a5bdd3"
-COLOURS = ("#1c7ed6", "#e8590c", "#2b8a3e", "#ae3ec9", "#f08c00", "#0b7285")
+from contact_id_controller.files import write_with
+from contact_id_controller.report.style import (
+    BAND,
+    COLOURS,
+    GREY,
+    PREDICTED,
+    SHADE,
+    SIMULATED,
+    plot_style,
+)
+from contact_id_controller.runs.record import RunRecord
 
 ZOOM_S = 1.5
 """Length of the stretch that is shown in detail; about five steps of a trot."""
 
-STYLE = {
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#495057",
-    "axes.grid": True,
-    "grid.color": "#e9ecef",
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.4,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "figure.facecolor": "white",
-    "xtick.color": "#495057",
-    "ytick.color": "#495057",
-}
 DOTS_PER_INCH = 130
 MOST_POINTS = 3000
 SUM_MEAN_S = 0.05
@@ -47,7 +33,7 @@ MEAN_S = 0.1
 
 
 def save_plots(
-    walk: Walk, folder: Path, *, weight_n: float, normal: np.ndarray, waypoints: np.ndarray
+    walk: RunRecord, folder: Path, *, weight_n: float, normal: np.ndarray, waypoints: np.ndarray
 ) -> dict[str, str]:
     """Draw every plot into ``folder``; returns file name -> caption, in reading order.
 
@@ -77,7 +63,7 @@ def save_plots(
             lambda: plot_power(walk),
             "Power that heats the motors, R (torque / Kt)^2 of all joints.",
         )
-    if walk.q.shape[1] > len(walk.joint_names):
+    if walk.floating_base:
         plots["base_path.png"] = (
             lambda: plot_base_path(walk, waypoints),
             "Path of the base, seen from above.",
@@ -87,13 +73,13 @@ def save_plots(
             "Height and attitude of the base.",
         )
     for name, (draw, _) in plots.items():
-        with matplotlib.rc_context(STYLE):
+        with plot_style():
             figure = draw()
-            FigureCanvasAgg(figure).print_png(folder / name)
+            write_with(folder / name, FigureCanvasAgg(figure).print_png)
     return {name: caption for name, (_, caption) in plots.items()}
 
 
-def plot_normal_forces(walk: Walk, weight_n: float, normal: np.ndarray) -> Figure:
+def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> Figure:
     """Summed normal force over the whole run; it and that of each foot over a few steps."""
     predicted, simulated = walk.predicted_forces @ normal, walk.simulated_forces @ normal
     feet = len(walk.foot_names)
@@ -125,7 +111,7 @@ def plot_normal_forces(walk: Walk, weight_n: float, normal: np.ndarray) -> Figur
             0.0,
             top,
             where=walk.contact[rows, foot],
-            color="#f1f3f5",
+            color=SHADE,
             step="post",
             linewidth=0,
         )
@@ -136,7 +122,7 @@ def plot_normal_forces(walk: Walk, weight_n: float, normal: np.ndarray) -> Figur
     return figure
 
 
-def plot_joint_error(walk: Walk) -> Figure:
+def plot_joint_error(walk: RunRecord) -> Figure:
     """Absolute position and velocity error over time: mean and range over the joints."""
     figure = _figure(9.0, 4.6)
     axes = figure.subplots(2, 1, sharex=True)
@@ -175,7 +161,7 @@ def plot_joint_error(walk: Walk) -> Figure:
     return figure
 
 
-def plot_torque(walk: Walk) -> Figure:
+def plot_torque(walk: RunRecord) -> Figure:
     """Mean absolute torque over the whole run, and each joint's torque over a few steps."""
     joints = len(walk.joint_names)
     per_leg, odd = divmod(joints, max(1, len(walk.foot_names)))
@@ -217,7 +203,7 @@ def plot_torque(walk: Walk) -> Figure:
     return figure
 
 
-def plot_power(walk: Walk) -> Figure:
+def plot_power(walk: RunRecord) -> Figure:
     """Power lost in the motors over the whole run, and period by period over a few steps."""
     figure = _figure(9.0, 4.4)
     whole, single = figure.subplots(2, 1)
@@ -247,7 +233,7 @@ def plot_power(walk: Walk) -> Figure:
     return figure
 
 
-def plot_timing(walk: Walk) -> Figure:
+def plot_timing(walk: RunRecord) -> Figure:
     """Histograms of solve time and step time, with median, 99th percentile and the period."""
     figure = _figure(9.0, 3.0)
     axis = figure.subplots()
@@ -282,7 +268,7 @@ def plot_timing(walk: Walk) -> Figure:
     return figure
 
 
-def plot_base_path(walk: Walk, waypoints: np.ndarray) -> Figure:
+def plot_base_path(walk: RunRecord, waypoints: np.ndarray) -> Figure:
     """Horizontal path of the base, coloured by time, with the way-points in order."""
     figure = _figure(6.2, 5.6)
     axis = figure.subplots()
@@ -331,7 +317,7 @@ def plot_base_path(walk: Walk, waypoints: np.ndarray) -> Figure:
     return figure
 
 
-def plot_base_motion(walk: Walk) -> Figure:
+def plot_base_motion(walk: RunRecord) -> Figure:
     """Height of the base, and roll, pitch and yaw."""
     figure = _figure(9.0, 4.2)
     axes = figure.subplots(2, 1, sharex=True)
@@ -358,7 +344,7 @@ def _pair(axis, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) 
     axis.set(ylabel="N", xlim=(time[0], time[-1]))
 
 
-def _zoom(walk: Walk) -> slice:
+def _zoom(walk: RunRecord) -> slice:
     """Rows of the stretch shown in detail: in the middle of the run."""
     length = min(len(walk), max(2, round(ZOOM_S / walk.period_s)))
     start = (len(walk) - length) // 2

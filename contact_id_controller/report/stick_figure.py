@@ -10,11 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from contact_id_controller.report.style import PREDICTED, SIMULATED
 from contact_id_controller.robot import RobotModel
 
 AZIMUTH, ELEVATION = np.radians(125.0), np.radians(20.0)
 LINK, SHADOW, GRID = "#495057", "#ced4da", "#e9ecef"
-PREDICTED, SIMULATED = "#e8590c", "#1c3d5a"
 ARROW_PER_WEIGHT = 1.5
 """Length of an arrow as large as the robot's weight, in heights of the robot."""
 

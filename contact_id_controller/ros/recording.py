@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError
+from contact_id_controller.files import write_arrays
 
 _CHUNK = 8192
 """Steps for which memory is taken at a time."""
@@ -23,7 +23,7 @@ class Recorder:
 
     The file holds, for n steps, na joints and f feet: time_s (n,) stamps of the states; position,
     velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
-    world frame, N; contact (n, f); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
+    world frame, N; contact (n, f); saturated (n, na); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
     foot_names; refused_reasons with refused_counts; deadline_misses.
     """
 
@@ -42,6 +42,7 @@ class Recorder:
             "reference_velocity": (joints, float),
             "forces": ((*feet, 3), float),
             "contact": (feet, bool),
+            "saturated": (joints, bool),
             "solve_time_s": ((), float),
             "step_time_s": ((), float),
             "status": ((), np.int16),
@@ -87,6 +88,7 @@ class Recorder:
         chunk["reference_velocity"][row] = result.reference.velocity
         chunk["forces"][row] = result.forces
         chunk["contact"][row] = result.contact
+        chunk["saturated"][row] = result.saturated
         chunk["power_loss_w"][row] = result.power_loss_w
         chunk["solve_time_s"][row] = result.solve_time_s
         chunk["step_time_s"][row] = step_time_s
@@ -110,18 +112,14 @@ class Recorder:
         }
         names = np.array(list(self._codes) or [""])
         arrays["status"] = names[arrays["status"]]
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            with open(part, "wb") as file:
-                np.savez(
-                    file,
-                    **arrays,
-                    joint_names=np.array(self._joint_names, dtype=str),
-                    foot_names=np.array(self._foot_names, dtype=str),
-                    refused_reasons=np.array(list(refusals), dtype=str),
-                    refused_counts=np.array(list(refusals.values()), dtype=int),
-                    deadline_misses=deadline_misses,
-                )
-            os.replace(part, self.path)
-        except OSError as error:
-            raise RecordError(f"cannot write {str(self.path)!r}: {error.strerror}") from error
+        write_arrays(
+            self.path,
+            {
+                **arrays,
+                "joint_names": np.array(self._joint_names, dtype=str),
+                "foot_names": np.array(self._foot_names, dtype=str),
+                "refused_reasons": np.array(list(refusals), dtype=str),
+                "refused_counts": np.array(list(refusals.values()), dtype=int),
+                "deadline_misses": deadline_misses,
+            },
+        )

@@ -11,13 +11,15 @@ import yaml
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
-from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FootContacts, SphereFoot, TerrainFeet, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.runs.record import RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
+from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
 CONFIG = "package://contact_id_controller/config"
@@ -92,6 +94,9 @@ class InProcessRun:
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
         stabilised: add the torques of ``Stabiliser`` to the controller's.
+
+    Attributes:
+        error: why the simulation broke down, None where it did not.
     """
 
     def __init__(
@@ -113,6 +118,7 @@ class InProcessRun:
         self.planner = gait_planner(name, self.robot, **(planner or {}))
         self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         self._plan, self._periods = plan, 0
+        self.error: str | None = None
         posture = section(name, "simulated_robot")["initial_joint_positions"]
         start = self.robot.configuration(AT_ORIGIN, np.array(posture))
         start = world.place_on_ground(start)
@@ -156,3 +162,61 @@ class InProcessRun:
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
         return Period(before, result._replace(reference=reference), forces, self.state, plan)
+
+    def record(
+        self,
+        duration_s: float,
+        *,
+        each: Callable[[Period], None] = lambda period: None,
+        ground_height_m: float = 0.0,
+    ) -> RunRecord:
+        """Go on for so long, or until the robot falls or the simulation breaks down.
+
+        Args:
+            each: called with every period.
+            ground_height_m: mean height of the ground, above which the base's height counts.
+
+        Raises:
+            RecordError: not even the first period came to its end.
+        """
+        settings = self.settings
+        builder = RecordBuilder(
+            settings.period_s, self.robot.joint_names, tuple(settings.contact_frames)
+        )
+        fall = FallDetector(self.state, settings.floating_base, ground_height_m)
+        fell_time_s = None
+        for _ in range(round(duration_s / settings.period_s)):
+            try:
+                period = self.advance()
+            except SimulationError as error:
+                self.error, fell_time_s = str(error), self.state.time_s
+                break
+            builder.add(**row_of(period, self.robot))
+            each(period)
+            if fall.has_fallen(period.after):
+                fell_time_s = fall.fell_time_s
+                break
+        return builder.record(fell_time_s=fell_time_s)
+
+
+def row_of(period: Period, robot: RobotModel) -> dict[str, Any]:
+    """A period as the row of a record."""
+    state, result = period.before, period.result
+    return {
+        "time_s": state.time_s,
+        "q": state.q,
+        "v": state.v,
+        "position": state.q[robot.q_index],
+        "velocity": state.v[robot.actuated],
+        "reference_position": result.reference.position,
+        "reference_velocity": result.reference.velocity,
+        "torques": result.torques,
+        "saturated": result.saturated,
+        "predicted_forces": result.forces,
+        "simulated_forces": period.forces,
+        "contact": result.contact,
+        "solve_time_s": result.solve_time_s,
+        "step_time_s": result.step_time_s,
+        "power_loss_w": result.power_loss_w,
+        "status": result.status,
+    }

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.files import make_folder
 
 LAST_LINES = 15
 INTERRUPT_S, TERMINATE_S = 10.0, 3.0
@@ -111,7 +112,7 @@ class NodeGroup:
     def __init__(
         self, commands: Mapping[str, Sequence[str]], logs: Path, variables: Mapping[str, str]
     ):
-        logs.mkdir(parents=True, exist_ok=True)
+        make_folder(logs)
         environment = dict(os.environ, **variables)
         # One thread for linear algebra: matrices are tiny, and three processes share the cores.
         environment.setdefault("OMP_NUM_THREADS", "1")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 
-WIDTH = 28
 REFRESH_S = 0.1
 QUIET_STEP = 0.25
 """Where output is not a terminal, a line is written after this part of the whole."""
@@ -26,20 +24,17 @@ class ProgressBar:
         self._unit, self._format = unit, ".1f" if unit == "s" else ".0f"
         self._title, self._total_s = title, total_s
         self._stream = sys.stderr if stream is None else stream
-        self._terminal = self._stream.isatty()
+        self._bar = _rich_bar(self._stream, title, total_s) if self._stream.isatty() else None
         self._begun: tuple[float, float] | None = None
-        self._drawn_at, self._next_part, self._last_text = 0.0, QUIET_STEP, ""
-        self._state = ""
+        self._drawn_at, self._next_part, self._state = 0.0, QUIET_STEP, ""
 
     def say(self, state: str) -> None:
         """Show a state that has no time yet, such as compiling."""
+        if self._bar is not None:
+            self._draw(0.0 if self._begun is None else None, state)
+        elif state != self._state:
+            self._write(f": {state}")
         self._state = state
-        if self._terminal:
-            self._write(f"{self._title}  {state}")
-        elif state != self._last_text:
-            self._stream.write(f"{self._title}: {state}\n")
-            self._stream.flush()
-            self._last_text = state
 
     def show(self, now_s: float) -> None:
         """Show the simulated time."""
@@ -47,30 +42,19 @@ class ProgressBar:
         if self._begun is None and now_s > 0.0:
             self._begun = (wall, now_s)
         part = min(1.0, now_s / self._total_s)
-        if self._terminal:
+        text = f"{now_s:{self._format}} of {self._total_s:g} {self._unit}{self._pace(wall, now_s)}"
+        if self._bar is not None:
             if wall - self._drawn_at >= REFRESH_S or part >= 1.0:
                 self._drawn_at = wall
-                filled = round(WIDTH * part)
-                bar = "#" * filled + "-" * (WIDTH - filled)
-                self._write(
-                    f"{self._title}  [{bar}] {now_s:5{self._format}} / "
-                    f"{self._total_s:g} {self._unit}"
-                    f"  {self._state}{self._pace(wall, now_s)}"
-                )
+                self._draw(now_s, f"{text}  {self._state}")
         elif part >= self._next_part:
             self._next_part = QUIET_STEP * (int(part / QUIET_STEP) + 1)
-            self._stream.write(
-                f"{self._title}: {now_s:{self._format}} of "
-                f"{self._total_s:g} {self._unit}"
-                f"{self._pace(wall, now_s)}\n"
-            )
-            self._stream.flush()
+            self._write(f": {text}")
 
     def close(self) -> None:
         """End the line of the bar."""
-        if self._terminal and self._last_text:
-            self._stream.write("\n")
-            self._stream.flush()
+        if self._bar is not None:
+            self._bar.stop()
 
     def _pace(self, wall: float, now_s: float) -> str:
         """Speed relative to real time and the time left, once they can be told."""
@@ -83,10 +67,29 @@ class ProgressBar:
         pace = f"  {speed:.2f} x real time," if self._unit == "s" else " "
         return f"{pace} {left_s:.0f} s left"
 
+    def _draw(self, now_s: float | None, text: str) -> None:
+        self._bar.update(self._bar.task_ids[0], completed=now_s, text=text)
+        self._bar.refresh()
+
     def _write(self, text: str) -> None:
-        # A longer line would wrap, and the next one could not be written over it.
-        text = text[: shutil.get_terminal_size().columns - 1]
-        padding = " " * max(0, len(self._last_text) - len(text))
-        self._stream.write(f"\r{text}{padding}")
+        self._stream.write(f"{self._title}{text}\n")
         self._stream.flush()
-        self._last_text = text
+
+
+def _rich_bar(stream, title: str, total: float):
+    """Title, bar and a text that is cut at the edge of the terminal; drawn when it is told to."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=28),
+        TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True)),
+        console=Console(file=stream),
+        auto_refresh=False,  # no thread: processes are forked while it shows
+        expand=False,
+    )
+    bar.add_task(title, total=total, text="")
+    bar.start()
+    return bar

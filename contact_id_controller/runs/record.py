@@ -1,19 +1,79 @@
-"""One recorded run: what the controller asked for and predicted, beside what really happened."""
+"""The record of a run: what the controller asked for and predicted, beside what really happened.
+
+One schema for all runs: over ROS (merged from what two nodes wrote), in one process, of a walk or an
+arm. Figures are computed from it by ``report.metrics``; ``save`` and ``load`` keep it in one file.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError, choices
+from contact_id_controller.files import write_arrays
+
+
+class Column(NamedTuple):
+    """One array of a record, a row for each period: shape of a row, unit, and what it is.
+
+    In ``shape`` q, v, j and f stand for the sizes of configuration and velocity, joints and feet.
+    Units of joints are those of a revolute one; a prismatic one has m, m/s and N.
+    """
+
+    shape: tuple[str | int, ...]
+    unit: str
+    meaning: str
+    dtype: type = float
+
+
+COLUMNS = {
+    "time_s": Column((), "s", "stamp of the state, increasing"),
+    "q": Column(("q",), "", "configuration in Pinocchio's convention"),
+    "v": Column(("v",), "", "generalized velocity in Pinocchio's convention"),
+    "position": Column(("j",), "rad", "of the joints, as the controller received it"),
+    "velocity": Column(("j",), "rad/s", "of the joints, as the controller received it"),
+    "reference_position": Column(("j",), "rad", "of the joints, planned for that time"),
+    "reference_velocity": Column(("j",), "rad/s", "of the joints, planned for that time"),
+    "torques": Column(("j",), "N·m", "that acted for the period that begins there"),
+    "saturated": Column(("j",), "", "joints whose torque a limit cut", bool),
+    "predicted_forces": Column(
+        ("f", 3), "N", "that the controller expected on each foot over the period, world frame"
+    ),
+    "simulated_forces": Column(
+        ("f", 3), "N", "that the ground really exerted on each foot over the period, world frame"
+    ),
+    "contact": Column(("f",), "", "feet that the controller took to be in contact", bool),
+    "solve_time_s": Column((), "s", "time of contact problem and solver"),
+    "step_time_s": Column((), "s", "time of the whole step of the controller"),
+    "power_loss_w": Column((), "W", "that heats the motors; NaN: constants unknown"),
+    "status": Column((), "", "what the solver said", str),
+}
+"""Name -> column; the attributes of ``RunRecord`` and the arrays of its file."""
+
+FACTS = (
+    "period_s",
+    "joint_names",
+    "foot_names",
+    "fell_time_s",
+    "deadline_misses",
+    "unanswered_states",
+    "simulation_late_periods",
+    "refused_inputs",
+)
+REASONS, COUNTS = "refused_reasons", "refused_counts"
+"""How ``refused_inputs`` stands in a file."""
 
 CONTROLLER_FIELDS = (
     "time_s",
     "torques",
     "forces",
     "contact",
+    "saturated",
     "position",
     "velocity",
     "reference_position",
@@ -25,8 +85,8 @@ CONTROLLER_FIELDS = (
     "deadline_misses",
     "joint_names",
     "foot_names",
-    "refused_reasons",
-    "refused_counts",
+    REASONS,
+    COUNTS,
 )
 ROBOT_FIELDS = (
     "time_s",
@@ -34,43 +94,34 @@ ROBOT_FIELDS = (
     "v",
     "torques",
     "contact_forces",
-    "fell",
+    "fell_time_s",
     "joint_names",
     "foot_names",
     "late_periods",
 )
+"""What the nodes write, each about its own side."""
 
 
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """A run of n control periods, merged by stamp; row k belongs to the state at time_s[k].
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunRecord:
+    """A run of n control periods; row k belongs to the state at time_s[k] and the period after it.
+
+    The arrays are those of ``COLUMNS``, with n rows.
 
     Attributes:
-        period_s: control period.
-        time_s: stamps of the states, increasing, (n,).
-        joint_names: na names, command order.  foot_names: f names.
-        q, v: state of the robot, Pinocchio's convention, (n, nq), (n, nv).
-        position, velocity: of the joints as the controller received them, (n, na), rad, rad/s.
-        reference_position, reference_velocity: planned for that time, (n, na), rad, rad/s.
-        torques: that acted from time_s[k] for one period, (n, na), N·m.
-        predicted_forces: that the controller expected on each foot over the same period,
-            (n, f, 3), world frame, N.
-        simulated_forces: that the simulated ground really exerted over it, (n, f, 3).
-        contact: the feet that the controller took to be in contact, (n, f) bool.
-        solve_time_s, step_time_s: of the contact solver, and of the whole controller step, (n,).
-        power_loss_w: of the motors, (n,), NaN where their constants are unknown.
-        status: what the solver said, (n,) text.
+        period_s: control period, s.
+        joint_names: in the order of the command.  foot_names: in the order of the forces.
+        fell_time_s: when the robot had fallen, s; None: it stayed on its feet.
         deadline_misses: periods that the controller counted as missed.
         unanswered_states: states of the simulated robot that the controller made no step for.
         simulation_late_periods: by which the simulation fell behind the wall clock.
         refused_inputs: reason -> number of messages that the controller refused.
-        fell: the robot did not stay on its feet.
     """
 
     period_s: float
-    time_s: np.ndarray
     joint_names: tuple[str, ...]
     foot_names: tuple[str, ...]
+    time_s: np.ndarray
     q: np.ndarray
     v: np.ndarray
     position: np.ndarray
@@ -78,6 +129,7 @@ class Walk:
     reference_position: np.ndarray
     reference_velocity: np.ndarray
     torques: np.ndarray
+    saturated: np.ndarray
     predicted_forces: np.ndarray
     simulated_forces: np.ndarray
     contact: np.ndarray
@@ -85,11 +137,11 @@ class Walk:
     step_time_s: np.ndarray
     power_loss_w: np.ndarray
     status: np.ndarray
-    deadline_misses: int
-    unanswered_states: int
-    simulation_late_periods: int
-    refused_inputs: dict[str, int]
-    fell: bool
+    fell_time_s: float | None = None
+    deadline_misses: int = 0
+    unanswered_states: int = 0
+    simulation_late_periods: int = 0
+    refused_inputs: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.time_s)
@@ -99,9 +151,95 @@ class Walk:
         """Time from the first state to the end of the last period."""
         return float(self.time_s[-1] - self.time_s[0]) + self.period_s
 
+    @property
+    def fell(self) -> bool:
+        """The robot did not stay on its feet."""
+        return self.fell_time_s is not None
 
-def load_walk(controller_record: Path, robot_record: Path, period_s: float) -> Walk:
-    """Merge the records of controller and simulated robot.
+    @property
+    def floating_base(self) -> bool:
+        """Whether a base moves freely: there is more to the configuration than the joints."""
+        return self.q.shape[1] > len(self.joint_names)
+
+    def part(self, rows: slice) -> RunRecord:
+        """The record of some of the periods."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def save(self, path: Path) -> None:
+        """Write everything into one .npz file, whole or not at all.
+
+        Raises:
+            RecordError: the file cannot be written.
+        """
+        content = {name: getattr(self, name) for name in (*COLUMNS, *FACTS)}
+        refused = content.pop("refused_inputs")
+        content["fell_time_s"] = np.nan if self.fell_time_s is None else self.fell_time_s
+        content[REASONS] = np.array(list(refused), dtype=str)
+        content[COUNTS] = np.array(list(refused.values()), dtype=int)
+        write_arrays(path, content)
+
+    @classmethod
+    def load(cls, path: Path) -> RunRecord:
+        """Read what ``save`` wrote.
+
+        Raises:
+            RecordError: there is no record at this place, or it lacks something.
+        """
+        facts = [name for name in FACTS if name != "refused_inputs"]
+        content = _load(path, (*COLUMNS, *facts, REASONS, COUNTS), "run")
+        return cls(
+            **{name: content[name] for name in COLUMNS},
+            period_s=float(content["period_s"]),
+            joint_names=_names(content["joint_names"]),
+            foot_names=_names(content["foot_names"]),
+            fell_time_s=_fall(content),
+            deadline_misses=int(content["deadline_misses"]),
+            unanswered_states=int(content["unanswered_states"]),
+            simulation_late_periods=int(content["simulation_late_periods"]),
+            refused_inputs=_refused(content),
+        )
+
+
+class RecordBuilder:
+    """Collects the periods of a run in one process.
+
+    Args:
+        period_s: control period, s.
+        joint_names: j names.  foot_names: f names.
+    """
+
+    def __init__(self, period_s: float, joint_names: Sequence[str], foot_names: Sequence[str]):
+        self._facts = {
+            "period_s": period_s,
+            "joint_names": tuple(joint_names),
+            "foot_names": tuple(foot_names),
+        }
+        self._rows: dict[str, list] = {name: [] for name in COLUMNS}
+
+    def __len__(self) -> int:
+        return len(self._rows["time_s"])
+
+    def add(self, **row: Any) -> None:
+        """Add a period: a value, which is copied, for each of ``COLUMNS``."""
+        for name, values in self._rows.items():
+            values.append(row[name] if COLUMNS[name].dtype is str else np.array(row[name]))
+
+    def record(self, **facts: Any) -> RunRecord:
+        """What has been collected; ``facts`` as for ``RunRecord``.
+
+        Raises:
+            RecordError: not even one period.
+        """
+        if not len(self):
+            raise RecordError("the run ended before its first period")
+        arrays = {
+            name: np.array(values, dtype=COLUMNS[name].dtype) for name, values in self._rows.items()
+        }
+        return RunRecord(**arrays, **self._facts, **facts)
+
+
+def merge_records(controller_record: Path, robot_record: Path, period_s: float) -> RunRecord:
+    """One record from those of controller and simulated robot.
 
     Rows are paired by stamp, in whole periods; those that only one side has (a state that the
     controller never saw, a command after the end) are left out, and of the states that the robot
@@ -124,11 +262,10 @@ def load_walk(controller_record: Path, robot_record: Path, period_s: float) -> W
             f"the records {str(controller_record)!r} and {str(robot_record)!r} have {len(rows)} "
             "states in common, need 2 or more"
         )
-    joints = tuple(str(name) for name in control["joint_names"])
-    feet = tuple(str(name) for name in control["foot_names"])
+    joints, feet = _names(control["joint_names"]), _names(control["foot_names"])
     joint_columns = _columns(joints, robot["joint_names"], "joint")
     foot_columns = _columns(feet, robot["foot_names"], "foot")
-    return Walk(
+    return RunRecord(
         period_s=period_s,
         time_s=robot["time_s"][robot_rows],
         joint_names=joints,
@@ -140,6 +277,7 @@ def load_walk(controller_record: Path, robot_record: Path, period_s: float) -> W
         reference_position=control["reference_position"][rows],
         reference_velocity=control["reference_velocity"][rows],
         torques=robot["torques"][robot_rows][:, joint_columns],
+        saturated=control["saturated"][rows].astype(bool),
         predicted_forces=control["forces"][rows],
         simulated_forces=robot["contact_forces"][robot_rows][:, foot_columns],
         contact=control["contact"][rows].astype(bool),
@@ -150,11 +288,8 @@ def load_walk(controller_record: Path, robot_record: Path, period_s: float) -> W
         deadline_misses=int(control["deadline_misses"]),
         unanswered_states=len(robot["time_s"]) - len(rows),
         simulation_late_periods=int(robot["late_periods"]),
-        refused_inputs={
-            str(reason): int(count)
-            for reason, count in zip(control["refused_reasons"], control["refused_counts"])
-        },
-        fell=bool(robot["fell"]),
+        refused_inputs=_refused(control),
+        fell_time_s=_fall(robot),
     )
 
 
@@ -162,12 +297,25 @@ def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndar
     try:
         with np.load(path, allow_pickle=False) as record:
             content = {name: record[name] for name in record.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise RecordError(f"no record of the {source} at {str(path)!r}: {error}") from error
     missing = [name for name in fields if name not in content]
     if missing:
         raise RecordError(f"the record {str(path)!r} lacks {choices(missing)}")
     return content
+
+
+def _names(array: np.ndarray) -> tuple[str, ...]:
+    return tuple(str(name) for name in array)
+
+
+def _fall(content: dict[str, np.ndarray]) -> float | None:
+    time_s = float(content["fell_time_s"])
+    return None if np.isnan(time_s) else time_s
+
+
+def _refused(content: dict[str, np.ndarray]) -> dict[str, int]:
+    return {str(reason): int(count) for reason, count in zip(content[REASONS], content[COUNTS])}
 
 
 def _periods(time_s: np.ndarray, period_s: float) -> np.ndarray:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -26,18 +27,33 @@ STALL_S = 60.0
 """A run whose clock stands still for this long (wall time) has failed."""
 
 RECORD_S = 30.0
+PARAMETERS, LOGS = "parameters.yaml", "log"
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of a run; records that a run before left there are gone afterwards.
+
+    Raises:
+        RecordError: the folder, or a file in it, cannot be written.
+    """
+    make_folder(folder)
+    make_folder(folder / LOGS)
+    records = [folder / name for name in (CONTROLLER_RECORD, ROBOT_RECORD)]
+    check_free(*records, folder / PARAMETERS)
+    for record in records:
+        record.unlink(missing_ok=True)
 
 
 def run_nodes(setup: RunSetup, folder: Path) -> float:
     """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
 
     Raises:
+        RecordError: the folder, or a file in it, cannot be written.
         RunError: a node ended early, refused to start, or the simulation stands still; the message
             has the last lines of the node's output.
     """
-    parameters, logs = folder / "parameters.yaml", folder / "log"
-    for name in (CONTROLLER_RECORD, ROBOT_RECORD):
-        (folder / name).unlink(missing_ok=True)
+    parameters, logs = folder / PARAMETERS, folder / LOGS
+    prepare_folder(folder)
     setup.write(parameters)
     environment = ros_environment(free_domain(), logs)
     commands = {name: node_command(name, parameters) for name in setup.nodes}

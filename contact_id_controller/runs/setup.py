@@ -12,6 +12,7 @@ import numpy as np
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.files import write_text
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -118,7 +119,7 @@ class RunSetup:
     def write(self, path: Path) -> None:
         """Write the parameters of all nodes as one ROS parameter file."""
         content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        write_text(path, yaml.safe_dump(content, sort_keys=False))
 
 
 def robots() -> dict[str, Path]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from contact_id_controller.files import make_folder, plain, write_json
 
-from contact_id_controller.exceptions import RecordError
-
+PACKAGE = Path(__file__).resolve().parents[1]
 KEY_LENGTH = 12
 DIGITS = 6
 """Significant digits of the floats in a result: files stay small, and nobody measures more."""
@@ -84,12 +81,8 @@ class RunStore:
     """
 
     def __init__(self, folder: Path, code: str | None = None):
-        self.folder = folder
+        self.folder = make_folder(folder)
         self._code = code_fingerprint() if code is None else code
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RecordError(f"cannot make {str(folder)!r}: {error.strerror}") from error
 
     def path(self, description: RunDescription) -> Path:
         """File of a run."""
@@ -130,59 +123,45 @@ class RunStore:
             "experiment": description.experiment,
             "parameters": dict(description.parameters),
             "command": description.command(),
-            "values": plain(result.values),
+            "values": plain(result.values, DIGITS, infinities=False),
             "error": result.error,
             "wall_s": result.wall_s,
             "machine": result.machine,
             "code": self._code,
         }
-        path = self.path(description)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            part.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            os.replace(part, path)
-        except OSError as error:
-            raise RecordError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        write_json(self.path(description), content)
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: arrays as lists, floats rounded, what is not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(entry) for name, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return value
+NOT_IN_RUNS = ("report", "commands", "faults", "view")
+REPORTING = ("*_report.py", "*_claims.py")
+"""Rooms, and modules of the papers, that no run calls: with other words in a report its runs are the
+same."""
 
-
-REPORTING = ("papers/*_report.py", "papers/*_claims.py", "report/*.py", "commands/*.py", "view/*.py")
-"""Modules that no run calls: with other words in a report its runs are the same."""
+MEASURING = ("report/metrics.py",)
+"""What runs do call in these rooms."""
 
 
 @lru_cache(maxsize=1)
 def code_fingerprint() -> str:
     """Changes with every change of the package's sources and robots, those that only report apart."""
-    top = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for file in sources():
-        digest.update(str(file.relative_to(top)).encode())
+        digest.update(file.relative_to(PACKAGE.parent).as_posix().encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:KEY_LENGTH]
 
 
 def sources() -> list[Path]:
     """The files that the result of a run may depend on."""
-    package = Path(__file__).resolve().parents[1]
+
+    def counts(file: Path) -> bool:
+        inside = file.relative_to(PACKAGE)
+        reports = inside.parts[0] in NOT_IN_RUNS or any(map(file.match, REPORTING))
+        return not reports or inside.as_posix() in MEASURING
+
     files = [
-        *package.rglob("*.py"),
-        *(package.parent / "urdf").glob("*.urdf"),
-        *(package.parent / "config").rglob("*.yaml"),
+        *filter(counts, PACKAGE.rglob("*.py")),
+        *(PACKAGE.parent / "urdf").glob("*.urdf"),
+        *(PACKAGE.parent / "config").rglob("*.yaml"),
     ]
-    return sorted(file for file in files if not any(map(file.match, REPORTING)))
+    return sorted(files)

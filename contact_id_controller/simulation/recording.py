@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError
+from contact_id_controller.files import write_arrays
 from contact_id_controller.state import RobotState
 
 FALLEN_HEIGHT = 0.5
@@ -27,8 +27,9 @@ class FallDetector:
         Time of the first state in which the robot had fallen; None while it stands.
     """
 
-    def __init__(self, initial: RobotState, floating_base: bool):
-        self._lowest = FALLEN_HEIGHT * initial.q[2] if floating_base else None
+    def __init__(self, initial: RobotState, floating_base: bool, ground_height_m: float = 0.0):
+        above = initial.q[2] - ground_height_m if floating_base else 0.0
+        self._lowest = ground_height_m + FALLEN_HEIGHT * above if floating_base else None
         self.fell_time_s: float | None = None
 
     def has_fallen(self, state: RobotState) -> bool:
@@ -93,11 +94,5 @@ class SimulationRecorder:
 
     def save(self, **facts: Any) -> None:
         """Write the rows and some facts to an .npz file, whole or not at all."""
-        unfinished = self._path.with_name(self._path.name + ".part")
         columns = {name: values[: self._rows] for name, values in self._columns.items()}
-        try:
-            with open(unfinished, "wb") as file:
-                np.savez(file, **columns, **facts)
-            os.replace(unfinished, self._path)
-        except OSError as error:
-            raise RecordError(f"cannot write {str(self._path)!r}: {error.strerror}") from error
+        write_arrays(self._path, {**columns, **facts})

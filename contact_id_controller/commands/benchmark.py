@@ -1,0 +1,49 @@
+"""``contact_id benchmark``: the speed of every contact model, or its robustness."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from contact_id_controller.exit_codes import DONE
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    parser.add_argument(
+        "--robustness", action="store_true", help="instead: random problems, counted by status"
+    )
+    parser.add_argument("--count", type=int, default=100_000, help="how many random problems")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="processes for --robustness")
+    parser.add_argument(
+        "--contacts",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="numbers of contacts (default: 4 to 1000)",
+    )
+    parser.add_argument(
+        "--placo-python",
+        metavar="PYTHON",
+        help="interpreter of an environment that has PlaCo, to measure it beside us",
+    )
+    parser.add_argument("--output", type=Path, default=Path("benchmark"), metavar="DIR")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print the tables and write ``benchmark.json``."""
+    if arguments.robustness:
+        from contact_id_controller.benchmark.robustness import run_robustness
+
+        return run_robustness(arguments.count, arguments.seed, arguments.jobs)
+    from contact_id_controller.benchmark.speed import CONTACTS, measure, table
+    from contact_id_controller.files import check_free, make_folder, write_json
+
+    path = make_folder(arguments.output) / "benchmark.json"
+    check_free(path)
+    result = measure(arguments.contacts or CONTACTS, arguments.placo_python)
+    write_json(path, result)
+    print(table(result))
+    print(f"\nWritten to {path}")
+    return DONE

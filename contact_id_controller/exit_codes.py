@@ -1,0 +1,19 @@
+"""What the exit code of ``contact_id`` says. Code 1 means that a robot fell, and nothing else."""
+
+DONE = 0
+FELL = 1
+REFUSED = 2
+NOT_ALL_WELL = 3
+BUG = 70
+BROKEN_PIPE = 141
+INTERRUPTED = 130
+
+MEANINGS = {
+    DONE: "done",
+    FELL: "a robot fell (demo)",
+    REFUSED: "refused or not possible, one line says why",
+    NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
+    "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark",
+    BUG: "an error of this program, with a traceback",
+    INTERRUPTED: "interrupted",
+}

@@ -1,0 +1,158 @@
+"""The campaign: a simulated robot walks over real topics, and things fail.
+
+Processes of the simulated robot, the planner, the controller and the command watchdog, and a relay
+between robot and controller (``fault_relay``). After each fault: was the reaction the stated one,
+in time; did the robot end as stated; did anything that is not finite or beyond the limits reach it;
+did a process die that was not killed?
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from contact_id_controller.exceptions import ConfigurationError, RunError, choices
+from contact_id_controller.faults import inputs, processes, states
+from contact_id_controller.faults.nodes import REAL_TIME_FACTOR
+from contact_id_controller.faults.row import ALLOWANCE_S, Fault, Observed
+from contact_id_controller.faults.world import FaultWorld
+from contact_id_controller.files import write_text
+from contact_id_controller.runs.machine import describe_machine
+
+FAULTS: tuple[Fault, ...] = states.FAULTS + inputs.FAULTS + processes.FAULTS
+
+BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
+"""Lines between which a document holds the table."""
+
+WIDTH = 120
+
+
+class Row(NamedTuple):
+    """A fault and what came of it; ``wrong`` is empty when all was as stated.
+
+    forbidden: of these, what no busy machine explains.
+    before: what was wrong at the attempt before this one.
+    """
+
+    fault: Fault
+    within_s: float | None
+    observed: Observed
+    wrong: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+def run_campaign(
+    output: Path, *, only: str = "", real_time_factor: float = REAL_TIME_FACTOR, document=None
+) -> tuple[list[Row], str]:
+    """Do the faults whose name contains ``only``; rows and table.
+
+    Args:
+        output: folder for parameters and logs.
+        document: whose table between ``BEGIN`` and ``END`` is replaced; None: none.
+
+    Raises:
+        ConfigurationError: no such fault, or a document without a place for the table.
+        RunError: the robot does not even walk at the beginning.
+    """
+    chosen = [fault for fault in FAULTS if only in fault.name]
+    if not chosen:
+        raise ConfigurationError(
+            f"--only {only!r} fits none of {choices(fault.name for fault in FAULTS)}"
+        )
+    text = document.read_text(encoding="utf-8") if document else ""
+    if document and not (text.count(BEGIN) == text.count(END) == 1):
+        raise ConfigurationError(f"{document} lacks the lines {BEGIN!r} and {END!r}")
+    begun_s = time.monotonic()
+    with FaultWorld(output, real_time_factor=real_time_factor) as world:
+        rows = campaign(world, chosen)
+        page = report(world, rows, time.monotonic() - begun_s)
+    if document:
+        head, _, rest = text.partition(BEGIN)
+        write_text(document, f"{head}{BEGIN}\n{page}{END}{rest.partition(END)[2]}")
+    return rows, page
+
+
+def campaign(world: FaultWorld, faults: Sequence[Fault]) -> list[Row]:
+    """Let the robot walk, and do the faults one after the other.
+
+    What was late or ended otherwise is done once more, because a busy machine can stop any process
+    for longer than these times; the row tells.
+
+    Raises:
+        RunError: the robot does not even walk at the beginning.
+    """
+    world.begin()
+    rows = []
+    for fault in faults:
+        print(f"  {fault.name} ...", file=sys.stderr, flush=True)
+        row = _row(world, fault)
+        if row.wrong and not row.forbidden:
+            world.begin()
+            row = _row(world, fault)._replace(before=row.wrong)
+        rows.append(row)
+        if not world.walks_on(0.05):
+            world.begin()
+    return rows
+
+
+def _row(world: FaultWorld, fault: Fault) -> Row:
+    violations = len(world.relay.violations)
+    within_s = None if fault.within is None else fault.within(world)
+    try:
+        observed = fault.act(world)
+    except RunError as error:
+        observed = Observed(None, str(error))
+    wrong = []
+    if within_s is not None:
+        if observed.reaction_s is None:
+            wrong.append("no reaction")
+        elif observed.reaction_s > within_s + ALLOWANCE_S:
+            wrong.append(f"reaction after {observed.reaction_s:.3f} s, stated {within_s:g} s")
+    if observed.ended != fault.ends:
+        wrong.append(f"robot {observed.ended}, stated: {fault.ends}")
+    forbidden = [f"reached the robot: {command}" for command in world.relay.violations[violations:]]
+    forbidden += [f"process {name} died" for name in world.dead()]
+    return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
+
+
+def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
+    """The table with what one must know to read it, Markdown."""
+    commands, machine = len(world.relay.times_s), describe_machine()
+    text = (
+        f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
+        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
+        f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
+        "time-outs by the wall clock were as many times longer: `state_timeout_s` "
+        f"{world.state_timeout_s:g} s, the watchdog's `timeout_s` {world.command_timeout_s:g} s. "
+        f"All times are by the wall clock, with {ALLOWANCE_S * 1e3:.0f} ms allowed beyond those "
+        f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
+        f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed."
+    )
+    lines = [
+        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
+        "",
+        "| fault | reaction | stated within | measured | afterwards |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [_line(row) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: Row) -> str:
+    fault, observed = row.fault, row.observed
+    stated = "" if row.within_s is None else f"{row.within_s * 1e3:.0f} ms"
+    measured = "" if observed.reaction_s is None else f"{observed.reaction_s * 1e3:.0f} ms"
+    if fault.within is None:
+        measured = ""
+    again = f"at the second attempt (at the first: {'; '.join(row.before)})" if row.before else ""
+    measured = ", ".join(filter(None, (measured, observed.remark, again)))
+    wrong = f" **not as stated: {'; '.join(row.wrong)}**" if row.wrong else ""
+    return f"| {fault.name} | {fault.reaction} | {stated} | {measured} | {observed.ended}{wrong} |"

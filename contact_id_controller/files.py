@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all, and folders for them; every refusal is one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from contact_id_controller.exceptions import RecordError
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder, with those above it, where there is none; it can be written to afterwards.
+
+    Raises:
+        RecordError: something else has this name, or nobody may write there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Asking for rights tells nothing on a network or a full disk, and nothing to root.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError as error:
+        raise RecordError(f"{str(folder)!r} is a file, must be a folder") from error
+    except OSError as error:
+        raise RecordError(
+            f"cannot write into the folder {str(folder)!r}: {error.strerror}"
+        ) from error
+    return folder
+
+
+def check_free(*paths: Path) -> None:
+    """Refuse to begin where a file that shall be written is a folder.
+
+    Raises:
+        RecordError: one of them is.
+    """
+    for path in paths:
+        if path.is_dir():
+            raise RecordError(f"{str(path)!r} is a folder, must be a file or not there")
+
+
+def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
+    """Make a file by ``write(file)``; what was there stays until the new one is whole.
+
+    Raises:
+        RecordError: the file cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            with part.open("wb") as file:
+                write(file)
+            part.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RecordError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8; see `write_with`."""
+    write_with(path, lambda file: file.write(text.encode()))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write named arrays as .npz; see `write_with`."""
+    write_with(path, lambda file: np.savez(file, **arrays))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON that every reader accepts; see `plain` and `write_with`."""
+    text = json.dumps(plain(content), indent=1, allow_nan=False, ensure_ascii=False)
+    write_text(path, text + "\n")
+
+
+def plain(value: Any, digits: int | None = None, infinities: bool = True) -> Any:
+    """A value as JSON knows it: arrays as lists, what is no number as None.
+
+    Args:
+        digits: significant ones of floats; None keeps all.
+        infinities: as the texts "inf" and "-inf"; otherwise they are None, too.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry, digits, infinities) for name, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(entry, digits, infinities) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return str(value) if infinities and math.isinf(value) else None
+        return value if digits is None else float(f"{value:.{digits}g}")
+    return value

@@ -1,0 +1,50 @@
+"""Simulated robots walk through real ROS 2 topics, each from its start to its report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from contact_id_controller.files import make_folder
+from contact_id_controller.report.report import PAGE, RunReport, write_index, write_report
+from contact_id_controller.runs.preparation import end_on_signals
+from contact_id_controller.runs.record import merge_records
+from contact_id_controller.runs.ros_run import prepare_folder, run_nodes
+from contact_id_controller.runs.setup import (
+    CONTROLLER_RECORD,
+    ROBOT_RECORD,
+    RunSetup,
+    make_setup,
+)
+
+
+def play_all(
+    planned: Sequence[tuple[Path, dict[str, Any]]], output: Path
+) -> tuple[list[RunReport], Path]:
+    """Do the runs that ``runs.selection.plan_runs`` gives; their reports, and the page of all.
+
+    Raises:
+        ContactIdError: a choice that does not exist, a folder that cannot be written to (both
+            before anything starts), or a run that failed.
+    """
+    setups = [(folder, make_setup(folder, **choice)) for folder, choice in planned]
+    make_folder(output)
+    for folder, _ in setups:
+        prepare_folder(folder)
+    end_on_signals()
+    reports = [play(setup, folder) for folder, setup in setups]
+    if reports[0].folder == output:
+        return reports, output / PAGE
+    return reports, write_index(reports, output)
+
+
+def play(setup: RunSetup, folder: Path) -> RunReport:
+    """One run from its start to its report."""
+    wall_time_s = run_nodes(setup, folder)
+    print("drawing plots and animation ...", file=sys.stderr)
+    record = merge_records(
+        folder / CONTROLLER_RECORD, folder / ROBOT_RECORD, setup.settings.period_s
+    )
+    return write_report(record, setup, folder, wall_time_s)

@@ -1,0 +1,317 @@
+"""The figures of a run: what each means, and how it is computed from the record.
+
+Every figure has one name, here, and one formula; reports and experiments choose among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contact_id_controller.runs.record import RunRecord
+
+SETTLING_TIME_S = 1.0
+"""Force errors relative to the weight count from here on: before, the robot is put down and begins
+to walk."""
+
+PATH_SAMPLE_S = 0.5
+"""Distance is measured between samples this far apart, so that sway does not count as travel."""
+
+
+class Measured:
+    """A record with what its figures need besides.
+
+    Args:
+        record: of the run.
+        weight_n: of the robot, N.
+        normals: of the ground, out of it, world frame: one unit vector (3,), or one for each foot
+            and period (n, f, 3).
+    """
+
+    def __init__(self, record: RunRecord, weight_n: float, normals: np.ndarray):
+        self.record, self.weight_n = record, weight_n
+        self._normals = np.broadcast_to(normals, record.simulated_forces.shape)
+
+    @cached_property
+    def simulated_normal_n(self) -> np.ndarray:
+        """Simulated normal force of all feet together, (n,)."""
+        return np.einsum("kfi,kfi->k", self.record.simulated_forces, self._normals)
+
+    @cached_property
+    def predicted_normal_n(self) -> np.ndarray:
+        """Predicted normal force of all feet together, (n,)."""
+        return np.einsum("kfi,kfi->k", self.record.predicted_forces, self._normals)
+
+    @cached_property
+    def normal_error_n(self) -> np.ndarray:
+        """|predicted - simulated normal force of all feet together|, (n,)."""
+        return np.abs(self.predicted_normal_n - self.simulated_normal_n)
+
+    @cached_property
+    def settled(self) -> np.ndarray:
+        """Periods after the first second, or in the second half of a shorter run, (n,) bool."""
+        record = self.record
+        since_s = record.time_s - record.time_s[0]
+        return since_s >= min(SETTLING_TIME_S, 0.5 * record.duration_s)
+
+    @cached_property
+    def unsaturated(self) -> np.ndarray:
+        """Periods in which no limit cut a torque, (n,) bool."""
+        return ~self.record.saturated.any(axis=1)
+
+
+class Metric(NamedTuple):
+    """One figure: its unit, what it is, in words, and its formula.
+
+    of_prediction: it says something about predicted forces, which not every controller has.
+    """
+
+    unit: str
+    meaning: str
+    compute: Callable[[Measured], Any]
+    of_prediction: bool = False
+
+
+def measure(
+    record: RunRecord,
+    weight_n: float,
+    normals: np.ndarray,
+    names: Sequence[str] | None = None,
+    *,
+    predicts: bool = True,
+) -> dict[str, Any]:
+    """Figures of a run by name, in the order of ``METRICS``; see `Measured`.
+
+    Args:
+        names: of ``METRICS``; None: those of a report, ``REPORTED``.
+        predicts: the controller predicts forces; otherwise figures about predictions are None.
+    """
+    measured = Measured(record, weight_n, np.asarray(normals, dtype=float))
+    return {
+        name: None if metric.of_prediction and not predicts else metric.compute(measured)
+        for name, metric in METRICS.items()
+        if name in (REPORTED if names is None else names)
+    }
+
+
+# Formulas that runs of other things than walks use, too
+
+
+def mean_abs(values: np.ndarray) -> float:
+    """Mean of absolute values."""
+    return float(np.abs(values).mean())
+
+
+def rates(values: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+    """|Change from one row to the next| / time between them, (n - 1, ...)."""
+    steps = np.diff(time_s).reshape(-1, *(1,) * (values.ndim - 1))
+    return np.abs(np.diff(values, axis=0)) / steps
+
+
+def mean_rate(values: np.ndarray, time_s: np.ndarray) -> float | None:
+    """Mean of `rates`; None of a single row."""
+    return float(rates(values, time_s).mean()) if len(values) > 1 else None
+
+
+def path_deviation(path: np.ndarray, reached: Sequence[int], waypoints: np.ndarray) -> float | None:
+    """Mean distance of a path from the straight line between the last way-point and the next, m.
+
+    Args:
+        path: horizontal positions (p, 2), m.
+        reached: how many way-points had been reached, for each of them.
+        waypoints: (w, 2), m, visited in turn, again and again.
+    """
+    if len(waypoints) < 2 or not len(path):
+        return None
+    distances = []
+    for point, count in zip(path, reached):
+        # The first point is where it starts; until it is reached the line leads there.
+        start = waypoints[max(count - 1, 0) % len(waypoints)]
+        along, offset = waypoints[count % len(waypoints)] - start, point - start
+        length = float(along @ along)
+        share = min(max(float(offset @ along) / length, 0.0), 1.0) if length else 0.0
+        distances.append(float(np.linalg.norm(offset - share * along)))
+    return float(np.mean(distances))
+
+
+# Formulas of the table
+
+
+def _relative_normal_error(measured: Measured) -> float:
+    return float(measured.normal_error_n[measured.settled].mean() / measured.weight_n)
+
+
+def _of_applied(measured: Measured, rows: np.ndarray | slice = slice(None)) -> float | None:
+    error, applied = measured.normal_error_n[rows], measured.simulated_normal_n[rows]
+    return float(error.mean() / max(applied.mean(), 1e-9)) if len(error) else None
+
+
+def _foot_force_error(measured: Measured) -> float:
+    error = measured.record.predicted_forces - measured.record.simulated_forces
+    return float(np.linalg.norm(error.reshape(len(error), -1), axis=1).mean())
+
+
+def _power_loss(measured: Measured) -> float | None:
+    power_w = measured.record.power_loss_w
+    known = power_w[~np.isnan(power_w)]
+    return float(known.mean()) if len(known) else None
+
+
+def _distance(measured: Measured) -> float:
+    record = measured.record
+    if not record.floating_base:
+        return 0.0
+    stride = max(1, round(PATH_SAMPLE_S / record.period_s))
+    path = np.vstack([record.q[::stride, :2], record.q[-1:, :2]])
+    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+
+METRICS = {
+    "duration_s": Metric(
+        "s", "simulated time that was recorded", lambda m: float(m.record.duration_s)
+    ),
+    "fell": Metric(
+        "", "the simulated robot did not stay on its feet", lambda m: bool(m.record.fell)
+    ),
+    "fell_time_s": Metric(
+        "s", "when it had fallen; null: it stayed on its feet", lambda m: m.record.fell_time_s
+    ),
+    "mean_joint_position_error_rad": Metric(
+        "rad",
+        "mean over joints and time of |planned - measured joint position|",
+        lambda m: mean_abs(m.record.reference_position - m.record.position),
+    ),
+    "mean_joint_velocity_error_rad_s": Metric(
+        "rad/s",
+        "mean over joints and time of |planned - measured joint velocity|",
+        lambda m: mean_abs(m.record.reference_velocity - m.record.velocity),
+    ),
+    "normal_force_relative_error": Metric(
+        "1",
+        "mean over time, after the first second, of |sum over the feet of predicted normal "
+        "force - sum of the simulated ones| / weight; a prediction is compared with the mean force "
+        "over the period it is made for",
+        _relative_normal_error,
+        True,
+    ),
+    "normal_force_error_n": Metric(
+        "N",
+        "mean over time, from the beginning, of |sum over the feet of predicted normal forces - "
+        "sum of the simulated ones|",
+        lambda m: float(m.normal_error_n.mean()),
+        True,
+    ),
+    "normal_force_error_median_n": Metric(
+        "N",
+        "median over time instead of the mean: without impacts",
+        lambda m: float(np.median(m.normal_error_n)),
+        True,
+    ),
+    "normal_force_error_of_simulated": Metric(
+        "1",
+        "normal_force_error_n divided by the mean of the simulated sum",
+        _of_applied,
+        True,
+    ),
+    "normal_force_error_of_simulated_unsaturated": Metric(
+        "1",
+        "the same over the periods in which no torque was limited: in the others the robot does "
+        "not get the torque for which forces were predicted",
+        lambda m: _of_applied(m, m.unsaturated),
+        True,
+    ),
+    "foot_force_error_n": Metric(
+        "N",
+        "mean over time of the norm of the error of all feet's predicted force vectors",
+        _foot_force_error,
+        True,
+    ),
+    "torque_mean_nm": Metric(
+        "N·m", "mean over joints and time of |torque|", lambda m: mean_abs(m.record.torques)
+    ),
+    "torque_rate_mean_nm_s": Metric(
+        "N·m/s",
+        "mean over joints and time of |change of torque from one period to the next| / period",
+        lambda m: mean_rate(m.record.torques, m.record.time_s),
+    ),
+    "saturated_share": Metric(
+        "1",
+        "share of periods in which a limit cut the torque of a joint",
+        lambda m: float(1.0 - m.unsaturated.mean()),
+    ),
+    "power_loss_mean_w": Metric(
+        "W",
+        "mean over time of the power that heats the motors, R (torque / Kt)^2 summed over the "
+        "joints; null without motor constants",
+        _power_loss,
+    ),
+    "solve_time_median_s": Metric(
+        "s",
+        "contact problem and its solver, median",
+        lambda m: float(np.median(m.record.solve_time_s)),
+    ),
+    "solve_time_p99_s": Metric(
+        "s", "the same, 99th percentile", lambda m: float(np.percentile(m.record.solve_time_s, 99))
+    ),
+    "step_time_median_s": Metric(
+        "s",
+        "controller's work in a period, from the state's arrival to the command's departure, "
+        "median",
+        lambda m: float(np.median(m.record.step_time_s)),
+    ),
+    "step_time_p99_s": Metric(
+        "s", "the same, 99th percentile", lambda m: float(np.percentile(m.record.step_time_s, 99))
+    ),
+    "deadline_misses": Metric(
+        "",
+        "steps that took longer than a period, or in real time began more than 1.5 periods "
+        "after the one before",
+        lambda m: m.record.deadline_misses,
+    ),
+    "unanswered_states": Metric(
+        "",
+        "states for which the controller gave no command at all",
+        lambda m: m.record.unanswered_states,
+    ),
+    "simulation_late_periods": Metric(
+        "",
+        "periods by which the simulation itself fell behind the wall clock (real time only)",
+        lambda m: m.record.simulation_late_periods,
+    ),
+    "distance_travelled_m": Metric(
+        "m",
+        f"length of the base's path over the ground, sampled every {PATH_SAMPLE_S:g} s",
+        _distance,
+    ),
+    "status_counts": Metric(
+        "",
+        "how many steps ended with which status of the solver",
+        lambda m: dict(sorted(Counter(map(str, m.record.status)).items())),
+    ),
+}
+"""Name -> figure."""
+
+REPORTED = (
+    "duration_s",
+    "fell",
+    "mean_joint_position_error_rad",
+    "mean_joint_velocity_error_rad_s",
+    "normal_force_relative_error",
+    "torque_mean_nm",
+    "torque_rate_mean_nm_s",
+    "saturated_share",
+    "power_loss_mean_w",
+    "solve_time_median_s",
+    "solve_time_p99_s",
+    "step_time_median_s",
+    "step_time_p99_s",
+    "deadline_misses",
+    "unanswered_states",
+    "simulation_late_periods",
+    "distance_travelled_m",
+)
+"""The figures of a walk's report and of tables that compare walks, in their order."""

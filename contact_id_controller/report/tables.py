@@ -1,0 +1,46 @@
+"""Figures for people: in words, and as a table on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from contact_id_controller.report.metrics import METRICS, REPORTED
+
+
+def format_value(value: Any, unit: str) -> str:
+    """A figure for people: four digits, times in microseconds, errors in percent."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if unit == "1":
+        return f"{100.0 * value:.2f} %"
+    if unit == "s" and 0.0 < abs(value) < 0.1:
+        return f"{1e6 * value:.0f} µs"
+    return f"{value:.4g} {unit}".strip()
+
+
+def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> None:
+    """Print title and figures of one or more runs side by side; plain where nobody looks on."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    stream = sys.stdout if stream is None else stream
+    table = Table(box=box.SIMPLE_HEAD if stream.isatty() else None, pad_edge=False)
+    table.add_column("figure", no_wrap=True)
+    for number in range(1, len(runs) + 1):
+        table.add_column(f"({number})", justify="right", no_wrap=True)
+    for name in REPORTED:
+        unit = METRICS[name].unit
+        table.add_row(name, *(format_value(summary[name], unit) for _, summary in runs))
+    # A file or a pipe has no width that a table could be cut to.
+    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    console.print()
+    for number, (title, _) in enumerate(runs, start=1):
+        console.print(f"({number}) {title}", markup=False)
+    console.print(table)

@@ -1,0 +1,116 @@
+"""The command line as a whole: exit codes, versions, and outputs that cannot be written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import contact_id_controller
+from contact_id_controller import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+WRITERS = (
+    ["demo", "--robot", "solo12", "--duration", "0.1"],
+    ["benchmark", "--contacts", "4"],
+    ["power", "--duration", "0.01"],
+    ["faults"],
+    ["reproduce", "flops", "--quick"],
+)
+"""One command line of every subcommand that has --output."""
+
+
+def _refused(capsys, words):
+    """The one line of a command line that is refused."""
+    code = cli.run(words)
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert code == 2 and len(lines) == 1, (code, lines)
+    assert lines[0].startswith(f"contact_id {words[0]}: error: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
+def test_output_that_is_a_file_is_refused_before_anything_starts(capsys, tmp_path, words):
+    place = tmp_path / "taken"
+    place.write_text("mine", encoding="utf-8")
+    assert str(place) in _refused(capsys, [*words, "--output", str(place)])
+    assert place.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
+def test_output_where_nobody_may_write_is_refused(capsys, words):
+    assert "'/proc" in _refused(capsys, [*words, "--output", "/proc/nowhere"])
+    assert "'/proc" in _refused(capsys, [*words, "--output", "/proc"])
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (WRITERS[0], "log"),
+        (WRITERS[3], "log"),
+        (WRITERS[4], "runs"),
+    ],
+    ids=["demo", "faults", "reproduce"],
+)
+def test_a_file_where_a_folder_of_the_output_belongs_is_refused(capsys, tmp_path, words, name):
+    (tmp_path / name).write_text("mine", encoding="utf-8")
+    assert name in _refused(capsys, [*words, "--output", str(tmp_path)])
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_where_a_record_belongs_is_refused(capsys, tmp_path):
+    (tmp_path / "controller.npz").mkdir()
+    assert "controller.npz" in _refused(capsys, [*WRITERS[0], "--output", str(tmp_path)])
+
+
+def test_a_bug_is_a_traceback_and_never_taken_for_a_fall(capsys, monkeypatch):
+    from contact_id_controller.commands import parameters
+
+    monkeypatch.setattr(parameters, "run", lambda arguments: {}["missing"])
+    assert cli.run(["parameters"]) == 70
+    assert "KeyError: 'missing'" in capsys.readouterr().err
+
+
+def test_version_is_told():
+    result = _python("-m", "contact_id_controller", "--version")
+    assert result.returncode == 0
+    assert result.stdout == f"contact_id {contact_id_controller.__version__}\n"
+
+
+def test_help_tells_the_exit_codes():
+    for words in (["--help"], ["demo", "--help"], ["check", "--help"]):
+        text = _python("-m", "contact_id_controller", *words).stdout
+        assert "130 interrupted" in " ".join(text.split()), text
+
+
+BLOCKED = ("rclpy", "mujoco", "matplotlib", "PIL", "numba", "pinocchio", "rich", "jinja2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["parameters"], *([name, "--help"] for name in sorted(cli.COMMANDS))],
+    ids=" ".join,
+)
+def test_help_and_parameters_need_neither_ros_nor_extras_nor_kernels(words):
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({BLOCKED!r}))\n"
+        f"from contact_id_controller import cli; sys.exit(cli.run({words!r}))"
+    )
+    result = _python("-c", code)
+    assert result.returncode == 0, result.stderr
+    if words == ["parameters"]:
+        for name in ("controller.period_s", "gait_planner.gait_period_s", "simulated_robot.mode"):
+            assert f"{name}:" in result.stdout
+        assert "command_watchdog.timeout_s:" in result.stdout
+
+
+def _python(*words):
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
