@@ -143,7 +143,9 @@ def test_arm_moves_over_ros_topics(tmp_path):
     )
     assert setup.nodes == ("controller", "simulated_robot")
     run_nodes(setup, tmp_path)
-    walk = merge_records(tmp_path / CONTROLLER_RECORD, tmp_path / ROBOT_RECORD, setup.settings.period_s)
+    walk = merge_records(
+        tmp_path / CONTROLLER_RECORD, tmp_path / ROBOT_RECORD, setup.settings.period_s
+    )
     assert not walk.fell and walk.duration_s == pytest.approx(2.2, abs=0.01)
     assert np.ptp(walk.reference_position, axis=0).max() > 0.3
     assert np.abs(walk.reference_position - walk.position).max() < 1e-3

@@ -83,7 +83,11 @@ def _rich_bar(stream, title: str, total: float):
     from rich.table import Column
 
     bar = Progress(
-        TextColumn("{task.description}", markup=False),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(no_wrap=True, min_width=min(len(title), 24)),
+        ),
         BarColumn(bar_width=28),
         TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True)),
         console=Console(file=stream),
