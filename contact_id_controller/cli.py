@@ -73,8 +73,8 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exc()
             return BUG
         return _refuse(parsed.command, f"{error.filename!r}: {error.strerror}")
-    except Exception:
-        traceback.print_exc()  # Python's own exit code would be that of a fall
+    except Exception:  # noqa: BLE001  its code must not be that of a fall
+        traceback.print_exc()
         return BUG
 
 

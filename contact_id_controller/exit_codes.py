@@ -1,4 +1,7 @@
-"""What the exit code of ``contact_id`` says. Code 1 means that a robot fell, and nothing else."""
+"""What the exit code of ``contact_id`` says.
+
+Code 1 means that a robot fell, and nothing else.
+"""
 
 DONE = 0
 FELL = 1

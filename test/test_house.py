@@ -20,7 +20,7 @@ READS_ONLY = {"estimation": {"kernels", "robot", "state", "parameter_spec", "exc
 """What a room may import at most, where that is less than all floors below it."""
 IMPORTED_BY_ONLY = {"view": {"commands"}}
 """Who may import a room, where that is less than all floors above it."""
-USERS = {"commands", "papers", "benchmark"}
+USERS = {"cli", "commands", "papers", "benchmark"}
 """Rooms that may use the package by its face, as a user does."""
 
 
