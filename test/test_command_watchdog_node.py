@@ -269,7 +269,7 @@ def test_velocities_that_are_missing_or_stop_are_not_damped(robot):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"joints": ["hip", "hip"]}, "names a joint twice"),
+        ({"joints": ["hip", "hip"]}, "names 'hip' more than once"),
         ({"effort_limits_nm": [1.0, 2.0]}, "'effort_limits_nm' has 2 values, must have 1 or 3"),
         ({"timeout_s": -1.0}, "'timeout_s' is -1"),
         ({"damping": 0.1}, "did you mean"),

@@ -6,11 +6,12 @@ import yaml
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
+from contact_id_controller.ros.command_watchdog import watchdog_of
 from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import load_settings
-from contact_id_controller.settings.specification import table_of
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+from contact_id_controller.simulation.from_settings import build_robot
 
 FILES = list(robots().values())
 SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
@@ -31,13 +32,10 @@ def test_controller_accepts_it(file):
 
 def test_simulated_robot_is_the_same_and_stands_on_its_feet(file):
     values = _section(file, "simulated_robot")
-    known = {spec.name: spec for spec in table_of(SimulatedRobotSettings)}
-    settings = SimulatedRobotSettings(
-        **{name: known[name].check(value) for name, value in values.items()}
-    )
+    settings = SimulatedRobotSettings.from_mapping(values)
     expected = _section(file, "controller")
     assert {name: values[name] for name in SHARED} == {name: expected[name] for name in SHARED}
-    simulated = settings.build_robot()
+    simulated = build_robot(settings)
     heights = simulated.foot_positions()[:, 2] - np.array(settings.contact_radii_m)
     np.testing.assert_allclose(heights, 0.0, atol=2e-4)
 
@@ -53,13 +51,10 @@ def test_planner_knows_the_same_robot(file):
 
 def test_watchdog_knows_the_same_joints_and_waits_for_the_controller(file):
     values, expected = _section(file, "command_watchdog"), load_settings(file)
-    known = {spec.name: spec for spec in table_of(CommandWatchdogSettings)}
-    settings = CommandWatchdogSettings(
-        **{name: known[name].check(value) for name, value in values.items()}
-    )
+    settings = CommandWatchdogSettings.from_mapping(values)
     assert settings.joints == expected.joints
     assert settings.timeout_s > expected.state_timeout_s
     robot = RobotModel.from_urdf(expected.urdf, expected.floating_base, list(expected.joints))
     limits = np.broadcast_to(settings.effort_limits_nm, robot.na)
     np.testing.assert_allclose(limits, Controller(robot, expected).effort_limits)
-    settings.watchdog()
+    watchdog_of(settings)

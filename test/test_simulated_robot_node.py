@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller.exceptions import ContactIdError  # noqa: E402
 from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
-from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings  # noqa: E402
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings  # noqa: E402
 from contact_id_controller.settings.specification import table_of  # noqa: E402
 
 LEGS = ("LF", "RF", "LH", "RH")

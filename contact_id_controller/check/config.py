@@ -8,7 +8,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import yaml
 
 from contact_id_controller.check.description import (
     check_frames,
@@ -31,11 +30,12 @@ from contact_id_controller.check.standing import (
 )
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.warm_up import warm_up
-from contact_id_controller.exceptions import ConfigurationError, ContactIdError
+from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.planning.gait.legs import Legs
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
 
 POSTURES = (("gait_planner", "posture"), ("simulated_robot", "initial_joint_positions"))
 
@@ -46,7 +46,9 @@ def check_config(path: Path) -> list[Finding]:
     Raises:
         ConfigurationError: the file is missing, not YAML, or without section ``controller``.
     """
-    sections = read_sections(path)
+    file = ParameterFile(path)
+    file.section("controller")  # refused first, and by name
+    sections = file.sections()
     settings, findings = check_values(sections["controller"])
     between = check_sections(sections)
     if settings is None:
@@ -66,30 +68,6 @@ def check_config(path: Path) -> list[Finding]:
         return findings + check_at_rest(Controller(robot, settings), posture)
     except ContactIdError as problem:
         return [*findings, error("controller", problem)]
-
-
-def read_sections(path: Path) -> dict[str, dict[str, Any]]:
-    """Parameters of each node in a ROS parameter file, those of ``/**`` in all of them.
-
-    Raises:
-        ConfigurationError: the file is missing, not YAML, or without section ``controller``.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise ConfigurationError(
-            f"cannot read '{path}': {' '.join(str(problem).split())}"
-        ) from problem
-    sections = {}
-    for name, body in (content if isinstance(content, dict) else {}).items():
-        values = body.get("ros__parameters") if isinstance(body, dict) else None
-        if not isinstance(values, dict):
-            raise ConfigurationError(f"section '{name}' of '{path}' has no 'ros__parameters'")
-        sections[str(name).lstrip("/")] = values
-    shared = sections.pop("**", {})
-    if "controller" not in sections:
-        raise ConfigurationError(f"'{path}' has no section 'controller'")
-    return {name: {**shared, **values} for name, values in sections.items()}
 
 
 def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None, list[Finding]]:
@@ -118,10 +96,8 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
     """Whether the gait planner accepts its section and the legs; nothing without a section."""
     if values is None:
         return []
-    known = GaitSettings.__dataclass_fields__
     try:
-        settings = GaitSettings.from_mapping({k: v for k, v in values.items() if k in known})
-        settings.check_together()
+        settings = GaitPlannerSettings.from_mapping(values)
         Legs(robot, settings.feet, settings.foot_center_m)
     except ContactIdError as problem:
         return [error("gait planner", problem)]

@@ -8,7 +8,8 @@ from typing import Any
 from contact_id_controller.check.findings import Finding, error, note
 from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
-from contact_id_controller.settings.controller import TABLE, ControllerSettings, belongs_to_ros
+from contact_id_controller.settings.base import belongs_to_ros
+from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
 SAME = {
     "simulated_robot": {

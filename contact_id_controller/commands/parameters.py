@@ -6,8 +6,6 @@ All three are made from the tables with which the nodes declare and check their 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,10 +13,12 @@ from pathlib import Path
 
 import yaml
 
-from contact_id_controller.exceptions import ConfigurationError, MissingExtraError
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.models.registry import names_text
-from contact_id_controller.settings.controller import TABLE
-from contact_id_controller.settings.gait import GAIT_TABLE
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
 COMMAND = "contact_id parameters --write"
@@ -43,8 +43,13 @@ ROLES = {
 }
 """The nodes, in the order of page and template."""
 
-NEEDS_ROS = ("gait_planner", "simulated_robot", "command_watchdog")
-"""Nodes whose tables, or a part of them, stand in modules that import rclpy."""
+TABLES: dict[str, tuple[ParameterSpec, ...]] = {
+    "controller": table_of(ControllerSettings),
+    "gait_planner": table_of(GaitPlannerSettings),
+    "simulated_robot": table_of(SimulatedRobotSettings),
+    "command_watchdog": table_of(CommandWatchdogSettings),
+}
+"""The rows of each node."""
 
 OWN = (
     "urdf",
@@ -81,60 +86,31 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the parameters, or write page and template.
 
     Raises:
-        MissingExtraError: files are asked for where rclpy is missing.
         ConfigurationError: no parameter contains the words, or no such folder.
     """
     if arguments.write is not None:
         write_files(arguments.write)
         return 0
-    tables, missing = known_tables()
     shown = 0
-    for node, table in tables.items():
+    for node, table in TABLES.items():
         for spec in table:
             if all(word in f"{node}.{spec.name}" for word in arguments.words):
                 print(as_text(node, spec))
                 shown += 1
-    for node in missing:
-        print(
-            f"{node}: more parameters, which this installation cannot show; they need ROS 2: "
-            "pip install 'contact_id_controller[ros]'"
-        )
     if not shown:
         raise ConfigurationError(
-            f"no parameter of {', '.join(tables)} contains {' and '.join(arguments.words)}"
+            f"no parameter of {', '.join(TABLES)} contains {' and '.join(arguments.words)}"
         )
     return 0
-
-
-def known_tables() -> tuple[dict[str, tuple[ParameterSpec, ...]], list[str]]:
-    """Tables by node, as far as they can be loaded, and the nodes of which something is missing."""
-    tables: dict[str, tuple[ParameterSpec, ...]] = {"controller": TABLE, "gait_planner": GAIT_TABLE}
-    if importlib.util.find_spec("rclpy") is None:
-        return tables, list(NEEDS_ROS)
-    ros = {
-        name: importlib.import_module(f"contact_id_controller.ros.{name}")
-        for name in ("gait_planner", "simulated_robot_settings", "command_watchdog")
-    }
-    tables["gait_planner"] = (*ros["gait_planner"].NODE_TABLE, *GAIT_TABLE)
-    tables["simulated_robot"] = table_of(ros["simulated_robot_settings"].SimulatedRobotSettings)
-    tables["command_watchdog"] = table_of(ros["command_watchdog"].CommandWatchdogSettings)
-    return tables, []
 
 
 def write_files(folder: Path) -> None:
     """Write page, template and the names of models below a folder, a copy of the sources.
 
     Raises:
-        MissingExtraError: rclpy is missing, and with it some tables.
         ConfigurationError: the folder is not that of the sources.
     """
-    tables, missing = known_tables()
-    if missing:
-        raise MissingExtraError(
-            f"the tables of {', '.join(missing)} need the extra ros: "
-            "pip install 'contact_id_controller[ros]'"
-        )
-    texts = {PAGE: page(tables), TEMPLATE: template(tables), NAMES: names_text()}
+    texts = {PAGE: page(TABLES), TEMPLATE: template(TABLES), NAMES: names_text()}
     for path, text in texts.items():
         if not (folder / path).parent.is_dir():
             raise ConfigurationError(

@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from contact_id_controller.exceptions import ConfigurationError, choices
-from contact_id_controller.ros.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.runs.processes import node_command
 from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
 
 CONTROLLER, PLANNER = "controller", "gait_planner"
 WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
@@ -53,9 +52,9 @@ def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[s
         raise ConfigurationError(
             f"real time factor is {real_time_factor:g}, must lie within [{SLOWEST:g}, 1]"
         )
-    content = yaml.safe_load(robots()[robot].read_text(encoding="utf-8"))
+    content = ParameterFile(robots()[robot])
     names = (ROBOT, PLANNER, WATCHDOG, CONTROLLER)
-    parameters = {name: dict(content[name]["ros__parameters"]) for name in names}
+    parameters = {name: content.section(name) for name in names}
     for name, (defaults, keys) in WALL_CLOCK.items():
         for key in keys:
             own = parameters[name].get(key, getattr(defaults, key))

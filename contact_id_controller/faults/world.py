@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import rclpy
-import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -36,10 +35,11 @@ from contact_id_controller.faults.nodes import (
     command_line,
 )
 from contact_id_controller.faults.relay import FaultRelay
-from contact_id_controller.files import check_free, make_folder, write_text
+from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import write_parameters
 
 START_S, PATIENCE_S = 300.0, 20.0
 """Patience with the start, which may compile, and with services."""
@@ -99,8 +99,7 @@ class FaultWorld:
         make_folder(folder)
         make_folder(folder / "log")  # before anything has begun
         check_free(file)
-        content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
-        write_text(file, yaml.safe_dump(content, sort_keys=False))
+        write_parameters(file, self.parameters)
         environment = ros_environment(free_domain(), folder / "log")
         self._environment_before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-import yaml
 
 from contact_id_controller import ContactSet, RobotModel
 from contact_id_controller.control.controller import Controller
@@ -31,7 +30,8 @@ from contact_id_controller.projected.operational_space import joint_task, progra
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import follow
 from contact_id_controller.settings.controller import load_settings
-from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 STIFFNESS, DAMPING = 100.0, 20.0  # of the arm's sway, 1/s2 and 1/s
@@ -84,11 +84,6 @@ class _Record:
         return Run(name, friction, driver, limit_nm, period_s, *map(np.array, self.rows))
 
 
-def parameters(path: Path, section: str) -> dict:
-    """A section of a ROS parameter file."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))[section]["ros__parameters"]
-
-
 def configuration(name: str) -> Path:
     """A configuration file of the package; its motor constants must be known."""
     path = resolve_urdf(f"package://contact_id_controller/config/{name}.yaml")
@@ -104,7 +99,7 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
     load of load_n sin(2 pi t / T) acts along tangent 1. The state follows the plan exactly.
     limit_nm: of all torques, None: the URDF's.
     """
-    settings, push = load_settings(path), parameters(path, "push")
+    settings, push = load_settings(path), ParameterFile(path).section("push")
     robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
     weights = _weights(settings, robot)
     limits = robot.effort_limits if limit_nm is None else np.full(robot.na, limit_nm)
@@ -209,9 +204,9 @@ def _weights(settings, robot):
 def _set_up(path, changes, slope_deg):
     """Controller, simulated robot, planner and first state, gravity turned for all of them."""
     settings = load_settings(path)
-    settings = type(settings).from_mapping(parameters(path, "controller") | changes)
+    settings = type(settings).from_mapping(ParameterFile(path).section("controller") | changes)
     robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
-    body = parameters(path, "simulated_robot")
+    body = ParameterFile(path).section("simulated_robot")
     ground = max(body["friction_coefficient"], max(settings.friction_coefficient))
     radii = settings.spread("contact_radii_m", len(settings.contact_frames))
     simulated = MujocoRobot(
@@ -222,12 +217,8 @@ def _set_up(path, changes, slope_deg):
         period_s=settings.period_s,
     )
     planner_robot = RobotModel.from_urdf(settings.urdf, True, list(settings.joints))
-    known = {spec.name for spec in GAIT_TABLE}
-    values = parameters(path, "gait_planner")
-    planner = GaitPlanner(
-        planner_robot,
-        GaitSettings.from_mapping({name: value for name, value in values.items() if name in known}),
-    )
+    values = ParameterFile(path).section("gait_planner")
+    planner = GaitPlanner(planner_robot, GaitPlannerSettings.from_mapping(values))
     angle = np.deg2rad(slope_deg)
     down = 9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)])
     simulated.mujoco_model.opt.gravity[:] = down

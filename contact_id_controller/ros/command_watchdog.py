@@ -8,7 +8,6 @@ numba, and holds no decisions: those are in `control.command_watchdog`.
 from __future__ import annotations
 
 import array
-import dataclasses
 import functools
 import gc
 import os
@@ -31,14 +30,14 @@ from std_srvs.srv import Trigger
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.group_controller import check_joint_order
-from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.safety.command_watchdog import (
     CommandWatchdog,
     JointVelocities,
     WatchdogState,
 )
-from contact_id_controller.settings.specification import parameter, table_of
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -54,93 +53,18 @@ _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
-@dataclasses.dataclass(frozen=True)
-class CommandWatchdogSettings:
-    """Settings of the watchdog; none may change while it runs."""
-
-    joints: tuple[str, ...] = parameter(
-        (), "Joints in the order of the command, which is also that of ros2_control. Required."
+def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
+    """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
+    count = len(settings.joints)
+    return CommandWatchdog(
+        JointVelocities(settings.joints, settings.state_timeout_s),
+        settings.spread("damping_nm_s_rad", count),
+        settings.spread("effort_limits_nm", count),
+        timeout_s=settings.timeout_s,
+        period_s=settings.period_s,
+        refused_in_a_row=settings.refused_in_a_row,
+        damp_before_first_command=settings.damp_before_first_command,
     )
-    group_controller: str = parameter(
-        "",
-        """Name of the ros2_control group controller that takes the commands: its parameter joints
-        is compared with ours before the first command. Empty: no check.""",
-    )
-    effort_limits_nm: tuple[float, ...] = parameter(
-        (),
-        """Largest torque that is forwarded: one value, or one per joint; .inf for none.
-        Required.""",
-        unit="N·m",
-        minimum=0.0,
-        infinite=True,
-    )
-    damping_nm_s_rad: tuple[float, ...] = parameter(
-        (0.05,),
-        "Damping D of the torques -D qd after a trip: one value, or one per joint.",
-        unit="N·m·s/rad",
-        minimum=0.0,
-    )
-    timeout_s: float = parameter(
-        0.01,
-        "Without a good command for this long the watchdog trips.",
-        unit="s",
-        minimum=1e-3,
-        maximum=10.0,
-    )
-    period_s: float = parameter(
-        0.002, "Time between two damping commands.", unit="s", minimum=5e-4, maximum=0.1
-    )
-    state_timeout_s: float = parameter(
-        0.02,
-        "A joint velocity older than this is not damped: its joint gets zero torque.",
-        unit="s",
-        minimum=1e-3,
-        maximum=10.0,
-    )
-    refused_in_a_row: int = parameter(
-        3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
-    )
-    damp_before_first_command: bool = parameter(
-        True,
-        """Damp also before the first command: a watchdog that was started anew ends the torque
-        that is still held. False for a simulated robot, which waits for its first command.""",
-    )
-
-    @classmethod
-    def from_node(cls, node: Node) -> CommandWatchdogSettings:
-        """Declare all parameters on a node and check what the user gave.
-
-        Raises
-        ------
-        ConfigurationError
-            Unknown name, wrong type, value outside its range, or joints missing or named twice.
-        """
-        settings = cls(**ParameterTable(node, table_of(cls), locked=lambda: True).values())
-        if not settings.joints:
-            raise ConfigurationError("parameter 'joints' is empty, must name the joints")
-        if len(set(settings.joints)) < len(settings.joints):
-            raise ConfigurationError("parameter 'joints' names a joint twice")
-        return settings
-
-    def watchdog(self) -> CommandWatchdog:
-        """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
-        return CommandWatchdog(
-            JointVelocities(self.joints, self.state_timeout_s),
-            self._spread("damping_nm_s_rad"),
-            self._spread("effort_limits_nm"),
-            timeout_s=self.timeout_s,
-            period_s=self.period_s,
-            refused_in_a_row=self.refused_in_a_row,
-            damp_before_first_command=self.damp_before_first_command,
-        )
-
-    def _spread(self, name: str) -> np.ndarray:
-        values, count = getattr(self, name), len(self.joints)
-        if len(values) not in (1, count):
-            raise ConfigurationError(
-                f"parameter '{name}' has {len(values)} values, must have 1 or {count}"
-            )
-        return np.resize(values, count)
 
 
 class CommandWatchdogNode(Node):
@@ -149,8 +73,8 @@ class CommandWatchdogNode(Node):
     def __init__(self, name: str = "command_watchdog", **options) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
         try:
-            settings = CommandWatchdogSettings.from_node(self)
-            self.watchdog = settings.watchdog()
+            settings = read_settings(self, CommandWatchdogSettings)
+            self.watchdog = watchdog_of(settings)
             if settings.group_controller:
                 check_joint_order(self, settings.group_controller, settings.joints)
         except ConfigurationError:

@@ -30,38 +30,11 @@ from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import Refusal
-from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StateInput
-from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
-from contact_id_controller.settings.specification import ParameterSpec
-
-NODE_TABLE = (
-    ParameterSpec(
-        "urdf",
-        "string",
-        "",
-        "Robot description: a file, package://contact_id_controller/urdf/<file>, or "
-        "example-robot-data://<package>/robots/<file>. Required.",
-    ),
-    ParameterSpec(
-        "joints",
-        "strings",
-        (),
-        "Actuated joints, in the order of posture; empty: all of the URDF, in its order.",
-    ),
-    ParameterSpec(
-        "odometry_age_limit_s",
-        "number",
-        0.005,
-        "Largest difference between the stamps of joint state and odometry.",
-        unit="s",
-        minimum=0.0,
-        maximum=10.0,
-    ),
-)
-"""Parameters of the node besides those of the gait."""
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 
 QUEUE = 20
 """States that wait; more may come between two looks only far from the time of a plan."""
@@ -126,16 +99,11 @@ class GaitPlannerNode(Node):
 
     def _configure(self) -> None:
         """Read the parameters and make planner and state input."""
-        table = ParameterTable(self, (*NODE_TABLE, *GAIT_TABLE), locked=lambda: True)
-        values = table.values()
-        node = {spec.name: values.pop(spec.name) for spec in NODE_TABLE}
-        if not node["urdf"]:
-            raise ConfigurationError("parameter 'urdf' is empty, must name a robot description")
-        self.settings = GaitSettings.from_mapping(values)
+        self.settings = settings = read_settings(self, GaitPlannerSettings)
         with self._interrupt.leaving_at_once(self):  # it compiles
-            robot = RobotModel.from_urdf(node["urdf"], joints=list(node["joints"]) or None)
+            robot = RobotModel.from_urdf(settings.urdf, joints=list(settings.joints) or None)
             self.planner = GaitPlanner(robot, self.settings)
-        self._input = StateInput(robot, math.inf, node["odometry_age_limit_s"])
+        self._input = StateInput(robot, math.inf, settings.odometry_age_limit_s)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._lead_ns = round(self.settings.lead_time_s * 1e9)
 

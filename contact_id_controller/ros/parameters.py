@@ -1,14 +1,13 @@
 """ROS parameters made from a table of specifications: declared, described, bounded and checked.
 
-Any node can use it with its own table; the table of the controller is in `control.settings`.
+Any node can use it with its own table; the tables are in `settings`.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -20,8 +19,10 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from contact_id_controller.exceptions import ConfigurationError, choices
-from contact_id_controller.settings.controller import belongs_to_ros
-from contact_id_controller.settings.specification import ParameterSpec
+from contact_id_controller.settings.base import Settings, belongs_to_ros, unknown_parameter
+from contact_id_controller.settings.specification import ParameterSpec, table_of
+
+SomeSettings = TypeVar("SomeSettings", bound=Settings)
 
 _INT64 = 2**63 - 1
 _EMPTY_LISTS = {
@@ -91,16 +92,11 @@ class ParameterTable:
         """
         for name in self._node.get_parameters_by_prefix(""):
             if name not in self._specs and not belongs_to_ros(name):
-                raise ConfigurationError(self._unknown(name))
+                raise ConfigurationError(unknown_parameter(name, self._specs))
         return {
             name: spec.check(_plain(self._node.get_parameter(name).value))
             for name, spec in self._specs.items()
         }
-
-    def _unknown(self, name: str) -> str:
-        close = difflib.get_close_matches(name, self._specs, n=3)
-        hint = f"did you mean {choices(close)}?" if close else f"known: {choices(self._specs)}"
-        return f"unknown parameter '{name}', {hint}"
 
     def _check_set(self, parameters: list[Parameter]) -> SetParametersResult:
         ours = {p.name: _plain(p.value) for p in parameters if p.name in self._specs}
@@ -122,6 +118,17 @@ class ParameterTable:
                     f"parameter '{name}' can only change before configure: "
                     "deactivate and clean up first"
                 )
+
+
+def read_settings(node: Node, settings: type[SomeSettings]) -> SomeSettings:
+    """Declare all parameters on a node and check what the user gave; none may change later.
+
+    Raises:
+        ConfigurationError: unknown name, wrong type, value outside its range, or values that do not
+            fit each other.
+    """
+    table = ParameterTable(node, table_of(settings), locked=lambda: True)
+    return settings.from_mapping(table.values())
 
 
 def describe(spec: ParameterSpec) -> ParameterDescriptor:

@@ -22,9 +22,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.ros.simulated_robot_settings import SimulatedRobotSettings
 from contact_id_controller.ros.state_publisher import StatePublisher
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+from contact_id_controller.simulation.from_settings import build_robot, place
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
 
 HOLD_PERIOD_S = 0.005
@@ -53,8 +55,8 @@ class SimulatedRobot(Node):
         )
         self._interrupt = interrupt or Interrupt()
         try:
-            self.settings = SimulatedRobotSettings.from_node(self)
-            self.simulated = self.settings.build_robot()
+            self.settings = read_settings(self, SimulatedRobotSettings)
+            self.simulated = build_robot(self.settings)
             path = self.settings.record_path
             self._recorder = SimulationRecorder(path) if path else None
         except ContactIdError:
@@ -192,7 +194,7 @@ class SimulatedRobot(Node):
         """As at the start: initial posture, time 0, held until the next command."""
         self._reset_wanted = False
         self._take_command()  # a command of before is forgotten
-        self.settings.place(self.simulated)
+        place(self.simulated, self.settings)
         self._state = self.simulated.state()
         self._fall = FallDetector(self._state, self.settings.floating_base)
         self._command = np.zeros(self.simulated.robot.na)

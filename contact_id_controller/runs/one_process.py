@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
@@ -18,7 +17,8 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.record import RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.gait import GAIT_TABLE, GaitSettings
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -43,8 +43,7 @@ class Period(NamedTuple):
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
     """A node's parameters in a configuration file (its name in the package, or a path), changed."""
     path = Path(name) if name.endswith(".yaml") else resolve_urdf(f"{CONFIG}/{name}.yaml")
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return {**content[node]["ros__parameters"], **changes}
+    return {**ParameterFile(path).section(node), **changes}
 
 
 def controller_settings(name: str, **changes: Any) -> ControllerSettings:
@@ -54,12 +53,8 @@ def controller_settings(name: str, **changes: Any) -> ControllerSettings:
 
 def gait_planner(name: str, robot: RobotModel, **changes: Any) -> GaitPlanner:
     """The gait planner of a robot, with changes of its settings."""
-    known = {spec.name for spec in GAIT_TABLE}
     values = section(name, "gait_planner", **changes)
-    return GaitPlanner(
-        robot,
-        GaitSettings.from_mapping({key: value for key, value in values.items() if key in known}),
-    )
+    return GaitPlanner(robot, GaitPlannerSettings.from_mapping(values))
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:

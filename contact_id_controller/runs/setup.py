@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
-from contact_id_controller.files import write_text
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
-from contact_id_controller.settings.controller import ControllerSettings, belongs_to_ros
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import (
+    ParameterFile,
+    parse_value,
+    write_parameters,
+)
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 SECTIONS = (*NEEDED, PLANNER, MOTION)
@@ -118,8 +121,7 @@ class RunSetup:
 
     def write(self, path: Path) -> None:
         """Write the parameters of all nodes as one ROS parameter file."""
-        content = {name: {"ros__parameters": values} for name, values in self.parameters.items()}
-        write_text(path, yaml.safe_dump(content, sort_keys=False))
+        write_parameters(path, self.parameters)
 
 
 def robots() -> dict[str, Path]:
@@ -190,9 +192,7 @@ def make_setup(
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
     for change in changes:
         _apply(change, parameters)
-    settings = ControllerSettings.from_mapping(
-        {name: value for name, value in controller.items() if not belongs_to_ros(name)}
-    )
+    settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
     _ = setup.motion  # refused now, not when the nodes are up
@@ -200,23 +200,8 @@ def make_setup(
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
-    try:
-        content = yaml.safe_load(config.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(
-            f"cannot read {str(config)!r}: {' '.join(str(error).split())}"
-        ) from error
-    parameters = {}
-    for name in SECTIONS:
-        section = content.get(name) if isinstance(content, dict) else None
-        values = section.get("ros__parameters") if isinstance(section, dict) else None
-        if isinstance(values, dict):
-            parameters[name] = dict(values)
-        elif name in NEEDED:
-            raise ConfigurationError(
-                f"{str(config)!r} has no section {name!r} with "
-                f"'ros__parameters'; a run needs {choices(NEEDED)}"
-            )
+    file = ParameterFile(config)
+    parameters = {name: file.section(name) for name in SECTIONS if name in NEEDED or name in file}
     if (PLANNER in parameters) == (MOTION in parameters):
         raise ConfigurationError(
             f"{str(config)!r} must have section {PLANNER!r}, for a robot that "
@@ -237,6 +222,6 @@ def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:
             f"with NODE one of {choices(parameters)}"
         )
     try:
-        parameters[section][rest] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"--set {change!r}: the value is not YAML") from error
+        parameters[section][rest] = parse_value(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--set {change!r}: {error}") from error

@@ -9,6 +9,12 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.models.registry import ROWS, model_parameters
+from contact_id_controller.settings.shared_rows import (
+    RobotRows,
+    contact_radii,
+    group_controller,
+    odometry_age_limit,
+)
 from contact_id_controller.settings.specification import parameter, settings_of
 
 
@@ -35,30 +41,10 @@ def _pairs(values: tuple[str, ...]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class RobotSettings:
+class RobotSettings(RobotRows):
     """The robot, its motors and where it may touch the world."""
 
-    urdf: str = parameter(
-        "",
-        """Robot description: a file, package://contact_id_controller/urdf/<file>, or
-        example-robot-data://<package>/robots/<file>. Required.""",
-    )
-    floating_base: bool = parameter(
-        True, "The base moves freely (legged robot); false for a robot bolted to the ground."
-    )
-    joints: tuple[str, ...] = parameter(
-        (), "Actuated joints in the order of the command; empty: all of the URDF, in its order."
-    )
-    contact_frames: tuple[str, ...] = parameter(
-        (), "Frames of the URDF that may touch the ground, at the centre of a spherical foot."
-    )
-    contact_radii_m: tuple[float, ...] = parameter(
-        (0.0,),
-        "Radius of the feet: one value, or one per contact frame.",
-        unit="m",
-        minimum=0.0,
-        per="contact frame",
-    )
+    contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
         "Largest torque: one value, or one per joint; empty: the limits of the URDF.",
@@ -529,11 +515,7 @@ class NodeSettings:
         """Subscribe to states reliably instead of best-effort; their publisher must then be
         reliable. Implied by lockstep. Commands are always published reliably.""",
     )
-    group_controller: str = parameter(
-        "",
-        """Name of the ros2_control group controller that takes the commands: configure compares
-        its parameter joints with ours. Empty: no check.""",
-    )
+    group_controller: str = group_controller("in configure")
     stamp_reference: str = parameter(
         "clock",
         """What the stamp of a state is compared with: the clock of the node (states older than
@@ -549,14 +531,7 @@ class NodeSettings:
         maximum=10.0,
         live=True,
     )
-    odometry_age_limit_s: float = parameter(
-        0.005,
-        "Largest difference between the stamps of joint state and odometry.",
-        unit="s",
-        minimum=0.0,
-        maximum=10.0,
-        live=True,
-    )
+    odometry_age_limit_s: float = odometry_age_limit(live=True)
     safe_output: str = parameter(
         "damping",
         """Published on bad input, on errors, when states stop and on deactivation: damping (minus

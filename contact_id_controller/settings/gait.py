@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from contact_id_controller.exceptions import ConfigurationError, choices
-from contact_id_controller.settings.specification import ParameterSpec, parameter, table_of
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.specification import parameter
 
 
 @dataclasses.dataclass(frozen=True)
-class GaitSettings:
+class GaitSettings(Settings):
     """Settings of the gait planner; `from_mapping` checks every value.
 
     The defaults of the gait are those of the first paper, section 7.6.
@@ -248,25 +247,6 @@ class GaitSettings:
         minimum=0.0,
     )
 
-    @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Any]) -> GaitSettings:
-        """Check every value of a mapping from parameter name to value and build the settings.
-
-        Raises:
-            ConfigurationError: unknown name, wrong type, value outside its range, or values that
-                do not fit each other.
-        """
-        known = {spec.name: spec for spec in GAIT_TABLE}
-        unknown = [name for name in mapping if name not in known]
-        if unknown:
-            raise ConfigurationError(
-                f"unknown parameter {unknown[0]!r} of the gait planner, must be one of "
-                f"{choices(known)}"
-            )
-        settings = cls(**{name: known[name].check(value) for name, value in mapping.items()})
-        settings.check_together()
-        return settings
-
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         lengths = (
@@ -275,10 +255,8 @@ class GaitSettings:
             ("balance_gains", 3),
             ("balance_damping", 3),
         )
-        if not self.feet:
-            raise ConfigurationError("parameter 'feet' is empty, must name the frames of the feet")
-        if len(set(self.feet)) != len(self.feet):
-            raise ConfigurationError(f"parameter 'feet' names a frame twice: {list(self.feet)}")
+        self.require("feet", "the frames of the feet")
+        self.refuse_repeated("feet")
         for name, length in lengths:
             if len(getattr(self, name)) != length:
                 raise ConfigurationError(
@@ -302,7 +280,3 @@ class GaitSettings:
     def waypoints(self) -> np.ndarray:
         """The way-points as rows (w, 2), m."""
         return np.array(self.waypoints_m, dtype=float).reshape(-1, 2)
-
-
-GAIT_TABLE: tuple[ParameterSpec, ...] = table_of(GaitSettings)
-"""The rows of the table of parameters, in the order of the fields of `GaitSettings`."""

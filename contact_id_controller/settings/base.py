@@ -1,0 +1,82 @@
+"""What the settings of every node share: made from a mapping, every value checked."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.settings.specification import table_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Settings:
+    """Base of the frozen dataclasses whose fields are the parameters of one node."""
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+        """Check every value of a mapping from parameter name to value and build the settings.
+
+        Parameters that every ROS node has are passed over.
+
+        Raises:
+            ConfigurationError: unknown name, wrong type, value outside its range, or values that do
+                not fit each other.
+        """
+        known = {spec.name: spec for spec in table_of(cls)}
+        values = {name: value for name, value in mapping.items() if not belongs_to_ros(str(name))}
+        for name in values:
+            if name not in known:
+                raise ConfigurationError(unknown_parameter(str(name), known))
+        settings = cls(**{name: known[name].check(value) for name, value in values.items()})
+        settings.check_together()
+        return settings
+
+    def check_together(self) -> None:
+        """Raise ConfigurationError when values that are each valid do not fit each other."""
+
+    def spread(self, name: str, count: int) -> np.ndarray:
+        """Values of parameter ``name`` as an array (count,); a single value is repeated.
+
+        Raises:
+            ConfigurationError: the parameter holds neither 1 nor ``count`` values.
+        """
+        values = np.array(getattr(self, name), dtype=float)
+        if values.size not in (1, count):
+            raise ConfigurationError(
+                f"parameter '{name}' has {values.size} values, must have 1 or {count}"
+            )
+        return np.full(count, values[0]) if values.size == 1 else values
+
+    def require(self, name: str, what: str) -> None:
+        """Raise ConfigurationError when a parameter that has no default was not given."""
+        if not getattr(self, name):
+            raise ConfigurationError(f"parameter '{name}' is empty, must name {what}")
+
+    def refuse_repeated(self, *names: str) -> None:
+        """Raise ConfigurationError when one of these lists names something more than once."""
+        for name in names:
+            values = getattr(self, name)
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                raise ConfigurationError(
+                    f"parameter '{name}' names {choices(twice)} more than once"
+                )
+
+
+def belongs_to_ros(name: str) -> bool:
+    """Whether a parameter is one that every ROS node has."""
+    return name == "use_sim_time" or name.startswith(("qos_overrides", "start_type_description"))
+
+
+def unknown_parameter(name: str, known: Iterable[str]) -> str:
+    """What is said of a parameter that is in no table."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=3)
+    valid = f"did you mean {choices(close)}?" if close else f"must be one of {choices(known)}"
+    return f"unknown parameter '{name}', {valid}"

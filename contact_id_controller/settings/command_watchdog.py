@@ -1,0 +1,63 @@
+"""Everything a user can set on the command watchdog."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.shared_rows import group_controller
+from contact_id_controller.settings.specification import parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandWatchdogSettings(Settings):
+    """Settings of the watchdog; none may change while it runs."""
+
+    joints: tuple[str, ...] = parameter(
+        (), "Joints in the order of the command, which is also that of ros2_control. Required."
+    )
+    group_controller: str = group_controller("before the first command")
+    effort_limits_nm: tuple[float, ...] = parameter(
+        (),
+        """Largest torque that is forwarded: one value, or one per joint; .inf for none.
+        Required.""",
+        unit="N·m",
+        minimum=0.0,
+        infinite=True,
+    )
+    damping_nm_s_rad: tuple[float, ...] = parameter(
+        (0.05,),
+        "Damping D of the torques -D qd after a trip: one value, or one per joint.",
+        unit="N·m·s/rad",
+        minimum=0.0,
+    )
+    timeout_s: float = parameter(
+        0.01,
+        "Without a good command for this long the watchdog trips.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
+    )
+    period_s: float = parameter(
+        0.002, "Time between two damping commands.", unit="s", minimum=5e-4, maximum=0.1
+    )
+    state_timeout_s: float = parameter(
+        0.02,
+        "A joint velocity older than this is not damped: its joint gets zero torque.",
+        unit="s",
+        minimum=1e-3,
+        maximum=10.0,
+    )
+    refused_in_a_row: int = parameter(
+        3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
+    )
+    damp_before_first_command: bool = parameter(
+        True,
+        """Damp also before the first command: a watchdog that was started anew ends the torque
+        that is still held. False for a simulated robot, which waits for its first command.""",
+    )
+
+    def check_together(self) -> None:
+        """Raise ConfigurationError when joints are missing or named twice."""
+        self.require("joints", "the joints")
+        self.refuse_repeated("joints")

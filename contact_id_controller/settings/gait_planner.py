@@ -1,0 +1,29 @@
+"""Everything a user can set on the gait planner's node: the robot, its odometry, and the gait."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.settings.shared_rows import Description, odometry_age_limit
+from contact_id_controller.settings.specification import parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRows(Description):
+    """What the node needs to know besides the gait."""
+
+    joints: tuple[str, ...] = parameter(
+        (), "Actuated joints, in the order of posture; empty: all of the URDF, in its order."
+    )
+    odometry_age_limit_s: float = odometry_age_limit(live=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class GaitPlannerSettings(GaitSettings, NodeRows):
+    """Settings of the gait planner's node."""
+
+    def check_together(self) -> None:
+        """Raise ConfigurationError when values that are each valid do not fit each other."""
+        self.require("urdf", "a robot description")
+        super().check_together()

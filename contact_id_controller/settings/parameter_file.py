@@ -1,0 +1,93 @@
+"""ROS parameter files, read and written: the only place that knows their YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.files import write_text
+
+_BODY = "ros__parameters"
+_ALL_NODES = "/**"
+
+
+class ParameterFile:
+    """A parameter file: the values of each node, those of ``/**`` in all of them.
+
+    Raises:
+        ConfigurationError: the file is missing, is no text, or is not YAML.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            content = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigurationError(
+                f"cannot read '{path}': {' '.join(str(error).split())}"
+            ) from error
+        self._bodies = content if isinstance(content, dict) else {}
+
+    def __contains__(self, node: str) -> bool:
+        return bool(self._names(node))
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes that have a section, without a leading slash."""
+        return list(
+            dict.fromkeys(str(name).lstrip("/") for name in self._bodies if name != _ALL_NODES)
+        )
+
+    def section(self, node: str) -> dict[str, Any]:
+        """Values of one node, on top of those of all nodes.
+
+        Raises:
+            ConfigurationError: the file has no such section, or one without ``ros__parameters``.
+        """
+        names = self._names(node)
+        if not names:
+            found = choices(self.nodes) or "nothing"
+            raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")
+        return self._merged(([_ALL_NODES] if _ALL_NODES in self._bodies else []) + names)
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """Values of every node.
+
+        Raises:
+            ConfigurationError: a section without ``ros__parameters``.
+        """
+        return {node: self.section(node) for node in self.nodes}
+
+    def _names(self, node: str) -> list[str]:
+        return [name for name in (node, f"/{node}") if name in self._bodies]
+
+    def _merged(self, names: Iterable[str]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name in names:
+            body = self._bodies[name]
+            if not isinstance(body, dict) or not isinstance(body.get(_BODY), dict):
+                raise ConfigurationError(f"section '{name}' of '{self.path}' has no '{_BODY}'")
+            values.update(body[_BODY])
+        return values
+
+
+def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the parameters of some nodes, name -> value, as one ROS parameter file."""
+    content = {node: {_BODY: dict(values)} for node, values in parameters.items()}
+    write_text(path, yaml.safe_dump(content, sort_keys=False))
+
+
+def parse_value(text: str) -> Any:
+    """A parameter's value as it is written in YAML.
+
+    Raises:
+        ConfigurationError: the text is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{text!r} is not YAML") from error

@@ -1,0 +1,50 @@
+"""The simulated robot that the settings describe."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+from contact_id_controller.simulation.mujoco_model import GroundSettings
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+
+
+def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
+    """The simulated robot in its initial posture, on the ground.
+
+    Raises:
+        ContactIdError: the description is missing, or does not fit joints, frames or values.
+    """
+    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
+    simulated = MujocoRobot(
+        settings.urdf,
+        [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)],
+        joints=list(settings.joints) or None,
+        floating_base=settings.floating_base,
+        friction=settings.friction_coefficient,
+        period_s=settings.period_s,
+        substeps=settings.substeps,
+        ground=GroundSettings(settings.ground_time_constant_s, impedance=settings.ground_impedance),
+    )
+    place(simulated, settings)
+    return simulated
+
+
+def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:
+    """Put the robot at rest into its initial posture, on the ground."""
+    simulated.reset(_initial_configuration(simulated, settings))
+
+
+def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> np.ndarray:
+    robot = simulated.robot
+    angles = settings.initial_joint_positions or (0.0,) * robot.na
+    if len(angles) != robot.na:
+        raise ConfigurationError(
+            f"parameter 'initial_joint_positions' has {len(angles)} values, must have "
+            f"{robot.na}, one per joint"
+        )
+    q = robot.neutral()
+    q[robot.q_index] = angles
+    return simulated.place_on_ground(q) if settings.floating_base and simulated.feet else q

@@ -1,0 +1,74 @@
+"""Parameter files: what each node gets of them, and what is wrong with one, in one line."""
+
+import pytest
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.parameter_file import (
+    ParameterFile,
+    parse_value,
+    write_parameters,
+)
+from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+
+TEXT = """
+/**:
+  ros__parameters: {use_sim_time: true, urdf: all.urdf}
+/gait_planner:
+  ros__parameters: {feet: [a, b], touchdown_phases: [0.0, 0.5]}
+simulated_robot:
+  ros__parameters: {urdf: own.urdf, contact_frames: [a, b]}
+"""
+
+
+def file_of(folder, text=TEXT):
+    path = folder / "robot.yaml"
+    path.write_text(text, encoding="utf-8")
+    return ParameterFile(path)
+
+
+def test_values_of_all_nodes_lie_below_those_of_one(tmp_path):
+    file = file_of(tmp_path)
+    assert file.nodes == ["gait_planner", "simulated_robot"]
+    planner, robot = file.sections().values()
+    assert planner == file.section("gait_planner")
+    assert planner["urdf"] == "all.urdf" and robot["urdf"] == "own.urdf"
+    assert planner["use_sim_time"] is True and robot["use_sim_time"] is True
+    assert "gait_planner" in file and "controller" not in file
+
+
+def test_settings_of_a_node_pass_over_what_every_node_of_ros_has(tmp_path):
+    file = file_of(tmp_path)
+    planner = GaitPlannerSettings.from_mapping(file.section("gait_planner"))
+    assert (planner.urdf, planner.feet) == ("all.urdf", ("a", "b"))
+    robot = SimulatedRobotSettings.from_mapping(file.section("simulated_robot"))
+    assert robot.contact_frames == planner.feet
+    with pytest.raises(ConfigurationError, match="did you mean 'contact_frames'"):
+        SimulatedRobotSettings.from_mapping({"urdf": "a", "contact_frame": ["a"]})
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    parameters = {"controller": {"urdf": "a.urdf", "gains": [1.0, 2.0], "on": True}, "other": {}}
+    write_parameters(tmp_path / "again.yaml", parameters)
+    assert ParameterFile(tmp_path / "again.yaml").sections() == parameters
+
+
+@pytest.mark.parametrize("content", [b"a: [", b"\xff\xfe\x00", None])
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path, content):
+    path = tmp_path / "bad.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"cannot read '.*bad\.yaml': ") as caught:
+        ParameterFile(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_sections_that_miss_or_are_none_are_named(tmp_path):
+    with pytest.raises(ConfigurationError, match="no section 'x', only 'gait_planner', 'simul"):
+        file_of(tmp_path).section("x")
+    with pytest.raises(ConfigurationError, match="no section 'x', only nothing"):
+        file_of(tmp_path, "- 1").section("x")
+    with pytest.raises(ConfigurationError, match="section 'x' of .* has no 'ros__parameters'"):
+        file_of(tmp_path, "x: {urdf: a}").sections()
+    with pytest.raises(ConfigurationError, match=r"'\[1, ' is not YAML"):
+        parse_value("[1, ")
