@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = "contact_id_controller"
+NODES = ("controller", "command_watchdog", "gait_planner", "simulated_robot")
 HERE = Path(__file__).resolve().parent
 
 # Real ROS 2 (Kilted) from PyPI, for machines without a ROS installation.
@@ -52,6 +53,8 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
+        # Where `ros2 run` and launch files look; never on PATH.
+        (f"lib/{NAME}", [f"scripts/{node}" for node in NODES]),
         shared("launch", "*.launch.py"),
         shared("config", "*.yaml"),
         shared("config/arms", "*.yaml"),
@@ -95,10 +98,8 @@ setup(
     entry_points={
         "console_scripts": [
             f"contact_id = {NAME}.cli:main",
-            f"controller = {NAME}.ros.controller:main",
-            f"command_watchdog = {NAME}.ros.command_watchdog:main",
-            f"simulated_robot = {NAME}.ros.simulated_robot:main",
-            f"gait_planner = {NAME}.ros.gait_planner:main",
+            # On PATH with pip: names that say whose they are. `ros2 run` has short ones, too.
+            *(f"contact_id_{node}_node = {NAME}.ros.{node}:main" for node in NODES),
         ],
     },
     zip_safe=False,

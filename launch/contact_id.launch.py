@@ -1,20 +1,32 @@
 """Starts controller, gait planner and simulated robot, or those of them that are asked for.
 
-    ros2 launch contact_id_controller contact_id.launch.py robot:=solo12
+    ros2 launch contact_id_controller contact_id.launch.py robot:=solo12 duration_s:=30
     ros2 launch contact_id_controller contact_id.launch.py simulate:=false \\
         config:=/path/to/robot.yaml ros2_control:=effort_controller watchdog:=true
+
+In simulation the nodes go in lockstep unless `mode:=real_time` is given, and the launch ends when the
+simulation does, saying how.
 """
 
+import math
+import re
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch import LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    Shutdown,
+)
+from launch.event_handlers import OnProcessExit, OnProcessIO
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, Node
 
-from launch import LaunchDescription
-
 PACKAGE = "contact_id_controller"
+TEMPLATE = "template"  # names no robot
 YES_OR_NO = ("true", "false")
 
 WAIT_FOR_PLAN_S = 0.1
@@ -37,10 +49,15 @@ ARGUMENTS = {
         description="start the simulated robot, whose time all nodes then use",
     ),
     "mode": dict(
-        default_value="real_time",
-        choices=("real_time", "lockstep"),
-        description="lockstep: the simulated robot waits for each command, on a slow "
-        "machine and for repeatable walks",
+        default_value="auto",
+        choices=("auto", "lockstep", "real_time"),
+        description="of the simulation. lockstep: the simulated robot waits for each command, and "
+        "walks alike on every machine; real_time: it does not wait, and falls where the machine is "
+        "too slow; auto: lockstep, or real_time with the watchdog",
+    ),
+    "duration_s": dict(
+        default_value="",
+        description="simulated time after which the launch ends; empty: as in the file",
     ),
     "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
     "watchdog": dict(
@@ -82,22 +99,19 @@ def make_nodes(context):
         _check_ros2_control(value, yes["simulate"])
         value["commands"] = f"/{group}/commands"
     order = [{"group_controller": f"/{group}"}] if group else []
-    share = Path(get_package_share_directory(PACKAGE))
-    config = value["config"] or str(share / "config" / f"{value['robot']}.yaml")
+    mode = _mode(value["mode"], yes["watchdog"])
+    config = value["config"] or _config_of(value["robot"])
     simulated_time = {"use_sim_time": yes["simulate"]}
     chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
     if yes["simulate"]:
-        chosen["mode"] = value["mode"]
+        chosen["mode"] = mode
         chosen["start_ramp_s"] = 0.0  # it already stands on its feet
-    pace = {"mode": value["mode"], "wait_for_plan_s": WAIT_FOR_PLAN_S if yes["planner"] else 0.0}
     common = {
         "package": PACKAGE,
         "output": "screen",
         "remappings": [(topic, value[topic]) for topic in TOPICS],
     }
     guarded = yes["watchdog"]
-    if guarded and value["mode"] == "lockstep":
-        raise ValueError("watchdog:=true needs mode:=real_time: in lockstep commands may be late")
     unguarded = {**common, "remappings": [("commands", "commands_in"), *common["remappings"][1:]]}
     nodes = [
         LifecycleNode(
@@ -129,15 +143,66 @@ def make_nodes(context):
             )
         )
     if yes["simulate"]:
-        nodes.append(
-            Node(
-                executable="simulated_robot",
-                name="simulated_robot",
-                parameters=[config, pace],
-                **common,
-            )
-        )
+        nodes += _simulated_robot(config, mode, yes["planner"], value["duration_s"], common)
     return nodes
+
+
+def _simulated_robot(config, mode, planner, duration_s, common):
+    """The simulated robot, with whose end the launch ends."""
+    pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if planner else 0.0}
+    if duration_s:
+        pace["duration_s"] = _seconds(duration_s)
+    robot = Node(
+        executable="simulated_robot",
+        name="simulated_robot",
+        parameters=[config, pace],
+        **common,
+    )
+    said = []
+
+    def listen(event):
+        said.extend(re.findall(r"ended by [^\n]*", event.text.decode(errors="replace")))
+
+    def end(event, context):
+        how = said[-1] if said else f"ended with exit code {event.returncode}"
+        sentence = f"the simulation {how}"
+        return [LogInfo(msg=sentence), Shutdown(reason=sentence)]
+
+    return [
+        robot,
+        RegisterEventHandler(OnProcessIO(target_action=robot, on_stdout=listen, on_stderr=listen)),
+        RegisterEventHandler(OnProcessExit(target_action=robot, on_exit=end)),
+    ]
+
+
+def _mode(mode, watchdog):
+    if mode == "lockstep" and watchdog:
+        raise ValueError("watchdog:=true needs mode:=real_time: in lockstep commands may be late")
+    if mode == "auto":
+        return "real_time" if watchdog else "lockstep"
+    return mode
+
+
+def _config_of(robot):
+    """The configuration file of a robot of this package."""
+    folder = Path(get_package_share_directory(PACKAGE)) / "config"
+    robots = {file.stem: file for file in sorted(folder.glob("*.yaml")) if file.stem != TEMPLATE}
+    if robot not in robots:
+        raise ValueError(
+            f"robot is {robot!r}, must be one of {', '.join(map(repr, robots))}; "
+            "for your own give its file with config:=FILE"
+        )
+    return str(robots[robot])
+
+
+def _seconds(text):
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 <= seconds < math.inf:
+        raise ValueError(f"duration_s is {text!r}, must be a number, 0 or more; 0: for ever")
+    return seconds
 
 
 def _check_ros2_control(value, simulate):

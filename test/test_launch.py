@@ -12,6 +12,8 @@ import pytest
 import yaml
 from paths import ROOT
 
+from contact_id_controller.runs.setup import WAIT_FOR_PLAN_S
+
 FILE = ROOT / "launch" / "contact_id.launch.py"
 
 
@@ -41,6 +43,11 @@ def launch_file(monkeypatch):
             "LaunchDescription",
             "DeclareLaunchArgument",
             "OpaqueFunction",
+            "RegisterEventHandler",
+            "OnProcessExit",
+            "OnProcessIO",
+            "LogInfo",
+            "Shutdown",
             "Node",
             "LifecycleNode",
         )
@@ -48,8 +55,21 @@ def launch_file(monkeypatch):
     module("launch", LaunchDescription=classes["LaunchDescription"])
     module(
         "launch.actions",
-        DeclareLaunchArgument=classes["DeclareLaunchArgument"],
-        OpaqueFunction=classes["OpaqueFunction"],
+        **{
+            name: classes[name]
+            for name in (
+                "DeclareLaunchArgument",
+                "LogInfo",
+                "OpaqueFunction",
+                "RegisterEventHandler",
+                "Shutdown",
+            )
+        },
+    )
+    module(
+        "launch.event_handlers",
+        OnProcessExit=classes["OnProcessExit"],
+        OnProcessIO=classes["OnProcessIO"],
     )
     module("launch.substitutions", LaunchConfiguration=LaunchConfiguration)
     module("launch_ros")
@@ -61,14 +81,25 @@ def launch_file(monkeypatch):
     return SimpleNamespace(**content)
 
 
-def _start(launch_file, **changes):
-    """Executable -> arguments of each node for the given launch arguments."""
+def _actions(launch_file, **changes):
+    """What is done for the given launch arguments."""
     description = launch_file.generate_launch_description().arguments[0]
     *declared, opaque = description
     values = {entry.arguments[0]: entry.keywords["default_value"] for entry in declared}
+    for entry in declared:
+        assert values[entry.arguments[0]] in entry.keywords.get("choices", values.values())
     assert changes.keys() <= values.keys()
-    nodes = opaque.keywords["function"]({**values, **changes})
-    return {node.keywords["executable"]: node.keywords for node in nodes}
+    return opaque.keywords["function"]({**values, **changes})
+
+
+def _start(launch_file, **changes):
+    """Executable -> arguments of each node for the given launch arguments."""
+    actions = _actions(launch_file, **changes)
+    return {
+        action.keywords["executable"]: action.keywords
+        for action in actions
+        if "executable" in action.keywords
+    }
 
 
 def test_everything_is_started_by_default(launch_file):
@@ -116,19 +147,54 @@ def test_friction_and_solver_of_the_file_hold_unless_chosen(launch_file):
     }
 
 
-def test_lockstep_is_chosen_for_controller_and_simulated_robot_together(launch_file):
-    nodes = _start(launch_file, mode="lockstep")
-    assert nodes["controller"]["parameters"][-1]["mode"] == "lockstep"
-    assert nodes["simulated_robot"]["parameters"][-1] == {
-        "mode": "lockstep",
-        "wait_for_plan_s": 0.1,
-    }
-    assert (
-        _start(launch_file, mode="lockstep", planner="false")["simulated_robot"]["parameters"][-1][
-            "wait_for_plan_s"
-        ]
-        == 0.0
-    )
+def test_in_simulation_lockstep_is_the_default_for_controller_and_simulated_robot(launch_file):
+    for changes in ({}, {"mode": "lockstep"}):
+        nodes = _start(launch_file, **changes)
+        assert nodes["controller"]["parameters"][-1]["mode"] == "lockstep"
+        assert nodes["simulated_robot"]["parameters"][-1] == {
+            "mode": "lockstep",
+            "wait_for_plan_s": WAIT_FOR_PLAN_S,
+        }
+    alone = _start(launch_file, planner="false")["simulated_robot"]["parameters"][-1]
+    assert alone["wait_for_plan_s"] == 0.0
+    real = _start(launch_file, mode="real_time")
+    assert real["simulated_robot"]["parameters"][-1]["mode"] == "real_time"
+    assert real["controller"]["parameters"][-1]["mode"] == "real_time"
+
+
+def test_a_wrong_robot_is_refused_with_the_robots_there_are(launch_file):
+    with pytest.raises(ValueError, match="'anymal_c', 'go2', 'quadruped', 'solo12'"):
+        _start(launch_file, robot="unicorn")
+    with pytest.raises(ValueError, match="robot is 'template'"):
+        _start(launch_file, robot="template")
+
+
+def test_duration_is_that_of_the_simulation(launch_file):
+    robot = _start(launch_file, duration_s="30")["simulated_robot"]
+    assert robot["parameters"][-1]["duration_s"] == 30.0
+    for wrong in ("soon", "-1", "nan", "inf"):
+        with pytest.raises(ValueError, match="duration_s"):
+            _start(launch_file, duration_s=wrong)
+
+
+@pytest.mark.parametrize(
+    "output, sentence",
+    [
+        (b"[INFO] ended by fall after 1.200 s: 1200 periods\n", "ended by fall after 1.200 s"),
+        (b"[INFO] ended by duration after 30.000 s: x\n", "ended by duration after 30.000 s"),
+        (b"Killed\n", "ended with exit code -9"),
+    ],
+)
+def test_the_launch_ends_with_the_simulation_and_says_how(launch_file, output, sentence):
+    *_, robot, listening, ending = _actions(launch_file)
+    assert robot.keywords["executable"] == "simulated_robot"
+    listen, end = (handler.arguments[0].keywords for handler in (listening, ending))
+    assert listen["target_action"] is end["target_action"] is robot
+    for stream in ("on_stdout", "on_stderr"):
+        listen[stream](SimpleNamespace(text=b"something else\n"))
+    listen["on_stderr"](SimpleNamespace(text=output))
+    message, shutdown = end["on_exit"](SimpleNamespace(returncode=-9), None)
+    assert sentence in message.keywords["msg"] and sentence in shutdown.keywords["reason"]
 
 
 def test_the_watchdog_stands_between_controller_and_robot(launch_file):

@@ -51,6 +51,8 @@ DEPENDENCIES = {
     },
 }
 
+NODES = {"controller", "command_watchdog", "gait_planner", "simulated_robot"}
+
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
 OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed"}
 # Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
@@ -208,12 +210,24 @@ def test_pip_puts_scripts_where_a_shell_finds_them(wheel, tmp_path):
         tmp_path,
         wheel,
     )
-    scripts = {"contact_id", "controller", "command_watchdog", "gait_planner", "simulated_robot"}
+    scripts = {"contact_id", *(f"contact_id_{node}_node" for node in NODES)}
     # Debian and Ubuntu put a local/ in between.
     (folder,) = {path.parent for path in tmp_path.rglob("contact_id") if path.is_file()}
     assert folder.name == "bin"
-    assert scripts <= {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
+    # No names that other packages might have as well.
+    assert scripts == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
     assert (folder.parent / "share/contact_id_controller/config/quadruped.yaml").is_file()
+
+
+def test_ros2_run_knows_the_short_names_of_the_nodes(wheel, tmp_path):
+    _pip("install", "--no-deps", "--ignore-installed", "--prefix", tmp_path, wheel)
+    (folder,) = {path.parent for path in tmp_path.rglob("lib/contact_id_controller/controller")}
+    assert NODES == {path.name for path in folder.iterdir() if os.access(path, os.X_OK)}
+    for node in NODES:
+        code = compile((folder / node).read_text(encoding="utf-8"), node, "exec")
+        names = {"__name__": "not_main"}
+        exec(code, names)
+        assert names["main"] is import_module(f"contact_id_controller.ros.{node}").main
 
 
 def test_ros2_run_finds_the_executables_of_a_colcon_build():
