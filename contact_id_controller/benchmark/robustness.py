@@ -113,11 +113,14 @@ def contradictory(row: ContactModel, solution: Solution, case: RandomProblem) ->
     own s and, sharper but slower, that of stiffer contacts; the proof counts, not where s is from.
     """
     problem = solution.problem
-    if solution.attainable is None:
+    if not len(problem):
         return False
-    plan = problem.c - problem.period * (problem.T @ solution.joint_velocity_change)
+    plan = problem.c.copy()
+    if solution.joint_velocity_change is not None:
+        plan -= problem.period * (problem.T @ solution.joint_velocity_change)
     mu, edges = friction_bound(row, problem, case.edges, case.polygon)
-    if _excludes(problem, plan, mu, edges, solution.attainable - plan):
+    own = None if solution.attainable is None else solution.attainable - plan
+    if own is not None and _excludes(problem, plan, mu, edges, own):
         return True
     # Forces in a polygon inside the exact cone prove as much as any other.
     z = np.zeros(len(plan))
