@@ -134,8 +134,8 @@ def test_printed_rows_are_those_that_contain_the_words(capsys):
 
 
 def test_write_makes_both_files(tmp_path, tables, capsys):
-    for folder in ("docs", "config"):
-        (tmp_path / folder).mkdir()
+    for folder in ("docs", "config", "contact_id_controller/models"):
+        (tmp_path / folder).mkdir(parents=True)
     assert cli.run(["parameters", "--write", str(tmp_path)]) == 0
     assert (tmp_path / reference.PAGE).read_text(encoding="utf-8") == reference.page(tables)
     assert (tmp_path / reference.TEMPLATE).read_text(encoding="utf-8") == reference.template(tables)

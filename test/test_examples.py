@@ -1,0 +1,79 @@
+"""Each example runs, prints a number, and the number is right."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+from contact_id_controller.models import ROWS
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+LINES = 100
+
+
+@pytest.fixture
+def example(capsys):
+    """Runs an example; returns what its ``main`` returned and what it printed."""
+
+    def run(name, *arguments):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.main(*arguments), capsys.readouterr().out
+
+    return run
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_every_example_is_short_listed_and_tested(file):
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < LINES
+    assert f"python examples/{file.name}" in text
+    assert f"(../examples/{file.name})" in (ROOT / "docs" / "examples.md").read_text("utf-8")
+    assert f'example("{file.stem}"' in (ROOT / "test" / "test_examples.py").read_text("utf-8")
+
+
+def test_stand(example):
+    share, printed = example("stand")
+    assert share == pytest.approx(1.0, abs=1e-6)
+    assert f"carried share {share:.6f}" in printed and "solved" in printed
+
+
+def test_push_on_a_wall(example):
+    """Pinocchio finds nothing left for the base, and the wall returns what is pushed."""
+    (push, left), printed = example("push_on_a_wall")
+    assert push > 5.0 and left < 1e-6
+    assert f"{push:.3f} N pushed" in printed and f"{push:.3f} N held by friction" in printed
+
+
+def test_compare_models(example):
+    carried, printed = example("compare_models")
+    assert set(carried) == {str(row) for row in ROWS.values() if row.predicts_forces}
+    assert list(carried.values()) == pytest.approx([1.0] * len(carried), abs=5e-3)
+    assert all(name in printed for name in carried)
+
+
+def test_own_robot(example):
+    (efforts, expected), printed = example("own_robot")
+    np.testing.assert_allclose(efforts, expected, rtol=1e-9)
+    assert f"on paper: {expected:.4f} N" in printed
+
+
+def test_own_contact_model(example):
+    """Glue carries the whole weight by pulling; honest contact never pulls, and the robot tips over."""
+    try:
+        (glued, honest), printed = example("own_contact_model")
+    finally:
+        ROWS.pop(("glued", "least_force"), None)
+    assert glued.min() < -0.1 and honest.min() >= -1e-9
+    assert "carried: glue 1.000000 of the weight" in printed
+    assert honest.sum() < glued.sum() - 0.1
+
+
+def test_read_a_record(example, tmp_path):
+    """Four whole steps of the trot: the mean of the ground's forces is the weight."""
+    picture = tmp_path / "forces.png"
+    (carried, error), printed = example("read_a_record", None, str(picture))
+    assert carried == pytest.approx(1.0, abs=0.02) and error < 0.1
+    assert "fell: False" in printed and picture.stat().st_size > 10_000
