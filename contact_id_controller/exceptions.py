@@ -29,6 +29,10 @@ class ConfigurationError(ContactIdError):
     """A parameter of wrong type, outside its range, or missing."""
 
 
+class UnobservableError(ContactIdError):
+    """Sensors that leave something undetermined; the message names it."""
+
+
 class LcpError(ContactIdError):
     """A complementarity problem of wrong shape, not finite, or with an option outside its range."""
 

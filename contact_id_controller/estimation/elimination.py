@@ -1,0 +1,391 @@
+"""The least-squares problem of all sensors, solved limb by limb.
+
+    min |Sigma^-1/2 (H z - y)|^2   subject to   f_0 = 0 (softened: f_0 of variance s^2)
+
+The unknowns of one limb couple with nothing but the base's acceleration a_0 and the multiplier of
+f_0 = 0. Each limb is eliminated by a Cholesky factor of its own; what remains is 12 x 12:
+
+    [ K_aa - sum Y_a^T H^-1 Y_a   Ic_0 - ...  ] [a_0   ]
+    [ Ic_0 - ...                 -s^2 - ...   ] [lambda]
+
+so the cost grows with the largest limb, not with the robot. ``dense`` solves the same problem with
+exact rows and limbs that only the base's equation determines, by one pivoted factorisation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.estimation.rows import (
+    ACCELERATION,
+    Columns,
+    Rows,
+    contact_wrench,
+    row_coefficients,
+    row_vector,
+)
+from contact_id_controller.estimation.sweep import (
+    accumulate,
+    dot6,
+    inertia_times,
+    propagate,
+)
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+
+SOLVED, SINGULAR = 0, 1
+SINGULAR_PIVOT = 1e-13  # smallest accepted pivot relative to the largest diagonal entry
+GRAVITY = 9.81
+WORK = 15
+
+
+@kernel
+def unpack_rows(integers, numbers):
+    """``Rows`` as views into (6, m) and flat (10 m,)."""
+    m = integers.shape[1]
+    return Rows(
+        integers[0], integers[1], integers[2], integers[3], integers[4], integers[5],
+        numbers[: 6 * m].reshape((m, 6)), numbers[6 * m : 9 * m].reshape((m, 3)),
+        numbers[9 * m :],
+    )  # fmt: skip
+
+
+@kernel
+def unpack_columns(joints, wrenches, priors, numbers):
+    """``Columns`` as views into (2, n), (3, c), (N,) and flat (7 c + N,)."""
+    c = wrenches.shape[1]
+    return Columns(
+        joints[0], joints[1], wrenches[0], wrenches[1], wrenches[2],
+        numbers[: 6 * c].reshape((c, 6)), numbers[6 * c : 7 * c], numbers[7 * c :], priors,
+    )  # fmt: skip
+
+
+@bare_kernel
+def _fold(columns, y, up, motion, units):
+    """Unit wrenches of all contact components; those known exactly go into the links' bias."""
+    for c in range(columns.wrench.shape[0]):
+        contact_wrench(columns, c, motion, up, units[c])
+        if columns.wrench[c] < 0 and columns.wrench_value[c] >= 0:
+            force, link = y[columns.wrench_value[c]], columns.wrench_link[c]
+            for k in range(6):
+                motion.fb[link, k] -= force * units[c, k]
+
+
+@bare_kernel
+def sweep(tree, columns, q, v, w, up, base_bias, y, known, motion, units, work):
+    """Everything in the common frame, with what is known exactly folded into the bias."""
+    for i in range(1, known.shape[0]):
+        known[i] = y[columns.joint_value[i]] if columns.joint[i] < 0 else 0.0
+    propagate(tree, q, v, w, base_bias, known, motion, work)
+    _fold(columns, y, up, motion, units)
+    accumulate(tree, motion)
+
+
+@bare_kernel
+def measured(rows, m, y, up, gravity, r):
+    """The value of row m; that of a stationary frame is gravity against ``up``."""
+    if rows.value[m] >= 0:
+        return y[rows.value[m]]
+    return gravity * (r[0] * up[0] + r[1] * up[1] + r[2] * up[2])
+
+
+@bare_kernel
+def _add_row(h, base, weight, target, columns, H, Y, K):
+    """Add weight (h, base)^T (h, base) to the normal equations of a limb and of the base."""
+    for i in range(columns):
+        f = weight * h[i]
+        if f != 0.0:
+            row, right = H[i], Y[i]
+            for k in range(i + 1):
+                row[k] += f * h[k]
+            for k in range(6):
+                right[k] += f * base[k]
+            right[12] += f * target
+    for i in range(6):
+        f = weight * base[i]
+        if f != 0.0:
+            row = K[i]
+            for k in range(6):
+                row[k] += f * base[k]
+            row[12] += f * target
+
+
+@bare_kernel
+def _base_equation(I, fb, softness, K):
+    """f_0 = Ic_0 a_0 + ... + fb_0 with its multiplier, into K (12, 13)."""
+    for i in range(6):
+        for j in range(6):
+            K[i, 6 + j] = 0.0
+            K[6 + i, j] = 0.0
+        K[6 + i, 6 + i] = -softness[i]
+        K[6 + i, 12] = -fb[i]
+    mass = I[9]
+    for i in range(3):
+        K[i, 6 + i] = mass
+        K[6 + i, i] = mass
+    # Force = mass l + w x h: rows of force, columns of w; moment = h x l.
+    hx, hy, hz = I[6], I[7], I[8]
+    for a, b, h in ((0, 4, hz), (1, 5, hx), (2, 3, hy)):
+        K[a, 6 + b] = h
+        K[b, 6 + a] = h
+        K[6 + a, b] = h
+        K[6 + b, a] = h
+    for a, b, h in ((0, 5, hy), (1, 3, hz), (2, 4, hx)):
+        K[a, 6 + b] = -h
+        K[b, 6 + a] = -h
+        K[6 + a, b] = -h
+        K[6 + b, a] = -h
+    K[3, 9], K[3, 10], K[3, 11] = I[0], I[1], I[2]
+    K[4, 9], K[4, 10], K[4, 11] = I[1], I[3], I[4]
+    K[5, 9], K[5, 10], K[5, 11] = I[2], I[4], I[5]
+    for i in range(3, 6):
+        for j in range(9, 12):
+            K[6 + i, j - 6] = K[i, j]
+
+
+@bare_kernel
+def _eliminate(H, Y, n, K):
+    """Factor H (n, n) in place, Y <- L^-1 Y (n, 13), K (upper) less its Schur complement."""
+    largest = 0.0
+    for j in range(n):
+        largest = max(largest, H[j, j])
+    for j in range(n):
+        row, total = H[j], H[j, j]
+        for k in range(j):
+            total -= row[k] * row[k]
+        if not total > SINGULAR_PIVOT * largest:
+            return False
+        inverse = 1.0 / np.sqrt(total)
+        row[j] = inverse
+        for i in range(j + 1, n):
+            other = H[i]
+            total = other[j]
+            for k in range(j):
+                total -= other[k] * row[k]
+            other[j] = total * inverse
+        right = Y[j]
+        for k in range(j):
+            f, done = row[k], Y[k]
+            if f != 0.0:
+                for z in range(13):
+                    right[z] -= f * done[z]
+        for z in range(13):
+            right[z] *= inverse
+    for k in range(n):
+        right = Y[k]
+        for i in range(12):
+            f = right[i]
+            if f != 0.0:
+                row = K[i]
+                for z in range(i, 13):
+                    row[z] -= f * right[z]
+    return True
+
+
+@bare_kernel
+def solve_pivoted(K, n):
+    """Solve K (n, n + 1) x = its last column in place, with partial pivoting; False: singular."""
+    largest = 0.0
+    for i in range(n):
+        for j in range(n):
+            largest = max(largest, abs(K[i, j]))
+    for i in range(n):
+        best = i
+        for r in range(i + 1, n):
+            if abs(K[r, i]) > abs(K[best, i]):
+                best = r
+        if not abs(K[best, i]) > SINGULAR_PIVOT * largest:
+            return False
+        if best != i:
+            for z in range(i, n + 1):
+                K[i, z], K[best, z] = K[best, z], K[i, z]
+        inverse, row = 1.0 / K[i, i], K[i]
+        for r in range(i + 1, n):
+            other = K[r]
+            f = other[i] * inverse
+            if f != 0.0:
+                for z in range(i + 1, n + 1):
+                    other[z] -= f * row[z]
+    for i in range(n - 1, -1, -1):
+        total = K[i, n]
+        for z in range(i + 1, n):
+            total -= K[i, z] * K[z, n]
+        K[i, n] = total / K[i, i]
+    return True
+
+
+@bare_kernel
+def _limb(
+    b, tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, h, H, Y, K, floating
+):
+    """Normal equations of limb b, and what it adds to the base's."""
+    first = limbs.column[b]
+    n = limbs.column_end[b] - first
+    for i in range(n):
+        for k in range(i + 1):
+            H[i, k] = 0.0
+        for k in range(13):
+            Y[i, k] = 0.0
+    if floating:
+        for i in range(limbs.link[b], limbs.link_end[b]):
+            if columns.joint[i] >= 0:
+                for k in range(6):
+                    Y[columns.joint[i], 6 + k] = motion.P[i, k]
+        for c in range(limbs.component[b], limbs.component_end[b]):
+            if columns.wrench[c] >= 0:
+                for k in range(6):
+                    Y[columns.wrench[c], 6 + k] = -units[c, k]
+    for m in range(limbs.row[b], limbs.row_end[b]):
+        for i in range(n):
+            h[i] = 0.0
+        bias = row_coefficients(
+            rows, m, tree, columns, limbs.component[b], limbs.component_end[b], motion, units, r[m],
+            base, h,
+        )  # fmt: skip
+        if not floating:
+            for k in range(6):
+                base[k] = 0.0
+        target = measured(rows, m, y, up, gravity, r[m]) - bias
+        _add_row(h, base, rows.weight[m], target, n, H, Y, K)
+    for i in range(n):
+        weight = columns.prior[first + i]
+        if weight > 0.0:
+            H[i, i] += weight
+            Y[i, 12] += weight * y[columns.prior_value[first + i]]
+
+
+@bare_kernel
+def by_limbs(tree, rows, columns, limbs, motion, y, up, gravity, softness, floating, units, r, base,
+             h, H, Y, K, base_acceleration, z):  # fmt: skip
+    """a_0 (6,) and z (N,) of the least-squares problem; SINGULAR where a limb's part is."""
+    for i in range(12):
+        for j in range(13):
+            K[i, j] = 0.0
+    if floating:
+        _base_equation(motion.Ic[0], motion.fb[0], softness, K)
+    for b in range(limbs.link.shape[0]):
+        _limb(
+            b,
+            tree,
+            rows,
+            columns,
+            limbs,
+            motion,
+            y,
+            up,
+            gravity,
+            units,
+            r,
+            base,
+            h,
+            H[b],
+            Y[b],
+            K,
+            floating,
+        )
+        if not _eliminate(H[b], Y[b], limbs.column_end[b] - limbs.column[b], K):
+            return SINGULAR
+    for m in range(limbs.row_end[limbs.link.shape[0] - 1], rows.kind.shape[0]):
+        bias = row_coefficients(rows, m, tree, columns, 0, 0, motion, units, r[m], base, h)
+        if floating:
+            target = measured(rows, m, y, up, gravity, r[m]) - bias
+            _add_row(h, base, rows.weight[m], target, 0, H[0], Y[0], K)
+    if floating:
+        for i in range(12):
+            for j in range(i):
+                K[i, j] = K[j, i]
+        if not solve_pivoted(K, 12):
+            return SINGULAR
+    for k in range(6):
+        base_acceleration[k] = K[k, 12]
+    for b in range(limbs.link.shape[0]):
+        first = limbs.column[b]
+        factor, right = H[b], Y[b]
+        for i in range(limbs.column_end[b] - first - 1, -1, -1):
+            total = right[i, 12]
+            if floating:
+                for k in range(12):
+                    total -= right[i, k] * K[k, 12]
+            for k in range(i + 1, limbs.column_end[b] - first):
+                total -= factor[k, i] * z[first + k]
+            z[first + i] = total * factor[i, i]
+    return SOLVED
+
+
+@kernel
+def dense(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, h, A, target, B):
+    """The same problem over all unknowns x = (a_0, z), for who wants to see it whole.
+
+    A (m, 6 + N), target (m,): A x = target of the rows. B (6, 6 + N): f_0 = B x + fb_0.
+    """
+    A[:] = 0.0
+    B[:] = 0.0
+    for m in range(rows.kind.shape[0]):
+        limb = tree.limb[rows.link[m]]
+        component, component_end, first, n = 0, 0, 0, 0
+        if limb >= 0:
+            component, component_end = limbs.component[limb], limbs.component_end[limb]
+            first, n = limbs.column[limb], limbs.column_end[limb] - limbs.column[limb]
+        for k in range(n):
+            h[k] = 0.0
+        bias = row_coefficients(
+            rows, m, tree, columns, component, component_end, motion, units, r[m], base, h
+        )
+        target[m] = measured(rows, m, y, up, gravity, r[m]) - bias
+        A[m, :6] = base
+        A[m, 6 + first : 6 + first + n] = h[:n]
+    unit, image = np.zeros(6), np.zeros(6)
+    for k in range(6):
+        unit[k] = 1.0
+        inertia_times(motion.Ic[0], unit, image)
+        unit[k] = 0.0
+        B[:, k] = image
+    for j in range(1, tree.parent.shape[0]):
+        if columns.joint[j] >= 0:
+            B[:, 6 + limbs.column[tree.limb[j]] + columns.joint[j]] = motion.P[j]
+    for b in range(limbs.link.shape[0]):
+        for c in range(limbs.component[b], limbs.component_end[b]):
+            if columns.wrench[c] >= 0:
+                B[:, 6 + limbs.column[b] + columns.wrench[c]] = -units[c]
+
+
+@bare_kernel
+def outputs(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base_acceleration, z,
+            joint_acceleration, a, f, effort, residual):  # fmt: skip
+    """All else from a_0 and z: accelerations a (n, 6), wrenches f (n, 6), efforts (n,), residuals.
+
+    a: proper, f: through the link's joint, both about the base origin in base axes. residual (m,):
+    (measured less estimated) / sigma, of exact rows in the row's own unit.
+    """
+    n = tree.parent.shape[0]
+    for k in range(6):
+        a[0, k] = base_acceleration[k]  # without bias: the bias is added last
+        f[0, k] = 0.0
+    for i in range(1, n):
+        column = columns.joint[i]
+        amount = z[limbs.column[tree.limb[i]] + column] if column >= 0 else 0.0
+        joint_acceleration[i] = amount if column >= 0 else y[columns.joint_value[i]]
+        for k in range(6):
+            a[i, k] = a[tree.parent[i], k] + motion.S[i, k] * amount
+            f[i, k] = motion.P[i, k] * amount
+    for b in range(limbs.link.shape[0]):
+        for c in range(limbs.component[b], limbs.component_end[b]):
+            if columns.wrench[c] >= 0:
+                amount, link = z[limbs.column[b] + columns.wrench[c]], columns.wrench_link[c]
+                for k in range(6):
+                    f[link, k] -= units[c, k] * amount
+    for i in range(n - 1, 0, -1):
+        for k in range(6):
+            f[tree.parent[i], k] += f[i, k]
+    for i in range(n):
+        inertia_times(motion.Ic[i], a[tree.parent[i]] if i else a[0], motion.P[0])
+        for k in range(6):
+            f[i, k] += motion.P[0, k] + motion.fb[i, k]
+        effort[i] = dot6(motion.S[i], f[i])
+    for i in range(n):
+        for k in range(6):
+            a[i, k] += motion.ab[i, k]
+    for m in range(rows.kind.shape[0]):
+        bias = row_vector(rows, m, motion, r[m])
+        own = a[rows.link[m]] if rows.kind[m] == ACCELERATION else f[rows.link[m]]
+        difference = measured(rows, m, y, up, gravity, r[m]) - bias - dot6(r[m], own)
+        residual[m] = difference if rows.exact[m] else difference * np.sqrt(rows.weight[m])

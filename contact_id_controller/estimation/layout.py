@@ -1,0 +1,241 @@
+"""From a list of sensors to the arrays that the elimination takes, and the places of measurements in y."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from contact_id_controller.estimation.elimination import unpack_columns, unpack_rows
+from contact_id_controller.estimation.rows import Limbs
+from contact_id_controller.estimation.sensors import (
+    COMPONENTS,
+    Contact,
+    ContactWrench,
+    Gyroscope,
+    JointAcceleration,
+    KnownWrench,
+    StationaryFrame,
+    joint_links,
+)
+from contact_id_controller.estimation.tree import Mechanism
+from contact_id_controller.exceptions import ConfigurationError, UnknownFrameError, choices
+
+
+@dataclasses.dataclass
+class _Unknown:
+    """A joint acceleration or a component of a contact wrench, before it has a column.
+
+    noise: None unknown, 0 exact, else sigma.  value: place in y.
+    """
+
+    label: str
+    limb: int
+    noise: float | None = None
+    value: int = -1
+
+
+class Layout:
+    """The arrays of one set of sensors on one mechanism.
+
+    Attributes:
+        slices: sensor's name -> slice of y.  size: length of y; its last entry stays zero.
+        contacts: name -> ``Contact``; components: name -> indices of its components in ``wrenches``.
+        joints, wrenches: the unknowns, as ``_Unknown``.
+        labels: of the N columns.  row_labels, row_sensors: of the rows; row_noise (m,).
+        rows_integers ...: buffers for ``unpack_rows`` and ``unpack_columns``; limbs (8, limbs).
+
+    Raises:
+        ConfigurationError: two sensors of one name, a noise that is negative or of wrong size, a
+            quantity measured twice in a way that cannot be weighed.
+        UnknownFrameError, UnknownJointError: a name that the robot lacks.
+    """
+
+    def __init__(self, mechanism: Mechanism, sensors: Sequence, contacts: Mapping[str, Contact]):
+        self.mechanism, self.sensors, self.contacts = mechanism, tuple(sensors), dict(contacts)
+        self.slices: dict[str, slice] = {}
+        self.size = 1
+        self._unknowns()
+        self._rows()
+        self._columns()
+
+    def value(self, sensor, count):
+        """A slice of y for a sensor's values."""
+        if sensor.name in self.slices:
+            raise ConfigurationError(f"two sensors are called {sensor.name!r}")
+        self.slices[sensor.name] = slice(self.size - 1, self.size - 1 + count)
+        self.size += count
+        return self.slices[sensor.name]
+
+    def _unknowns(self):
+        mechanism = self.mechanism
+        tree = mechanism.tree
+        self.joints = [
+            _Unknown(f"acceleration of {name}", int(tree.limb[link]))
+            for link, name in enumerate(mechanism.names, start=1)
+        ]
+        self.wrenches: list[_Unknown] = []
+        self.components: dict[str, range] = {}
+        self._geometry = []
+        known = {
+            sensor.name: Contact(sensor.frame, "surface")
+            for sensor in self.sensors
+            if isinstance(sensor, KnownWrench)
+        }
+        for name, contact in {**self.contacts, **known}.items():
+            link, rotation, origin = mechanism.frame(contact.frame)
+            start = len(self.wrenches)
+            for index in contact.components:
+                axis = rotation[:, index % 3]
+                if index < 3:
+                    vector = np.concatenate([axis, np.cross(origin, axis)])
+                else:
+                    vector = np.concatenate([np.zeros(3), axis])
+                label = f"{COMPONENTS[index]} of {name}"
+                self.wrenches.append(_Unknown(label, int(tree.limb[link])))
+                self._geometry.append((link, vector, contact.radius_m if index < 3 else 0.0))
+            self.components[name] = range(start, len(self.wrenches))
+
+    def _measure(self, sensor, unknowns):
+        """Direct measurements of unknowns."""
+        place = self.value(sensor, len(unknowns))
+        noise = (
+            np.zeros(len(unknowns))
+            if isinstance(sensor, KnownWrench)
+            else noises(sensor, len(unknowns))
+        )
+        for k, unknown in enumerate(unknowns):
+            if unknown.noise is not None:
+                raise ConfigurationError(f"{unknown.label} is measured twice, by {sensor.name} too")
+            unknown.noise, unknown.value = float(noise[k]), place.start + k
+
+    def _rows(self):
+        found = []  # (limb, row, noise, value, sensor)
+        self.gyroscopes = []
+        limbs = self.mechanism.tree.limb
+        for sensor in self.sensors:
+            if isinstance(sensor, JointAcceleration):
+                links = joint_links(self.mechanism, sensor.joints)
+                self._measure(sensor, [self.joints[link - 1] for link in links])
+            elif isinstance(sensor, ContactWrench):
+                if sensor.contact not in self.contacts:
+                    raise UnknownFrameError(
+                        f"{sensor.name} measures contact {sensor.contact!r}; "
+                        f"there are {choices(self.contacts) or 'none'}"
+                    )
+                self._measure(sensor, [self.wrenches[k] for k in self.components[sensor.contact]])
+            elif isinstance(sensor, KnownWrench):
+                self._measure(sensor, [self.wrenches[k] for k in self.components[sensor.name]])
+            elif isinstance(sensor, Gyroscope):
+                link, rotation, _ = self.mechanism.frame(sensor.frame)
+                self.gyroscopes.append(
+                    (sensor, link, rotation, self.value(sensor, 3), noises(sensor, 3))
+                )
+            else:
+                rows = sensor.rows(self.mechanism)
+                if isinstance(sensor, StationaryFrame):
+                    if not all(noise >= 0.0 and np.isfinite(noise) for noise in sensor.noise):
+                        raise ConfigurationError(f"noise of {sensor.name} is {sensor.noise}")
+                    noise = np.repeat(sensor.noise, 3)[: len(rows)]
+                    values = [-1] * len(rows)
+                else:
+                    noise = noises(sensor, len(rows))
+                    place = self.value(sensor, len(rows))
+                    values = range(place.start, place.stop)
+                found += [
+                    (int(limbs[row.link]), row, sigma, value, sensor.name)
+                    for row, sigma, value in zip(rows, noise, values)
+                ]
+        self._limbs_count = max(1, len(self.mechanism.limbs))
+        extra = any(unknown.limb < 0 for unknown in self.wrenches)  # contacts of the base itself
+        self._limbs_count += extra
+        for unknown in self.wrenches:
+            if unknown.limb < 0:
+                unknown.limb = self._limbs_count - 1
+        found.sort(key=lambda entry: entry[0] if entry[0] >= 0 else self._limbs_count)
+        self.row_labels = [entry[1].label for entry in found]
+        self.row_sensors = [entry[4] for entry in found]
+        self.row_limbs = [entry[0] for entry in found]
+        self.row_noise = np.array([entry[2] for entry in found])
+        m = len(found)
+        self.rows_integers = np.zeros((6, m), np.int64)
+        vector, position, weight = np.zeros((m, 6)), np.zeros((m, 3)), np.zeros(m)
+        for k, (_, row, sigma, value, _) in enumerate(found):
+            self.rows_integers[:, k] = (
+                row.kind, row.link, row.carrier, row.point, value, sigma == 0.0,
+            )  # fmt: skip
+            vector[k], position[k] = row.vector, row.position
+            weight[k] = 1.0 / sigma**2 if sigma > 0.0 else 0.0
+        self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight])
+        self.rows = unpack_rows(self.rows_integers, self.rows_numbers)
+
+    def _columns(self):
+        n, c, limbs = len(self.mechanism), len(self.wrenches), self._limbs_count
+        self.joint_columns, self.wrench_columns = (
+            np.zeros((2, n), np.int64),
+            np.zeros((3, c), np.int64),
+        )
+        self.joint_columns[0, 0] = -1
+        self.limbs_integers = np.zeros((8, limbs), np.int64)
+        self.labels, prior, prior_value, order = [], [], [], []
+        for b in range(limbs):
+            start = len(self.labels)
+            links = self.mechanism.limbs[b] if b < len(self.mechanism.limbs) else (1, 1)
+            rows = [k for k, limb in enumerate(self.row_limbs) if limb == b]
+            mine = [k for k, unknown in enumerate(self.wrenches) if unknown.limb == b]
+            members = [(self.joints[link - 1], "joint", link) for link in range(*links)]
+            members += [(self.wrenches[k], "wrench", k) for k in mine]
+            first_component = len(order)
+            order += mine
+            for unknown, kind, at in members:
+                exact = unknown.noise == 0.0
+                column = -1 if exact else len(self.labels) - start
+                value = unknown.value if exact else -1
+                if kind == "joint":
+                    self.joint_columns[:, at] = column, value
+                else:
+                    self.wrench_columns[:, order.index(at)] = self._geometry[at][0], column, value
+                if not exact:
+                    self.labels.append(unknown.label)
+                    prior.append(0.0 if unknown.noise is None else unknown.noise**-2.0)
+                    prior_value.append(max(unknown.value, -1))
+            row = rows[0] if rows else (self.limbs_integers[3, b - 1] if b else 0)
+            self.limbs_integers[:, b] = (
+                links[0], links[1], row, row + len(rows), first_component, len(order), start,
+                len(self.labels),
+            )  # fmt: skip
+        self.component_order = order  # place in the arrays -> index in ``wrenches``
+        self.component_place = {k: place for place, k in enumerate(order)}
+        vector = np.array([self._geometry[k][1] for k in order]).reshape(c, 6)
+        radius = np.array([self._geometry[k][2] for k in order])
+        self.prior_values = np.array(prior_value, np.int64).reshape(-1)
+        self.column_numbers = np.concatenate([vector.ravel(), radius, np.array(prior)])
+        self.columns = unpack_columns(
+            self.joint_columns, self.wrench_columns, self.prior_values, self.column_numbers
+        )
+        self.limbs = Limbs(*self.limbs_integers)
+
+    def add_prior(self, column: int, noise: float) -> None:
+        """Expect zero, with this noise, of an unknown that nothing measures."""
+        if not noise > 0.0:
+            raise ConfigurationError(f"regularisation must be positive, got {noise}")
+        self.columns.prior[column] = noise**-2.0
+        self.prior_values[column] = self.size - 1
+
+
+def noises(sensor, count: int) -> np.ndarray:
+    """A sensor's noise for each of its values (count,).
+
+    Raises:
+        ConfigurationError: wrong size, negative or not finite.
+    """
+    noise = np.asarray(sensor.noise, dtype=float)
+    if noise.ndim == 0:
+        noise = np.full(count, float(noise))
+    if noise.shape != (count,) or not np.isfinite(noise).all() or (noise < 0.0).any():
+        raise ConfigurationError(
+            f"noise of {sensor.name} must be one number or {count}, at least 0 (0: exact), "
+            f"got {np.asarray(sensor.noise).tolist()}"
+        )
+    return noise
