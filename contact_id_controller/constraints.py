@@ -6,25 +6,32 @@ the drift Kdot v, by Pinocchio.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import ConfigurationError, UnknownJointError, choices
 from contact_id_controller.robot import RobotModel
-
-# Own data: the robot's shared one may hold what a caller still needs.
-_DATA: WeakKeyDictionary = WeakKeyDictionary()
 
 
 class Rows(NamedTuple):
     """m rows: K (m, nv), error (m,) m or rad, drift (m,) = Kdot v in m/s2 or rad/s2."""
 
-    K: np.ndarray
-    error: np.ndarray
-    drift: np.ndarray
+    K: NDArray[np.float64]
+    error: NDArray[np.float64]
+    drift: NDArray[np.float64]
+
+
+class Constraint(Protocol):
+    """What a bilateral constraint is asked."""
+
+    def rows(
+        self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> Rows:
+        """Its rows at q, v; ``data``: Pinocchio's, with placements, Jacobians and drifts of that state."""
 
 
 class Pin(NamedTuple):
@@ -38,7 +45,9 @@ class Pin(NamedTuple):
     other: str | None = None
     other_point: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def rows(self, robot, data, q, v) -> Rows:
+    def rows(
+        self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> Rows:
         first = _point_rows(robot, data, v, self.frame, self.point)
         return _difference(first, _point_rows(robot, data, v, self.other, self.other_point))
 
@@ -51,9 +60,11 @@ class Weld(NamedTuple):
 
     frame: str
     other: str | None = None
-    placement: np.ndarray | None = None
+    placement: ArrayLike | None = None
 
-    def rows(self, robot, data, q, v) -> Rows:
+    def rows(
+        self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> Rows:
         wanted = (
             pin.SE3.Identity()
             if self.placement is None
@@ -86,7 +97,9 @@ class Coupling(NamedTuple):
     ratios: tuple[float, ...] | None = None
     offset: float = 0.0
 
-    def rows(self, robot, data, q, v) -> Rows:
+    def rows(
+        self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> Rows:
         ratios = (
             np.ones(len(self.joints)) if self.ratios is None else np.asarray(self.ratios, float)
         )
@@ -111,7 +124,12 @@ class Coupling(NamedTuple):
         return Rows(K, np.array([error]), np.zeros(1))
 
 
-def stack(robot: RobotModel, q, v, constraints) -> Rows:
+def stack(
+    robot: RobotModel,
+    q: NDArray[np.float64],
+    v: NDArray[np.float64],
+    constraints: Sequence[Constraint],
+) -> Rows:
     """The rows of all constraints at the state q (nq,), v (nv,).
 
     Raises:
@@ -119,9 +137,7 @@ def stack(robot: RobotModel, q, v, constraints) -> Rows:
     """
     if not constraints:
         return Rows(np.zeros((0, robot.nv)), np.zeros(0), np.zeros(0))
-    data = _DATA.get(robot)
-    if data is None:
-        data = _DATA[robot] = robot.model.createData()
+    data = robot.scratch
     pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
     pin.updateFramePlacements(robot.model, data)
     pin.computeJointJacobians(robot.model, data, q)
@@ -129,7 +145,9 @@ def stack(robot: RobotModel, q, v, constraints) -> Rows:
     return Rows(*(np.concatenate(column) for column in zip(*parts)))
 
 
-def _point_rows(robot, data, v, frame, point):
+def _point_rows(
+    robot: RobotModel, data: Any, v: NDArray[np.float64], frame: str | None, point: ArrayLike
+) -> Rows:
     """Position error, velocity rows and classical drift of a point of a frame (None: the world)."""
     if frame is None:
         return Rows(np.zeros((3, robot.nv)), np.array(point, float), np.zeros(3))
@@ -146,7 +164,7 @@ def _point_rows(robot, data, v, frame, point):
     return Rows(J[:3] - pin.skew(arm) @ J[3:], data.oMf[index].translation + arm, drift)
 
 
-def _turn_rows(robot, data, v, frame):
+def _turn_rows(robot: RobotModel, data: Any, v: NDArray[np.float64], frame: str | None) -> Rows:
     """Angular velocity rows and drift of a frame, world axes."""
     if frame is None:
         return Rows(np.zeros((3, robot.nv)), np.zeros(3), np.zeros(3))

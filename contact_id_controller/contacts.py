@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.frozen import draft_of, open_draft
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
 
 UNIT_TOLERANCE = 1e-6
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ContactSet:
-    """n point contacts; immutable.
+    """n point contacts; immutable: ``moved`` and ``subset`` give changed ones.
+
+    It may be shared between threads, copied and pickled.
 
     Args:
         points: (n, 3) m, world frame, on the robot.
@@ -34,60 +46,64 @@ class ContactSet:
             load share outside (0, 1].
     """
 
-    __slots__ = (
-        "points",
-        "normals",
-        "frames",
-        "friction",
-        "gaps",
-        "identities",
-        "against",
-        "surface_velocities",
-        "viscosity",
-        "load_share",
-        "_resolved",
-    )
+    points: NDArray[np.float64]
+    normals: NDArray[np.float64]
+    frames: tuple[str, ...]
+    friction: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    identities: tuple[Hashable, ...]
+    against: tuple[str | None, ...] | None
+    surface_velocities: NDArray[np.float64] | None
+    viscosity: NDArray[np.float64]
+    load_share: NDArray[np.float64]
+    _resolved: tuple[RobotModel, NDArray[np.int64], NDArray[np.int64]] | None
 
     def __init__(
         self,
-        points,
-        normals,
-        frames,
-        friction=1.0,
-        gaps=None,
-        identities=None,
-        against=None,
-        surface_velocities=None,
-        viscosity=0.0,
-        load_share=1.0,
+        points: ArrayLike,
+        normals: ArrayLike,
+        frames: Sequence[str],
+        friction: ArrayLike = 1.0,
+        gaps: ArrayLike | None = None,
+        identities: Sequence[Hashable] | None = None,
+        against: Sequence[str | None] | None = None,
+        surface_velocities: ArrayLike | None = None,
+        viscosity: ArrayLike = 0.0,
+        load_share: ArrayLike = 1.0,
     ):
-        self.points = _table("points", points, None)
-        n = len(self.points)
-        self.normals = _table("normals", normals, n)
-        lengths = np.sqrt((self.normals**2).sum(axis=1))
+        draft = open_draft(self, _Draft)
+        draft.points = _table("points", points, None)
+        n = len(draft.points)
+        draft.normals = _table("normals", normals, n)
+        lengths = np.sqrt((draft.normals**2).sum(axis=1))
         if n and np.abs(lengths - 1.0).max() > UNIT_TOLERANCE:
             raise ContactSetError(f"normals must have length 1, got {lengths.tolist()}")
-        self.frames = _names("frames", frames, n)
-        self.friction = _column("friction", friction, n, infinite=True)
-        self.gaps = _column("gaps", 0.0 if gaps is None else gaps, n, negative=True)
-        self.against = None if against is None else _names("against", against, n)
-        self.surface_velocities = (
+        draft.frames = _names("frames", frames, n)
+        draft.friction = _column("friction", friction, n, infinite=True)
+        draft.gaps = _column("gaps", 0.0 if gaps is None else gaps, n, negative=True)
+        draft.against = None if against is None else _names("against", against, n)
+        draft.surface_velocities = (
             None
             if surface_velocities is None
             else _table("surface_velocities", surface_velocities, n)
         )
-        self.viscosity = _column("viscosity", viscosity, n)
-        self.load_share = _column("load_share", load_share, n)
-        if ((self.load_share <= 0.0) | (self.load_share > 1.0)).any():
-            raise ContactSetError(f"load_share must lie in (0, 1], got {self.load_share.tolist()}")
+        draft.viscosity = _column("viscosity", viscosity, n)
+        draft.load_share = _column("load_share", load_share, n)
+        if ((draft.load_share <= 0.0) | (draft.load_share > 1.0)).any():
+            raise ContactSetError(f"load_share must lie in (0, 1], got {draft.load_share.tolist()}")
         if identities is None:
-            identities = _running_identities(self.frames)
+            identities = _running_identities(draft.frames)
         elif len(identities) != n or len(set(identities)) != n:
             raise ContactSetError(f"identities must be {n} different names, got {list(identities)}")
-        self.identities = tuple(identities)
-        self._resolved = None
+        draft.identities = tuple(identities)
+        draft._resolved = None
+        draft.__class__ = ContactSet
 
-    def __len__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, name) for name in ContactSet.__slots__ if name != "_resolved"]
+        return _assembled, (*values, None)
+
+    def __len__(self) -> int:
         return len(self.points)
 
     @classmethod
@@ -95,66 +111,110 @@ class ContactSet:
         """No contact at all."""
         return cls(np.zeros((0, 3)), np.zeros((0, 3)), ())
 
-    def links(self, robot) -> tuple[np.ndarray, np.ndarray]:
+    def links(self, robot: RobotModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Pairs of bodies that touch, (p, 2) joint indices with 0 the environment, and each contact's (n,).
 
         Raises:
             UnknownFrameError: a frame the robot does not have.
         """
-        if self._resolved is None or self._resolved[0] is not robot:
-            joints = {None: 0}
+        resolved = self._resolved
+        if resolved is None or resolved[0] is not robot:
+            joints: dict[str | None, int] = {None: 0}
             for name in (*self.frames, *(self.against or ())):
-                if name not in joints:
+                if name is not None and name not in joints:
                     joints[name] = robot.model.frames[robot.frame_id(name)].parentJoint
-            numbers = {}
+            numbers: dict[tuple[int, int], int] = {}
             others = self.against or (None,) * len(self)
             pair = [
                 numbers.setdefault((joints[name], joints[other]), len(numbers))
                 for name, other in zip(self.frames, others)
             ]
-            self._resolved = (
+            resolved = (
                 robot,
                 np.array(list(numbers), dtype=np.int64).reshape(-1, 2),
                 np.array(pair, dtype=np.int64),
             )
-        return self._resolved[1:]
+            object.__setattr__(self, "_resolved", resolved)  # remembered, whoever asks first
+        return resolved[1:]
 
-    def moved(self, points, gaps=None, normals=None, load_share=None) -> ContactSet:
-        """The same contacts at new points (and gaps, normals, load shares); identities stay.
+    def moved(
+        self,
+        points: NDArray[np.float64] | None = None,
+        gaps: NDArray[np.float64] | None = None,
+        normals: NDArray[np.float64] | None = None,
+        load_share: NDArray[np.float64] | None = None,
+        friction: NDArray[np.float64] | None = None,
+        viscosity: NDArray[np.float64] | None = None,
+    ) -> ContactSet:
+        """The same contacts with other values where these are given; identities stay.
 
         The caller vouches for shapes and values: this is the control loop's way, without checks.
         """
-        other = object.__new__(ContactSet)
-        for name in ContactSet.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.points = points
-        if gaps is not None:
-            other.gaps = gaps
-        if normals is not None:
-            other.normals = normals
-        if load_share is not None:
-            other.load_share = load_share
-        return other
+        return _assembled(
+            self.points if points is None else points,
+            self.normals if normals is None else normals,
+            self.frames,
+            self.friction if friction is None else friction,
+            self.gaps if gaps is None else gaps,
+            self.identities,
+            self.against,
+            self.surface_velocities,
+            self.viscosity if viscosity is None else viscosity,
+            self.load_share if load_share is None else load_share,
+            self._resolved,
+        )
 
-    def subset(self, mask) -> ContactSet:
+    def subset(self, mask: ArrayLike) -> ContactSet:
         """The contacts where ``mask`` (n,) is true; identities are kept."""
         keep = np.flatnonzero(mask)
-        other = object.__new__(ContactSet)
-        for name in ("points", "normals", "friction", "gaps", "viscosity", "load_share"):
-            setattr(other, name, getattr(self, name)[keep])
-        for name in ("frames", "identities", "against"):
-            value = getattr(self, name)
-            setattr(other, name, None if value is None else tuple(value[i] for i in keep))
-        velocities = self.surface_velocities
-        other.surface_velocities = None if velocities is None else velocities[keep]
-        other._resolved = None
-        if self._resolved is not None:
-            robot, bodies, pair = self._resolved
-            other._resolved = (robot, bodies, pair[keep])
-        return other
+        rows = keep.tolist()
+        against, velocities, resolved = self.against, self.surface_velocities, self._resolved
+        if resolved is not None:
+            resolved = (resolved[0], resolved[1], resolved[2][keep])
+        return _assembled(
+            self.points[keep],
+            self.normals[keep],
+            tuple([self.frames[i] for i in rows]),
+            self.friction[keep],
+            self.gaps[keep],
+            tuple([self.identities[i] for i in rows]),
+            None if against is None else tuple([against[i] for i in rows]),
+            None if velocities is None else velocities[keep],
+            self.viscosity[keep],
+            self.load_share[keep],
+            resolved,
+        )
 
 
-def _table(name, value, n):
+_Draft = draft_of(ContactSet)
+
+
+def _assembled(
+    points: NDArray[np.float64],
+    normals: NDArray[np.float64],
+    frames: tuple[str, ...],
+    friction: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    identities: tuple[Hashable, ...],
+    against: tuple[str | None, ...] | None,
+    surface_velocities: NDArray[np.float64] | None,
+    viscosity: NDArray[np.float64],
+    load_share: NDArray[np.float64],
+    resolved: tuple[RobotModel, NDArray[np.int64], NDArray[np.int64]] | None,
+) -> ContactSet:
+    """A contact set of checked arrays; nothing is copied."""
+    contacts: ContactSet = _Draft()
+    draft: Any = contacts
+    draft.points, draft.normals, draft.gaps = points, normals, gaps
+    draft.frames, draft.identities, draft.against = frames, identities, against
+    draft.friction, draft.viscosity, draft.load_share = friction, viscosity, load_share
+    draft.surface_velocities = surface_velocities
+    draft._resolved = resolved
+    draft.__class__ = ContactSet
+    return contacts
+
+
+def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
     array = np.array(value, dtype=float, ndmin=2)
     if array.size == 0:
         array = array.reshape(0, 3)
@@ -166,7 +226,9 @@ def _table(name, value, n):
     return np.ascontiguousarray(array)
 
 
-def _column(name, value, n, negative=False, infinite=False):
+def _column(
+    name: str, value: ArrayLike, n: int, negative: bool = False, infinite: bool = False
+) -> NDArray[np.float64]:
     array = np.array(value, dtype=float)
     if array.ndim == 0:
         array = np.full(n, float(array))
@@ -181,15 +243,15 @@ def _column(name, value, n, negative=False, infinite=False):
     return array
 
 
-def _names(name, value, n):
+def _names(name: str, value: Sequence[Any], n: int) -> tuple[Any, ...]:
     names = tuple(value)
     if isinstance(value, str) or len(names) != n:
         raise ContactSetError(f"{name} must be {n} names, got {value!r}")
     return names
 
 
-def _running_identities(frames):
-    count = {}
+def _running_identities(frames: Sequence[str]) -> tuple[Hashable, ...]:
+    count: dict[str, int] = {}
     identities = []
     for frame in frames:
         count[frame] = count.get(frame, -1) + 1

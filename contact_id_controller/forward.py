@@ -15,10 +15,13 @@ Source: viscous and no-slip paper, section III; first paper, eq. 34 to 37 withou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from contact_id_controller import constraints as bilateral
@@ -30,9 +33,10 @@ from contact_id_controller.solution import Solution
 
 RANK = 1e-9  # constraint rows below this singular value, relative to the largest, are redundant
 
-_FREE_ROBOTS: WeakKeyDictionary = WeakKeyDictionary()
+_FREE_ROBOTS: WeakKeyDictionary[RobotModel, RobotModel] = WeakKeyDictionary()
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ForwardProblem(Problem):
     """A ``Problem`` whose nu = nv coordinates are all free (na = 0).
 
@@ -42,43 +46,47 @@ class ForwardProblem(Problem):
         free_base: (nv,) base without constraints.  free_Y: (3n, nv) Y without constraints.
     """
 
-    __slots__ = ("W", "target", "constraint_defect", "free_base", "free_Y")
+    W: NDArray[np.float64]
+    target: NDArray[np.float64]
+    constraint_defect: float
+    free_base: NDArray[np.float64]
+    free_Y: NDArray[np.float64]
 
-    def __init__(self, problem: Problem):
-        for name in Problem.__slots__:
-            setattr(self, name, getattr(problem, name))
-        self.W, self.target = np.zeros((0, self.robot.nv)), np.zeros(0)
-        self.constraint_defect = 0.0
-        self.free_base, self.free_Y = self.base, self.Y
-
-    def constrain(self, K, target) -> None:
-        """Project the rows K v+ = target out of the problem; redundant rows are welcome."""
-        self.target = target
-        self.W = solve_triangular(self.L, K.T, lower=True).T
-        left, size, right = np.linalg.svd(self.W, full_matrices=False)
-        kept = size > RANK * size[0] if size[0] > 0.0 else np.zeros(len(size), dtype=bool)
-        Q = right[kept]
-        x = Q.T @ ((left[:, kept].T @ target) / size[kept])
-        self.constraint_defect = float(np.abs(self.W @ x - target).max())
-        self.base = self.free_base - Q.T @ (Q @ self.free_base) + x
-        self.c = self.c + self.free_Y @ (self.base - self.free_base)
-        self.Y = self.free_Y - (self.free_Y @ Q.T) @ Q
+    def __init__(self, problem: Problem, rows: ArrayLike | None = None, target: ArrayLike = ()):
+        """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome."""
+        values = {field.name: getattr(problem, field.name) for field in fields(Problem)}
+        base, Y = problem.base, problem.Y
+        values.update(free_base=base, free_Y=Y, constraint_defect=0.0)
+        values.update(W=np.zeros((0, problem.robot.nv)), target=np.zeros(0))
+        if rows is not None:
+            b = np.asarray(target, dtype=float)
+            W = solve_triangular(problem.L, np.asarray(rows, dtype=float).T, lower=True).T
+            left, size, right = np.linalg.svd(W, full_matrices=False)
+            kept = size > RANK * size[0] if size[0] > 0.0 else np.zeros(len(size), dtype=bool)
+            Q = right[kept]
+            x = Q.T @ ((left[:, kept].T @ b) / size[kept])
+            values.update(W=W, target=b, constraint_defect=float(np.abs(W @ x - b).max()))
+            values["base"] = base - Q.T @ (Q @ base) + x
+            values["c"] = problem.c + Y @ (values["base"] - base)
+            values["Y"] = Y - (Y @ Q.T) @ Q
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
 
 def build_forward_problem(
     robot: RobotModel,
-    q,
-    v,
-    torques,
+    q: ArrayLike,
+    v: ArrayLike,
+    torques: ArrayLike,
     contacts: ContactSet,
     period: float,
     *,
-    constraints=(),
+    constraints: Sequence[bilateral.Constraint] = (),
     velocity_product_term: bool = False,
     contact_time_constant_s: float | None = None,
     penetration_gain: float = 0.0,
     constraint_gain: float = 0.2,
-    external_forces=None,
+    external_forces: ArrayLike | None = None,
 ) -> ForwardProblem:
     """What given torques do to the robot within one period; any model's ``solve`` answers.
 
@@ -111,28 +119,27 @@ def build_forward_problem(
         if external.shape != force.shape:
             raise StateError(f"external_forces must have shape ({robot.nv},), got {external.shape}")
         force += external
-    problem = ForwardProblem(
-        build_problem(
-            free_robot(robot),
-            q,
-            v,
-            np.zeros(0),
-            contacts,
-            period,
-            velocity_product_term=velocity_product_term,
-            penetration_gain=penetration_gain,
-            contact_time_constant_s=contact_time_constant_s,
-            external_forces=force,
-        )
+    problem = build_problem(
+        free_robot(robot),
+        q,
+        v,
+        np.zeros(0),
+        contacts,
+        period,
+        velocity_product_term=velocity_product_term,
+        penetration_gain=penetration_gain,
+        contact_time_constant_s=contact_time_constant_s,
+        external_forces=force,
     )
-    if constraints:
-        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        rows = bilateral.stack(robot, q, v, constraints)
-        target = -constraint_gain / period * rows.error
-        if velocity_product_term:
-            target -= period * rows.drift
-        problem.constrain(rows.K, target)
-    return problem
+    if not constraints:
+        return ForwardProblem(problem)
+    rows = bilateral.stack(
+        robot, np.asarray(q, dtype=float), np.asarray(v, dtype=float), constraints
+    )
+    target = -constraint_gain / period * rows.error
+    if velocity_product_term:
+        target -= period * rows.drift
+    return ForwardProblem(problem, rows.K, target)
 
 
 def free_robot(robot: RobotModel) -> RobotModel:
@@ -143,23 +150,31 @@ def free_robot(robot: RobotModel) -> RobotModel:
     return free
 
 
-def constraint_forces(solution: Solution) -> np.ndarray:
+def constraint_forces(solution: Solution) -> NDArray[np.float64]:
     """Forces (m,) of the bilateral constraints, N or N·m along their rows.
 
     Of redundant rows the forces are not unique; these are the smallest.
+
+    Raises:
+        ConfigurationError: the solution of another problem than ``build_forward_problem`` gives.
     """
     problem = solution.problem
+    if not isinstance(problem, ForwardProblem):
+        raise ConfigurationError(
+            f"constraint forces need the solution of a ForwardProblem, got a {type(problem).__name__}"
+        )
     if len(problem.target) == 0:
         return np.zeros(0)
     rest = (
         problem.L.T @ solution.velocity - problem.free_base - problem.free_Y.T @ solution.impulses
     )
-    return np.linalg.lstsq(problem.W.T, rest, rcond=RANK)[0] / problem.period
+    return np.asarray(np.linalg.lstsq(problem.W.T, rest, rcond=RANK)[0] / problem.period, float)
 
 
-def step(solution: Solution, q) -> np.ndarray:
+def step(solution: Solution, q: ArrayLike) -> NDArray[np.float64]:
     """Configuration (nq,) at the end of the period: q moved along v+ (semi-implicit Euler)."""
     problem = solution.problem
-    return pin.integrate(
+    after: NDArray[np.float64] = pin.integrate(
         problem.robot.model, np.asarray(q, dtype=float), solution.velocity * problem.period
     )
+    return after

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.frozen import draft_of, open_draft
 from contact_id_controller.kernels.reduction import reduce
 from contact_id_controller.robot import RobotModel
 
+UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
 
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Problem:
     """One period's contact problem in the coordinates that stay free; immutable.
 
     With A = M_uu = L L^T and impulses z (3n,) ordered normal, tangent 1, tangent 2 of each contact:
 
-        L^T v_u+ = base + Y z            contact velocity = Y^T (Y z) + c
-        torques  = torque_offset + T z
+        L^T v_u+ = base + Y^T z          contact velocity = Y (Y^T z) + c
+        torques  = torque_offset + T^T z
+
+    It may be shared between threads, copied and pickled.
 
     Attributes:
         robot, contacts, period (s).
@@ -34,65 +43,80 @@ class Problem:
         external_forces: (nv,) generalized forces known from elsewhere, N and N·m; None for none.
     """
 
-    __slots__ = (
-        "robot",
-        "contacts",
-        "period",
-        "desired_velocity",
-        "L",
-        "C",
-        "base",
-        "Y",
-        "c",
-        "keep",
-        "speed",
-        "gap_speed",
-        "T",
-        "torque_offset",
-        "schur",
-        "frames",
-        "external_forces",
-    )
+    robot: RobotModel
+    contacts: ContactSet
+    period: float
+    desired_velocity: NDArray[np.float64]
+    L: NDArray[np.float64]
+    C: NDArray[np.float64]
+    base: NDArray[np.float64]
+    Y: NDArray[np.float64]
+    c: NDArray[np.float64]
+    keep: float
+    speed: NDArray[np.float64]
+    gap_speed: NDArray[np.float64]
+    T: NDArray[np.float64]
+    torque_offset: NDArray[np.float64]
+    schur: NDArray[np.float64]
+    frames: NDArray[np.float64]
+    external_forces: NDArray[np.float64] | None
 
-    def __init__(self, robot, contacts, period, desired_velocity, n):
+    def __init__(
+        self,
+        robot: RobotModel,
+        contacts: ContactSet,
+        period: float,
+        desired_velocity: NDArray[np.float64],
+        n: int,
+        keep: float = 0.0,
+        external_forces: NDArray[np.float64] | None = None,
+    ):
+        """Arrays for n contacts, to be filled: ``build_problem`` is what you look for."""
         nu, na = robot.nu, robot.na
-        self.robot, self.contacts, self.period = robot, contacts, period
-        self.desired_velocity = desired_velocity
-        self.L = np.zeros((nu, nu))
-        self.C = np.empty((nu, na))
-        self.base = np.empty(nu)
-        self.Y = np.empty((3 * n, nu))
-        self.c = np.empty(3 * n)
-        self.keep = 0.0
-        self.speed = np.empty(3 * n)
-        self.gap_speed = np.empty(n)
-        self.T = np.empty((3 * n, na))
-        self.torque_offset = np.empty(na)
-        self.schur = np.empty((na, na))
-        self.frames = np.empty((n, 3, 3))
-        self.external_forces = None
+        draft = open_draft(self, _Draft)
+        draft.robot, draft.contacts, draft.period = robot, contacts, period
+        draft.desired_velocity = desired_velocity
+        draft.L = np.zeros((nu, nu))
+        draft.C = np.empty((nu, na))
+        draft.base = np.empty(nu)
+        draft.Y = np.empty((3 * n, nu))
+        draft.c = np.empty(3 * n)
+        draft.keep = keep
+        draft.speed = np.empty(3 * n)
+        draft.gap_speed = np.empty(n)
+        draft.T = np.empty((3 * n, na))
+        draft.torque_offset = np.empty(na)
+        draft.schur = np.empty((na, na))
+        draft.frames = np.empty((n, 3, 3))
+        draft.external_forces = external_forces
+        draft.__class__ = Problem
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Number of contacts."""
         return len(self.gap_speed)
 
 
+_Draft = draft_of(Problem)
+
+
 def build_problem(
     robot: RobotModel,
-    q,
-    v,
-    desired_acceleration,
+    q: ArrayLike,
+    v: ArrayLike,
+    desired_acceleration: ArrayLike,
     contacts: ContactSet,
     period: float,
     *,
     velocity_product_term: bool = True,
     contact_time_constant_s: float | None = None,
     penetration_gain: float = 0.0,
-    external_forces=None,
+    external_forces: ArrayLike | None = None,
 ) -> Problem:
     """Reduce inverse dynamics with contact to the unactuated coordinates.
 
         M (v+ - v) = J^T z + dt (P^T tau - h + f_ext),   P v+ = P v + dt qdd_des
+
+    Threads may call it with the same robot at the same time.
 
     Args:
         q, v: Pinocchio configuration (nq,) and velocity (nv,).
@@ -106,7 +130,8 @@ def build_problem(
         external_forces: (nv,) generalized forces known from elsewhere, N and N·m.
 
     Raises:
-        StateError: non-finite or wrongly shaped state, or an inertia that is not positive definite.
+        StateError: non-finite or wrongly shaped state, a quaternion whose norm is not 1, or an
+            inertia that is not positive definite.
         ConfigurationError: period, time constant or gain outside its range.
         UnknownFrameError: a contact frame the robot lacks.
 
@@ -123,26 +148,38 @@ def build_problem(
         raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
     q = _vector("q", q, robot.nq)
     v = _vector("v", v, robot.nv)
+    for name, part in robot.unit_parts:
+        numbers = q[part]
+        square = numbers.dot(numbers)
+        if not _LEAST_SQUARE <= square <= _LARGEST_SQUARE:
+            raise StateError(f"{name} in q has norm {float(np.sqrt(square)):.6g}, must be 1")
     acceleration = _vector("desired_acceleration", desired_acceleration, robot.na)
     force = (
         _NO_FORCE
         if external_forces is None
         else _vector("external_forces", external_forces, robot.nv)
     )
-    model, data = robot.model, robot.data
+    model = robot.model
+    data, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
     pin.crba(model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
     pin.nonLinearEffects(model, data, q, v)
     bodies, pair = contacts.links(robot)
     n = len(contacts)
-    problem = Problem(robot, contacts, period, np.empty(robot.na), n)
-    if external_forces is not None:
-        problem.external_forces = force.copy()
+    keep = 0.0 if time_constant == period else 1.0 - period / time_constant
+    problem = Problem(
+        robot,
+        contacts,
+        period,
+        np.empty(robot.na),
+        n,
+        keep,
+        None if external_forces is None else force.copy(),
+    )
     surface = contacts.surface_velocities
-    keep = problem.keep = 0.0 if time_constant == period else 1.0 - period / time_constant
     sound = reduce(
-        robot.mass_matrix_view,
-        robot.jacobian_view,
-        robot.nonlinear_effects_view,
+        mass_matrix,
+        jacobian,
+        nonlinear_effects,
         v,
         acceleration,
         force,
@@ -181,11 +218,12 @@ def build_problem(
     return problem
 
 
+_LEAST_SQUARE, _LARGEST_SQUARE = (1.0 - UNIT_TOLERANCE) ** 2, (1.0 + UNIT_TOLERANCE) ** 2
 _NO_FORCE = np.zeros(0)
 _NO_SURFACE = np.zeros((0, 3))
 
 
-def _vector(name, value, size):
+def _vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
     if type(value) is not np.ndarray or value.dtype != np.float64 or not value.flags.c_contiguous:
         value = np.ascontiguousarray(value, dtype=np.float64)
     if value.shape != (size,):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import (
     RobotDescriptionError,
@@ -52,7 +56,7 @@ def resolve_urdf(location: str | Path) -> Path:
 
 def _share_directories(package: str) -> list[Path]:
     """Where a package's shared files may lie: ROS installation, Python prefix, source tree."""
-    directories = []
+    directories: list[Path] = []
     if importlib.util.find_spec("ament_index_python") is not None:
         from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
@@ -64,24 +68,47 @@ def _share_directories(package: str) -> list[Path]:
     return directories
 
 
+class _Workspace(threading.local):
+    """What Pinocchio computes into: one for each thread, made when the thread first asks.
+
+    The views are into its memory: fetching them anew costs more than the computation.
+    """
+
+    def __init__(self, model: pin.Model):
+        self.data: Any = model.createData()
+        self.scratch: Any = None
+        self.mass_matrix: NDArray[np.float64] = self.data.M
+        self.jacobian: NDArray[np.float64] = self.data.J
+        self.nonlinear_effects: NDArray[np.float64] = self.data.nle
+        self.dynamics = (self.data, self.mass_matrix, self.jacobian, self.nonlinear_effects)
+
+
 class RobotModel:
     """A multi-body with some coordinates under torque control and the others free.
 
+    Threads may share one: each has ``data`` and its views of its own, and nothing else is written
+    to after construction. Copies, pickles and processes compute what the first one does.
+
     Attributes:
-        model, data: Pinocchio's model and the data every computation of this package shares.
+        model: Pinocchio's.
+        data: Pinocchio's, of the calling thread; every computation of this package writes into it.
+        mass_matrix_view, jacobian_view, nonlinear_effects_view: ``data.M``, ``data.J``,
+            ``data.nle`` of the calling thread; the first holds its upper triangle only.
         joint_names: names of the na actuated joints, in command order.
         actuated, unactuated: indices into v, shapes (na,) and (nu,).
         q_index: indices of the actuated joints into q, shape (na,).
         effort_limits: N·m (N for prismatic joints), (na,); infinite where the URDF states none.
         velocity_limits: rad/s, (na,).  lower, upper: rad, (na,).
         mass: kg.  weight: N.
+        unit_parts: (name, slice of q) of each quaternion, and of each angle given as cosine, sine.
         supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
     """
 
-    def __init__(self, model: pin.Model, joints: list[str] | None = None):
+    def __init__(self, model: pin.Model, joints: Sequence[str] | None = None):
         self.model = model
-        self.data = model.createData()
-        self.nq, self.nv = model.nq, model.nv
+        self._workspace = _Workspace(model)
+        self.nq: int = model.nq
+        self.nv: int = model.nv
         single = [
             model.names[j]
             for j in range(1, model.njoints)
@@ -108,7 +135,7 @@ class RobotModel:
         self.velocity_limits = np.where(speed > 0.0, speed, np.inf)
         self.lower = np.array(model.lowerPositionLimit)[self.q_index]
         self.upper = np.array(model.upperPositionLimit)[self.q_index]
-        self.floating_base = model.njoints > 1 and model.joints[1].nq == 7
+        self.floating_base: bool = model.njoints > 1 and model.joints[1].nq == 7
         self.mass = float(sum(body.mass for body in model.inertias))
         self.weight = self.mass * float(np.linalg.norm(model.gravity.linear))
         self.supports = np.zeros((model.njoints, model.nv), dtype=np.bool_)
@@ -122,14 +149,53 @@ class RobotModel:
         for joint in range(1, model.njoints):
             start = model.joints[joint].idx_v
             self.coordinate_joint[start : start + model.joints[joint].nv] = joint
-        # Views into Pinocchio's memory: fetching them anew costs more than the computation.
-        self.mass_matrix_view = self.data.M
-        self.jacobian_view = self.data.J
-        self.nonlinear_effects_view = self.data.nle
+        self.unit_parts = tuple(_unit_parts(model))
+
+    @property
+    def data(self) -> Any:
+        """Pinocchio's data of the calling thread."""
+        return self._workspace.data
+
+    @property
+    def scratch(self) -> Any:
+        """A second one of the calling thread, for computations whose caller may still need ``data``."""
+        workspace = self._workspace
+        if workspace.scratch is None:
+            workspace.scratch = self.model.createData()
+        return workspace.scratch
+
+    @property
+    def mass_matrix_view(self) -> NDArray[np.float64]:
+        """``data.M`` of the calling thread, (nv, nv)."""
+        return self._workspace.mass_matrix
+
+    @property
+    def jacobian_view(self) -> NDArray[np.float64]:
+        """``data.J`` of the calling thread, (6, nv)."""
+        return self._workspace.jacobian
+
+    @property
+    def nonlinear_effects_view(self) -> NDArray[np.float64]:
+        """``data.nle`` of the calling thread, (nv,)."""
+        return self._workspace.nonlinear_effects
+
+    @property
+    def dynamics_views(
+        self,
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """``data``, ``data.M``, ``data.J`` and ``data.nle`` of the calling thread, in one look."""
+        return self._workspace.dynamics
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_workspace"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._workspace = _Workspace(self.model)
 
     @classmethod
     def from_urdf(
-        cls, path: str | Path, floating_base: bool = True, joints: list[str] | None = None
+        cls, path: str | Path, floating_base: bool = True, joints: Sequence[str] | None = None
     ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
@@ -147,7 +213,7 @@ class RobotModel:
             raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
         return cls(model, joints)
 
-    def with_object(self, mass: float, inertia: np.ndarray, name: str = "object") -> RobotModel:
+    def with_object(self, mass: float, inertia: ArrayLike, name: str = "object") -> RobotModel:
         """The same robot beside one free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
 
         The body's six freedoms join the unactuated ones (first paper, section 1.5); its frame,
@@ -171,24 +237,52 @@ class RobotModel:
             raise UnknownFrameError(
                 f"frame {name!r} does not exist; this robot has {choices(names)}"
             )
-        return self.model.getFrameId(name)
+        return int(self.model.getFrameId(name))
 
-    def neutral(self) -> np.ndarray:
+    def neutral(self) -> NDArray[np.float64]:
         """The neutral configuration, (nq,)."""
-        return pin.neutral(self.model)
+        q: NDArray[np.float64] = pin.neutral(self.model)
+        return q
 
-    def configuration(self, base_pose, joint_positions) -> np.ndarray:
+    def configuration(
+        self, base_pose: ArrayLike | None, joint_positions: ArrayLike
+    ) -> NDArray[np.float64]:
         """q from base pose (x, y, z, quaternion xyzw; None for a fixed base) and joints (na,)."""
-        q = pin.neutral(self.model)
+        q = self.neutral()
         if base_pose is not None:
             q[:7] = base_pose
         q[self.q_index] = joint_positions
         return q
 
-    def velocity(self, base_twist, joint_velocities) -> np.ndarray:
+    def velocity(
+        self, base_twist: ArrayLike | None, joint_velocities: ArrayLike
+    ) -> NDArray[np.float64]:
         """v from base twist (6,) in the base frame (None for a fixed base) and joints (na,)."""
         v = np.zeros(self.nv)
         if base_twist is not None:
             v[:6] = base_twist
         v[self.actuated] = joint_velocities
         return v
+
+
+# How many of a joint's last coordinates make a unit quaternion, or the cosine and sine of an angle.
+_UNIT_TAILS = {
+    "JointModelFreeFlyer": 4,
+    "JointModelSpherical": 4,
+    "JointModelPlanar": 2,
+    "JointModelRUBX": 2,
+    "JointModelRUBY": 2,
+    "JointModelRUBZ": 2,
+    "JointModelRevoluteUnboundedUnaligned": 2,
+}
+
+
+def _unit_parts(model: pin.Model) -> list[tuple[str, slice]]:
+    """Where a configuration must have length 1."""
+    parts = []
+    for name, joint in zip(list(model.names)[1:], list(model.joints)[1:]):
+        tail, end = _UNIT_TAILS.get(joint.shortname(), 0), joint.idx_q + joint.nq
+        if tail:
+            what = "quaternion" if tail == 4 else "cosine and sine"
+            parts.append((f"{what} of joint {name!r}", slice(end - tail, end)))
+    return parts

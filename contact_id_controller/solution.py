@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
 
+from contact_id_controller.frozen import draft_of, open_draft
 from contact_id_controller.problem import Problem
 
 SOLVED = "solved"
@@ -28,8 +31,11 @@ class Certificate(NamedTuple):
     residual: float
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Solution:
-    """Contact forces and torques of one period.
+    """Contact forces and torques of one period; immutable.
+
+    It may be shared between threads, copied and pickled.
 
     Attributes:
         problem: the problem answered.
@@ -48,65 +54,68 @@ class Solution:
         memory: what the model's warm start needs, one row a contact; None where it needs nothing.
     """
 
-    __slots__ = (
-        "problem",
-        "status",
-        "torques",
-        "impulses",
-        "velocity",
-        "joint_velocity_change",
-        "contradiction_m_s",
-        "iterations",
-        "memory",
-        "attainable",
-        "disturbance",
-        "certificate",
-        "_forces",
-    )
+    problem: Problem
+    status: str
+    torques: NDArray[np.float64]
+    impulses: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    iterations: int
+    joint_velocity_change: NDArray[np.float64] | None
+    contradiction_m_s: float
+    memory: Any
+    attainable: NDArray[np.float64] | None
+    disturbance: NDArray[np.float64] | None
+    certificate: Certificate | None
+    _forces: NDArray[np.float64] | None
 
     def __init__(
         self,
         problem: Problem,
-        status,
-        torques,
-        impulses,
-        velocity,
-        iterations=0,
-        joint_velocity_change=None,
-        contradiction_m_s=0.0,
-        memory=None,
-        attainable=None,
-        disturbance=None,
-        certificate=None,
+        status: str,
+        torques: NDArray[np.float64],
+        impulses: NDArray[np.float64],
+        velocity: NDArray[np.float64],
+        iterations: int = 0,
+        joint_velocity_change: NDArray[np.float64] | None = None,
+        contradiction_m_s: float = 0.0,
+        memory: Any = None,
+        attainable: NDArray[np.float64] | None = None,
+        disturbance: NDArray[np.float64] | None = None,
+        certificate: Certificate | None = None,
     ):
-        self.problem, self.status = problem, status
-        self.torques, self.impulses, self.velocity = torques, impulses, velocity
-        self.iterations = iterations
-        self.joint_velocity_change = joint_velocity_change
-        self.contradiction_m_s = contradiction_m_s
-        self.memory, self.attainable = memory, attainable
-        self.disturbance, self.certificate = disturbance, certificate
-        self._forces = None
+        draft = open_draft(self, _Draft)
+        draft.problem, draft.status = problem, status
+        draft.torques, draft.impulses, draft.velocity = torques, impulses, velocity
+        draft.iterations = iterations
+        draft.joint_velocity_change = joint_velocity_change
+        draft.contradiction_m_s = contradiction_m_s
+        draft.memory, draft.attainable = memory, attainable
+        draft.disturbance, draft.certificate = disturbance, certificate
+        draft._forces = None
+        draft.__class__ = Solution
 
     @property
-    def forces(self) -> np.ndarray:
+    def forces(self) -> NDArray[np.float64]:
         """(n, 3) N, world frame, on the robot."""
-        if self._forces is None:
+        forces = self._forces
+        if forces is None:
             local = self.impulses.reshape(-1, 3)
-            self._forces = np.einsum("idk,id->ik", self.problem.frames, local) / self.problem.period
-        return self._forces
+            forces = np.einsum("idk,id->ik", self.problem.frames, local) / self.problem.period
+            object.__setattr__(self, "_forces", forces)  # remembered, whoever asks first
+        return forces
 
     @property
-    def contact_velocity(self) -> np.ndarray:
+    def contact_velocity(self) -> NDArray[np.float64]:
         """(n, 3) m/s, (normal, tangents): J v+ less the share of today's velocity that may stay.
 
         Of contacts that contradict each other, what no motion can give is left out.
         """
         problem = self.problem
         c = problem.c if self.attainable is None else self.attainable
-        return (problem.Y @ (problem.Y.T @ self.impulses) + c).reshape(-1, 3)
+        velocity: NDArray[np.float64] = problem.Y @ (problem.Y.T @ self.impulses) + c
+        return velocity.reshape(-1, 3)
 
-    def residuals(self, q=None, v=None) -> dict[str, float]:
+    def residuals(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> dict[str, float]:
         """How far the solution is from its own laws, in SI units; all zero for an exact one.
 
         cone_n: largest force outside its (circular) friction cone; adhesion_n: largest pulling
@@ -129,17 +138,18 @@ class Solution:
             result["adhesion_n"] = float(np.maximum(-f[:, 0], 0.0).max())
             result["gap_m_s"] = float(np.maximum(-parting, 0.0).max())
             result["complementarity_w"] = float(np.abs(f[:, 0] * parting).max())
-        if q is not None:
+        if q is not None and v is not None:
             result["dynamics"] = self.dynamics_defect(q, v)
         return result
 
-    def dynamics_defect(self, q, v) -> float:
+    def dynamics_defect(self, q: ArrayLike, v: ArrayLike) -> float:
         """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext (N or N·m), by Pinocchio."""
         problem = self.problem
         robot, contacts = problem.robot, problem.contacts
+        q, v = np.asarray(q, float), np.asarray(v, float)
         acceleration = (self.velocity - v) / problem.period
         data = robot.model.createData()
-        rest = pin.rnea(robot.model, data, np.asarray(q, float), np.asarray(v, float), acceleration)
+        rest = pin.rnea(robot.model, data, q, v, acceleration)
         pin.computeJointJacobians(robot.model, data, q)
         pin.updateFramePlacements(robot.model, data)
         for i, force in enumerate(self.forces):
@@ -158,3 +168,6 @@ class Solution:
         if problem.external_forces is not None:
             rest -= problem.external_forces
         return float(np.abs(rest).max())
+
+
+_Draft = draft_of(Solution)

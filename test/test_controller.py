@@ -225,7 +225,7 @@ def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
         robot.coordinate_joint,
         controller._links,
         controller.feet.points,
-        np.array([0, 0, 1.0]),
+        np.tile([0, 0, 1.0], (4, 1)),
         standing,
         landing,
         closing,

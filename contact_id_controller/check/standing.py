@@ -36,7 +36,7 @@ def standing_state(controller: Controller, posture: np.ndarray) -> RobotState:
     if robot.floating_base and len(feet):
         pin.computeJointJacobians(robot.model, robot.data, q)
         feet.update(robot.data)
-        q[:3] -= feet.gaps.min() * feet.ground.normal
+        q[:3] -= feet.gaps.min() * feet.up
     pin.computeJointJacobians(robot.model, robot.data, q)
     feet.update(robot.data)
     return RobotState(1.0, q, np.zeros(robot.nv))
@@ -58,9 +58,8 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
         for name, gap in zip(names, feet.gaps)
         if gap > controller.settings.contact_gap_m
     ]
-    normal = np.asarray(feet.ground.normal)
     for joint in range(1, robot.model.njoints):
-        height = robot.data.oMi[joint].translation @ normal - controller.settings.ground_offset_m
+        height = robot.data.oMi[joint].translation @ feet.up - controller.settings.ground_offset_m
         if height < -BELOW_GROUND_M:
             findings.append(
                 error(
@@ -97,7 +96,7 @@ def _check_side(robot, state: RobotState, name: str, point: np.ndarray) -> list[
 def check_support(controller: Controller, state: RobotState) -> list[Finding]:
     """Whether the centre of mass is above the polygon of the feet, and how far from its edge."""
     robot, points = controller.robot, controller.feet.points[:, :2]
-    if abs(controller.feet.ground.normal[2]) < 0.99:
+    if abs(controller.feet.up[2]) < 0.99:
         return [note("support", "not checked: the ground is inclined")]
     center = pin.centerOfMass(robot.model, robot.data, state.q)[:2]
     try:
@@ -113,9 +112,9 @@ def check_support(controller: Controller, state: RobotState) -> list[Finding]:
 def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     """Whether the controller's own forces at rest carry the weight, every foot pushing."""
     robot, settings = controller.robot, controller.settings
-    normal = np.asarray(controller.feet.ground.normal)
     up = -robot.model.gravity.linear / np.linalg.norm(robot.model.gravity.linear)
-    along, total = result.forces @ normal, float((result.forces @ up).sum())
+    along = np.einsum("ij,ij->i", result.forces, controller.feet.normals)
+    total = float((result.forces @ up).sum())
     findings = []
     if result.status != "solved":
         findings.append(error("forces", f"the contact model answers {result.status!r} at rest"))
@@ -142,11 +141,11 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     findings = findings or [
         note("forces", f"{total:.1f} N for a weight of {robot.weight:.1f} N: {carried}")
     ]
-    return findings + _check_friction(controller, result.forces, along, normal)
+    return findings + _check_friction(controller, result.forces, along)
 
 
-def _check_friction(controller: Controller, forces, along, normal) -> list[Finding]:
-    sideways = np.linalg.norm(forces - np.outer(along, normal), axis=1)
+def _check_friction(controller: Controller, forces, along) -> list[Finding]:
+    sideways = np.linalg.norm(forces - along[:, None] * controller.feet.normals, axis=1)
     pushing = along > 0.0
     if not pushing.any():
         return []

@@ -22,7 +22,7 @@ from contact_id_controller.control.feedback import (
 )
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
-from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.geometry import FeetOnGround, FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans.trajectories import (
@@ -100,7 +100,7 @@ class Controller:
     """
 
     def __init__(
-        self, robot: RobotModel, settings: ControllerSettings, feet: FootContacts | None = None
+        self, robot: RobotModel, settings: ControllerSettings, feet: FeetOnGround | None = None
     ):
         self.robot, self.settings = robot, settings
         self.row = row_of(*effective_model(settings))
@@ -135,7 +135,7 @@ class Controller:
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
             and math.inf in settings.friction_coefficient
         )
-        self._links = np.array(self.feet._joints, dtype=np.int64)
+        self._links = self.feet.links
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
         self.sources = ContactSources(count, settings)
@@ -346,7 +346,7 @@ class Controller:
                 robot.coordinate_joint,
                 self._links,
                 self.feet.points,
-                self.feet.ground.normal,
+                self.feet.normals,
                 touching,
                 planned & ~touching
                 if schedule is not None or self._lower_feet
@@ -362,24 +362,25 @@ class Controller:
             )
             started = time.perf_counter()
             share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
+            contacts = self.feet.select(contact, share)
+            if self._unbounded:
+                # Models without complementarity let it hold without load, here even before it touches.
+                parting = contacts.gaps > TOUCHING_SPEED * settings.period_s
+                contacts = contacts.moved(
+                    friction=np.where(np.isinf(contacts.friction) & parting, 0.0, contacts.friction)
+                )
             problem = build_problem(
                 robot,
                 q,
                 v,
                 self._acceleration[robot.actuated],
-                self.feet.select(contact, share),
+                contacts,
                 settings.period_s,
                 velocity_product_term=settings.velocity_product_term,
                 contact_time_constant_s=settings.contact_time_constant_s,
                 penetration_gain=settings.penetration_gain,
                 external_forces=self._pushing(touching),
             )
-            if self._unbounded:
-                # Models without complementarity let it hold without load, here even before it touches.
-                friction = problem.contacts.friction
-                problem.contacts.friction = np.where(
-                    np.isinf(friction) & (problem.gap_speed > TOUCHING_SPEED), 0.0, friction
-                )
             if self.sensed:
                 self._options["forces"] = self._measured[-1]
             # Not kept through an error: what caused it would be there again the next time.
@@ -403,7 +404,7 @@ class Controller:
             forces[contact] = solution.forces
             # The model's forces come on top of those that are commanded.
             for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
-                forces[i] += self._push[i] * np.asarray(self._normal(i))
+                forces[i] += self._push[i] * self.feet.normals[i]
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
         return StepResult(
             limited,
@@ -445,7 +446,7 @@ class Controller:
         if not self._pushes:
             return None
         for i in np.flatnonzero(touching & (self._push > 0.0)):
-            force = self._push[i] * np.asarray(self._normal(i))
+            force = self._push[i] * self.feet.normals[i]
             wrench = np.concatenate([force, np.cross(self.feet.points[i], force)])
             row = robot.supports[self._links[i]] * (wrench @ robot.jacobian_view)
             total = row if total is None else total + row
@@ -463,7 +464,7 @@ class Controller:
         for i in np.flatnonzero(self._lifted & near & ~self._early):
             twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
             speed = twist[:3] + np.cross(twist[3:], feet.points[i])
-            closing = -self._normal(i) @ speed * self.settings.period_s
+            closing = -feet.normals[i] @ speed * self.settings.period_s
             self._early[i] = closing > max(feet.gaps[i], LANDED_M)
         return self._early
 
@@ -473,10 +474,6 @@ class Controller:
             return self._no_speeds
         gaps = np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0)
         return gaps / self.settings.period_s
-
-    def _normal(self, i: int) -> np.ndarray:
-        normals = getattr(self.feet, "normals", None)
-        return self.feet.ground.normal if normals is None else normals[i]
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

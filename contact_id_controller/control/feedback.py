@@ -35,7 +35,7 @@ def consistent_acceleration(
     coordinate_joint,
     links,
     points,
-    normal,
+    normals,
     standing,
     landing,
     closing,
@@ -49,8 +49,8 @@ def consistent_acceleration(
 ):
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
-    J (6, nv) joint axes in the world; links (n,), points (n, 3) of all feet; standing, landing
-    (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0
+    J (6, nv) joint axes in the world; links (n,), points (n, 3), normals (n, 3) of all feet;
+    standing, landing (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0
     to leave Jdot v out; weights (nv,); acceleration (nv,) out.
     """
     joints, nv = supports.shape
@@ -80,9 +80,9 @@ def consistent_acceleration(
                 A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
                 A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
         for d in range(3):
-            total = -(speed[d] + closing[i] * normal[d]) / time_constant
+            total = -(speed[d] + closing[i] * normals[i, d]) / time_constant
             if not standing[i]:
-                total = -(speed[d] + landing_speed * normal[d]) / landing_time_constant
+                total = -(speed[d] + landing_speed * normals[i, d]) / landing_time_constant
             total -= drift_share * pull[d]
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]

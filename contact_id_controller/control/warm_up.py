@@ -29,7 +29,7 @@ def warm_up(controller: Controller) -> None:
             controller.step(RobotState(time_s, state.q, state.v))
     if frames and controller.robot.floating_base:
         lifted = state.q.copy()
-        lifted[:3] += 0.1 * controller.feet.ground.normal
+        lifted[:3] += 0.1 * controller.feet.up
         for number in range(_STEPS):
             controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
     # The robot was given none of these torques.
@@ -44,7 +44,7 @@ def standing_state(controller: Controller) -> RobotState:
     if robot.floating_base and len(feet):
         pin.forwardKinematics(robot.model, robot.data, q)
         feet.update(robot.data)
-        q[:3] -= feet.gaps.max() * feet.ground.normal
+        q[:3] -= feet.gaps.max() * feet.up
     return RobotState(1.0, q, v)
 
 

@@ -1,14 +1,14 @@
 """Where bodies touch, or are about to: gap, points, normals and names of contacts."""
 
 from contact_id_controller.geometry.closest import Closest, closest
-from contact_id_controller.geometry.feet import FootContacts, SphereFoot
+from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, SphereFoot
 from contact_id_controller.geometry.friction_map import FrictionMap
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.manifold import ContactPoint, contact_points
 from contact_id_controller.geometry.scene import Body, Scene, Surface
 from contact_id_controller.geometry.shapes import Box, Capsule, ConvexMesh, HalfSpace, Solid, Sphere
 from contact_id_controller.geometry.terrain import field_points, plane_points
-from contact_id_controller.geometry.terrain_feet import TerrainFeet, lower_onto, stand_on
+from contact_id_controller.geometry.terrain_feet import TerrainFeet, feet_on, lower_onto, stand_on
 
 __all__ = [
     "Body",
@@ -17,6 +17,7 @@ __all__ = [
     "Closest",
     "ContactPoint",
     "ConvexMesh",
+    "FeetOnGround",
     "FootContacts",
     "FrictionMap",
     "HalfSpace",
@@ -29,8 +30,9 @@ __all__ = [
     "TerrainFeet",
     "closest",
     "contact_points",
+    "feet_on",
     "field_points",
     "lower_onto",
-    "stand_on",
     "plane_points",
+    "stand_on",
 ]

@@ -1,10 +1,12 @@
-"""Spherical feet on flat ground: the quick way of a walking robot's control loop."""
+"""Spherical feet on the ground: the quick way of a walking robot's control loop."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError
@@ -20,45 +22,97 @@ class SphereFoot(NamedTuple):
     center: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-class FootContacts:
-    """The possible contacts of spherical feet with flat ground, followed through a motion.
+class FeetOnGround(Protocol):
+    """What controllers and simulated robots ask of n feet over some ground, whatever its shape.
 
-    Identities are the foot frames' names (numbered where a frame has several feet): a foot that
-    lifts off and lands is the same contact.
+    Attributes:
+        feet: in the order of all rows.  links: (n,) indices of the joints that carry them.
+        points: (n, 3) m, the point of each foot nearest to the ground, world frame.
+        normals: (n, 3) unit normals of the ground there, world frame.
+        gaps: (n,) m, positive when apart.
+        up: (3,) unit vector, world frame: along it a robot is lifted off this ground.
     """
 
-    def __init__(self, robot: RobotModel, feet, ground: HalfSpace, friction=1.0, viscosity=0.0):
+    feet: tuple[SphereFoot, ...]
+    links: NDArray[np.int64]
+    points: NDArray[np.float64]
+    normals: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    up: NDArray[np.float64]
+
+    def __len__(self) -> int: ...
+
+    def update(self, data: Any) -> None:
+        """Take points, normals and gaps from joint placements ``data.oMi``."""
+
+    def select(
+        self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None
+    ) -> ContactSet:
+        """The nearest contacts of the feet where ``mask`` (n,) is true, at the last update."""
+
+    def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
+        """All contacts closer than ``anticipation_m``, and the number of each one's foot."""
+
+
+class FootContacts:
+    """The possible contacts of spherical feet with flat ground (``FeetOnGround``).
+
+    Identities are the foot frames' names (numbered where a frame has several feet): a foot that
+    lifts off and lands is the same contact. One thread at a time: ``update`` writes into it.
+
+    Args:
+        friction: a number, one a foot, or a function of points (n, 3) such as ``FrictionMap``.
+        viscosity: N s/m, a number or one a foot.
+
+    Raises:
+        ContactSetError: a negative radius, or friction outside its range.
+        UnknownFrameError: a frame the robot lacks.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: Sequence[SphereFoot],
+        ground: HalfSpace,
+        friction: ArrayLike | Callable[..., Any] = 1.0,
+        viscosity: ArrayLike = 0.0,
+    ):
         self.feet, self.ground = tuple(feet), ground
+        self.up = ground.up
         n = len(self.feet)
-        self._joints, self._offsets = [], []
+        joints, self._offsets = [], []
         for foot in self.feet:
             if not foot.radius_m >= 0.0:
                 raise ContactSetError(
                     f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must not be negative"
                 )
             frame = robot.model.frames[robot.frame_id(foot.frame)]
-            self._joints.append(frame.parentJoint)
+            joints.append(frame.parentJoint)
             self._offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
-        self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * ground.normal
+        self._joints = joints
+        self.links = np.array(joints, dtype=np.int64)
+        self._level = True  # one normal everywhere
+        self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * self.up
         frames = [foot.frame for foot in self.feet]
         names = frames if len(set(frames)) == n else None
+        self._friction = friction if callable(friction) else None
+        self.points, self.gaps = np.zeros((n, 3)), np.zeros(n)
+        self.normals = np.tile(self.up, (n, 1))
         self._all = ContactSet(
-            np.zeros((n, 3)),
-            np.tile(ground.normal, (n, 1)),
+            self.points,
+            self.normals,
             frames,
-            friction,
+            1.0 if callable(friction) else friction,
             identities=names,
             viscosity=viscosity,
         )
         self._all.links(robot)
         self._subsets: dict[bytes, ContactSet] = {}
-        self.points = np.zeros((n, 3))
-        self.gaps = np.zeros(n)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.feet)
 
-    def update(self, data) -> None:
+    def update(self, data: Any) -> None:
         """Take points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
         placements = data.oMi
         for i, joint in enumerate(self._joints):
@@ -66,7 +120,9 @@ class FootContacts:
         self.points -= self._reach
         self.gaps = self.ground.distance(self.points)
 
-    def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
+    def select(
+        self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None
+    ) -> ContactSet:
         """The contacts where ``mask`` (n,) is true, at the last update's points and gaps.
 
         load_share: (n,) floats in (0, 1] of all feet, see ``ContactSet``, not checked; None for 1.
@@ -75,8 +131,16 @@ class FootContacts:
         base = self._subsets.get(key)
         if base is None:
             base = self._subsets[key] = self._all.subset(mask)
+        points = self.points[mask]
         return base.moved(
-            self.points[mask],
+            points,
             self.gaps[mask],
-            load_share=None if load_share is None else load_share[mask],
+            None if self._level else self.normals[mask],
+            None if load_share is None else load_share[mask],
+            None if self._friction is None else self._friction(points),
         )
+
+    def touching(self, anticipation_m: float) -> tuple[ContactSet, NDArray[np.int64]]:
+        """All contacts closer than ``anticipation_m``, and the number of each one's foot."""
+        near = self.gaps <= anticipation_m
+        return self.select(near), np.flatnonzero(near)

@@ -19,7 +19,7 @@ class HeightField:
 
     Attributes:
         points: (p, 3) m.  corners: (t, 3) grid point numbers, counter-clockwise from above.
-        normals: (t, 3) upward unit normals.
+        normals: (t, 3) upward unit normals.  up: (3,), the z axis.
         ridges: set of (number, number), edges that stand out; peaks: (p,) bool, points that do.
     """
 
@@ -38,7 +38,7 @@ class HeightField:
                 f"a height field needs increasing x_m (nx), y_m (ny), 2 or more, and finite "
                 f"heights_m (nx, ny), got shapes {self.x.shape}, {self.y.shape}, {heights.shape}"
             )
-        self.heights = heights
+        self.heights, self.up = heights, np.array([0.0, 0.0, 1.0])
         grid = np.meshgrid(self.x, self.y, indexing="ij")
         self.points = np.stack([grid[0].ravel(), grid[1].ravel(), heights.ravel()], axis=1)
         i, j = np.meshgrid(np.arange(nx - 1), np.arange(ny - 1), indexing="ij")

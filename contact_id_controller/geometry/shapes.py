@@ -108,7 +108,11 @@ class ConvexMesh(Solid):
 
 
 class HalfSpace:
-    """Flat ground: the points x with normal . x <= offset are inside it (m)."""
+    """Flat ground: the points x with normal . x <= offset are inside it (m).
+
+    Attributes:
+        normal: (3,) unit.  up: the same, as every ground has it.
+    """
 
     def __init__(self, normal=(0.0, 0.0, 1.0), offset: float = 0.0):
         direction = np.array(normal, dtype=float)
@@ -119,7 +123,7 @@ class HalfSpace:
                 f"finite offset, got {normal} and {offset}"
             )
         self.normal = direction / length
-        self.offset = float(offset)
+        self.offset, self.up = float(offset), self.normal
         self.geometry = coal.Halfspace(self.normal, self.offset)
 
     def distance(self, points: np.ndarray) -> np.ndarray:

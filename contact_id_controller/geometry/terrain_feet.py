@@ -1,4 +1,4 @@
-"""Spherical feet on a height field: what ``FootContacts`` is for flat ground."""
+"""Spherical feet on a height field, and robots put down on any ground."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.geometry.feet import FootContacts
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry.feet import FeetOnGround, FootContacts
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE
@@ -22,7 +23,7 @@ STIFF = 1e-6  # damps legs that are stretched
 
 
 class TerrainFeet(FootContacts):
-    """The contacts of spherical feet with a height field, followed through a motion.
+    """The contacts of spherical feet with a height field (``FeetOnGround``).
 
     ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named
     by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A foot
@@ -30,16 +31,15 @@ class TerrainFeet(FootContacts):
 
     Args:
         robot, feet: as for ``FootContacts``.  terrain: the ground.
-        friction: a number, one a foot, or a function of points (n, 3) such as ``FrictionMap``.
+        friction, viscosity: as for ``FootContacts``.
     """
 
-    def __init__(self, robot: RobotModel, feet, terrain: HeightField, friction=1.0):
-        super().__init__(robot, feet, HalfSpace(), 1.0 if callable(friction) else friction)
-        self.terrain = terrain
-        self._friction = friction if callable(friction) else None
+    def __init__(self, robot: RobotModel, feet, terrain: HeightField, friction=1.0, viscosity=0.0):
+        super().__init__(robot, feet, terrain, friction, viscosity)
+        self.terrain, self._level = terrain, False
         n = len(self.feet)
         self._radii = np.array([foot.radius_m for foot in self.feet], dtype=float)
-        self._centers, self.normals = np.zeros((n, 3)), np.tile([0.0, 0.0, 1.0], (n, 1))
+        self._centers = np.zeros((n, 3))
         self._many = np.zeros((n, MOST, 3))
         self._many_gaps = np.zeros((n, MOST))
         self._count = np.zeros(n, np.int64)
@@ -65,20 +65,6 @@ class TerrainFeet(FootContacts):
         )
         self.points = self._centers - self._radii[:, None] * self.normals
 
-    def select(self, mask: np.ndarray, load_share: np.ndarray | None = None) -> ContactSet:
-        """The nearest contacts of the feet where ``mask`` (n,) is true; as for ``FootContacts``."""
-        key = mask.tobytes()
-        base = self._subsets.get(key)
-        if base is None:
-            base = self._subsets[key] = self._all.subset(mask)
-        contacts = base.moved(
-            self.points[mask],
-            self.gaps[mask],
-            self.normals[mask],
-            None if load_share is None else load_share[mask],
-        )
-        return self._with_friction(contacts)
-
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
         """All contacts closer than ``anticipation_m``, and the number of each one's foot (n,).
 
@@ -96,20 +82,17 @@ class TerrainFeet(FootContacts):
         foot = numbers[:, 0]
         frames = [self.feet[i].frame for i in foot]
         normals = self._many[foot, numbers[:, 1]]
+        points = self._centers[foot] - self._radii[foot, None] * normals
         contacts = ContactSet(
-            self._centers[foot] - self._radii[foot, None] * normals,
+            points,
             normals,
             frames,
-            self._all.friction[foot],
+            self._all.friction[foot] if self._friction is None else self._friction(points),
             self._many_gaps[foot, numbers[:, 1]],
+            viscosity=self._all.viscosity[foot],
             identities=[(frame, *row) for frame, row in zip(frames, numbers.tolist())],
         )
-        return self._with_friction(contacts), foot
-
-    def _with_friction(self, contacts):
-        if self._friction is not None:
-            contacts.friction = self._friction(contacts.points)
-        return contacts
+        return contacts, foot
 
 
 @kernel
@@ -301,7 +284,24 @@ def _sort_by_direction(normals, gaps, count):
                 normals[m, d], normals[m - 1, d] = normals[m - 1, d], normals[m, d]
 
 
-def lower_onto(feet: FootContacts, model, data, q: np.ndarray) -> np.ndarray:
+def feet_on(robot: RobotModel, feet, ground, friction=1.0) -> FeetOnGround:
+    """Spherical feet followed over a ``HalfSpace`` or a ``HeightField``.
+
+    Args:
+        robot, feet, friction: as for ``FootContacts``.
+
+    Raises:
+        ConfigurationError: a ground of another kind.
+    """
+    for kind, contacts in ((HalfSpace, FootContacts), (HeightField, TerrainFeet)):
+        if isinstance(ground, kind):
+            return contacts(robot, feet, ground, friction)
+    raise ConfigurationError(
+        f"ground must be a HalfSpace or a HeightField, got {type(ground).__name__}"
+    )
+
+
+def lower_onto(feet: FeetOnGround, model, data, q: np.ndarray) -> np.ndarray:
     """q (nq,) with the floating base moved vertically until the nearest foot just touches.
 
     Works for flat ground and for height fields; the feet must be above the field.
@@ -317,7 +317,7 @@ def lower_onto(feet: FootContacts, model, data, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def stand_on(feet: FootContacts, robot: RobotModel, q: np.ndarray) -> np.ndarray:
+def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray:
     """q (nq,) with the base at the mean height of its feet's ground and every foot on that ground.
 
     Each leg is stretched or bent so that its foot moves vertically. A foot that cannot reach the

@@ -1,6 +1,11 @@
-"""The reduction of the dynamics to the coordinates that stay free: what ``build_problem`` computes."""
+"""The reduction of the dynamics to the coordinates that stay free: what ``build_problem`` computes.
+
+Coordinates are taken in the order unactuated, actuated, (u, a); symbols are those of ``Problem``.
+"""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +20,66 @@ from contact_id_controller.kernels.spatial import (
 from contact_id_controller.kernels.triangular import cholesky, forward_substitute
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
+
+
+class Dynamics(NamedTuple):
+    """The robot's motion: M (nv, nv) upper triangle, J (6, nv) axes in the world, h (nv,), v (nv,).
+
+    acceleration: (na,) desired, rad/s2.  force: (nv,) known from elsewhere, or (0,).
+    """
+
+    M: Any
+    J: Any
+    h: Any
+    v: Any
+    acceleration: Any
+    force: Any
+
+
+class Tree(NamedTuple):
+    """The robot's coordinates: indices (na,), (nu,) into v; who moves whom, see ``RobotModel``."""
+
+    actuated: Any
+    unactuated: Any
+    supports: Any
+    coordinate_joint: Any
+
+
+class Contacts(NamedTuple):
+    """Pairs of bodies (p, 2) and each contact's (n,); points, normals, surface velocities (n, 3)."""
+
+    bodies: Any
+    pair: Any
+    points: Any
+    normals: Any
+    gaps: Any
+    surface: Any
+
+
+class Period(NamedTuple):
+    """dt s; the share of today's contact velocity that stays; of a penetration undone; of Jdot v."""
+
+    dt: Any
+    keep: Any
+    penetration_gain: Any
+    drift_share: Any
+
+
+class Reduced(NamedTuple):
+    """The arrays of a ``Problem``."""
+
+    desired: Any
+    L: Any
+    C: Any
+    base: Any
+    Y: Any
+    c: Any
+    speed: Any
+    gap_speed: Any
+    T: Any
+    torque_offset: Any
+    schur: Any
+    frames: Any
 
 
 @bare_kernel
@@ -32,17 +97,16 @@ def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
 
 
 @bare_kernel
-def _pair_rows(
-    J, bodies, supports, point, position, L, C, base, desired, dt, rows_u, rows_t, planned
-):
+def _pair_rows(dynamics, tree, bodies, point, position, dt, reduced, rows_u, rows_t, planned):
     """What one pair of bodies adds at a point, a row for each of six directions: Y, T, planned motion."""
+    L, C, base, desired = reduced.L, reduced.C, reduced.base, reduced.desired
     nu, na = L.shape[0], desired.shape[0]
     for r in range(6):
         fill(rows_u[r], 0.0)
         fill(rows_t[r], 0.0)
-    body_rows(J, bodies[0], 1.0, supports, point, position, rows_u, rows_t)
+    body_rows(dynamics.J, bodies[0], 1.0, tree.supports, point, position, rows_u, rows_t)
     if bodies[1]:
-        body_rows(J, bodies[1], -1.0, supports, point, position, rows_u, rows_t)
+        body_rows(dynamics.J, bodies[1], -1.0, tree.supports, point, position, rows_u, rows_t)
     for r in range(6):
         row, torque = rows_u[r], rows_t[r]
         forward_substitute(L, nu, row)
@@ -59,6 +123,200 @@ def _pair_rows(
                 torque[j] += C[k, j] * factor
         for j in range(na):
             torque[j] /= dt
+
+
+@bare_kernel
+def _momentum(dynamics, tree, dt, position, push, desired):
+    """push = M v - dt (h - f_ext), in (u, a) order at ``position``; desired = P v + dt qdd_des."""
+    M, v, h, force = dynamics.M, dynamics.v, dynamics.h, dynamics.force
+    nu, na, nv = tree.unactuated.shape[0], desired.shape[0], v.shape[0]
+    for i in range(nu):
+        position[tree.unactuated[i]] = i
+    for i in range(na):
+        position[tree.actuated[i]] = nu + i
+        desired[i] = v[tree.actuated[i]] + dt * dynamics.acceleration[i]
+    fill(push, 0.0)
+    for i in range(nv):
+        for j in range(i, nv):
+            push[position[i]] += M[i, j] * v[j]
+            if j != i:
+                push[position[j]] += M[i, j] * v[i]
+        push[position[i]] -= dt * h[i]
+        if force.shape[0]:
+            push[position[i]] += dt * force[i]
+
+
+@bare_kernel
+def _inertia(M, tree, L, C):
+    """L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite."""
+    nu, na = C.shape
+    actuated, unactuated = tree.actuated, tree.unactuated
+    for i in range(nu):
+        row = unactuated[i]
+        for j in range(i + 1):
+            col = unactuated[j]
+            L[i, j] = M[min(row, col), max(row, col)]
+        for j in range(na):
+            col = actuated[j]
+            C[i, j] = M[min(row, col), max(row, col)]
+    if not cholesky(L, nu, SINGULAR_INERTIA):
+        return False
+    for i in range(nu):
+        for k in range(i):
+            for j in range(na):
+                C[i, j] -= L[i, k] * C[k, j]
+        for j in range(na):
+            C[i, j] /= L[i, i]
+    return True
+
+
+@bare_kernel
+def _without_contact(M, actuated, push, dt, reduced):
+    """The motion and torques at z = 0; False when they are not finite.
+
+    base = L^-1 push_u - C qd_des, schur = M_aa - C^T C,
+    torque_offset = (M_aa qd_des + C^T base - push_a) / dt.
+    """
+    L, C, base, desired, schur = reduced.L, reduced.C, reduced.base, reduced.desired, reduced.schur
+    nu, na = C.shape
+    for i in range(nu):
+        base[i] = push[i]
+        for k in range(i):
+            base[i] -= L[i, k] * base[k]
+        base[i] /= L[i, i]
+    for i in range(nu):
+        for j in range(na):
+            base[i] -= C[i, j] * desired[j]
+    for i in range(na):
+        for j in range(i + 1):
+            row, col = actuated[i], actuated[j]
+            total = M[min(row, col), max(row, col)]
+            for k in range(nu):
+                total -= C[k, i] * C[k, j]
+            schur[i, j] = total
+            schur[j, i] = total
+    for i in range(na):
+        total = -push[nu + i]
+        for j in range(na):
+            row, col = actuated[i], actuated[j]
+            total += M[min(row, col), max(row, col)] * desired[j]
+        for k in range(nu):
+            total += C[k, i] * base[k]
+        reduced.torque_offset[i] = total / dt
+        if not np.isfinite(total):
+            return False
+    finite = True
+    for i in range(nu):
+        finite = finite and np.isfinite(base[i])
+    return finite
+
+
+@bare_kernel
+def _point_motion(twist, drift, first, second, point, speed, pull, other_speed, other_pull, work):
+    """Velocity and drift Jdot v (3,) of the first body's point relative to the second's, if any."""
+    point_velocity(twist[first], point, speed)
+    point_acceleration(twist[first], drift[first], point, pull, work)
+    if second:
+        point_velocity(twist[second], point, other_speed)
+        point_acceleration(twist[second], drift[second], point, other_pull, work)
+        for d in range(3):
+            speed[d] -= other_speed[d]
+            pull[d] -= other_pull[d]
+
+
+@bare_kernel
+def _combine(w, rows, out):
+    """out = w^T rows, for w (6,) and rows (6, m)."""
+    for k in range(out.shape[0]):
+        out[k] = (
+            w[0] * rows[0, k]
+            + w[1] * rows[1, k]
+            + w[2] * rows[2, k]
+            + w[3] * rows[3, k]
+            + w[4] * rows[4, k]
+            + w[5] * rows[5, k]
+        )
+
+
+@kernel
+def _contact_rows(dynamics, tree, contacts, period, position, reduced):
+    """Rows of Y, T, c and speed of every contact; False when c is not finite.
+
+    c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity.
+    """
+    points, surface, frames = contacts.points, contacts.surface, reduced.frames
+    nu, na, n = reduced.L.shape[0], reduced.desired.shape[0], points.shape[0]
+    joints, pairs, dt = tree.supports.shape[0], contacts.bodies.shape[0], period.dt
+    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
+    link_motion(dynamics.J, dynamics.v, tree.supports, tree.coordinate_joint, twist, drift)
+    # Contacts of the same two bodies share six rows, taken at the first one's point.
+    rows_u, rows_t = np.empty((pairs, 6, nu)), np.empty((pairs, 6, na))
+    planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
+    speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
+    speed2, pull2 = np.empty(3), np.empty(3)
+    for i in range(n):
+        frame, point, p = frames[i], points[i], contacts.pair[i]
+        bodies = contacts.bodies[p]
+        tangents(contacts.normals[i], frame)
+        if not met[p]:
+            met[p] = True
+            assign(origin[p], point)
+            _pair_rows(
+                dynamics,
+                tree,
+                bodies,
+                point,
+                position,
+                dt,
+                reduced,
+                rows_u[p],
+                rows_t[p],
+                planned[p],
+            )
+        _point_motion(twist, drift, bodies[0], bodies[1], point, speed, pull, speed2, pull2, work)
+        for d in range(3):
+            if surface.shape[0]:
+                speed[d] -= surface[i, d]
+            arm[d] = point[d] - origin[p, d]
+        plan = planned[p]
+        for d in range(3):
+            r = 3 * i + d
+            w[0], w[1], w[2] = frame[d, 0], frame[d, 1], frame[d, 2]
+            w[3] = arm[1] * w[2] - arm[2] * w[1]
+            w[4] = arm[2] * w[0] - arm[0] * w[2]
+            w[5] = arm[0] * w[1] - arm[1] * w[0]
+            _combine(w, rows_u[p], reduced.Y[r])
+            _combine(w, rows_t[p], reduced.T[r])
+            reduced.speed[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
+            total = 0.0
+            for k in range(6):
+                total += w[k] * plan[k]
+            for k in range(3):
+                share = dt * period.drift_share * pull[k] - period.keep * speed[k]
+                if surface.shape[0]:
+                    share -= surface[i, k]
+                total += w[k] * share
+            reduced.c[r] = total
+            if not np.isfinite(total):
+                return False
+        gap = contacts.gaps[i]
+        reduced.gap_speed[i] = gap / dt if gap >= 0.0 else period.penetration_gain * gap / dt
+    return True
+
+
+@kernel
+def _reduce(dynamics, tree, contacts, period, reduced):
+    """``reduce`` in steps: momentum, inertia, motion without contact, contacts."""
+    nv, dt = dynamics.v.shape[0], period.dt
+    position, push = np.empty(nv, np.int64), np.empty(nv)
+    _momentum(dynamics, tree, dt, position, push, reduced.desired)
+    if not _inertia(dynamics.M, tree, reduced.L, reduced.C):
+        return False
+    if not _without_contact(dynamics.M, tree.actuated, push, dt, reduced):
+        return False
+    if contacts.points.shape[0] == 0:
+        return True
+    return _contact_rows(dynamics, tree, contacts, period, position, reduced)
 
 
 @kernel
@@ -89,160 +347,21 @@ def reduce(
     base,
     Y,
     c,
-    speeds,
+    speed,
     gap_speed,
     T,
     torque_offset,
     schur,
     frames,
 ):
-    """Fill the arrays of a ``Problem``; False when the result is not finite or A not definite."""
-    nu, na, nv, n = L.shape[0], desired.shape[0], v.shape[0], points.shape[0]
-    position = np.empty(nv, np.int64)
-    for i in range(nu):
-        position[unactuated[i]] = i
-    for i in range(na):
-        position[actuated[i]] = nu + i
-        desired[i] = v[actuated[i]] + dt * acceleration[i]
-    # Momentum less the period's known forces, M v - dt (h - f), in (u, a) order.
-    push = np.zeros(nv)
-    for i in range(nv):
-        for j in range(i, nv):
-            push[position[i]] += M[i, j] * v[j]
-            if j != i:
-                push[position[j]] += M[i, j] * v[i]
-        push[position[i]] -= dt * h[i]
-        if force.shape[0]:
-            push[position[i]] += dt * force[i]
-    for i in range(nu):
-        row = unactuated[i]
-        for j in range(i + 1):
-            col = unactuated[j]
-            L[i, j] = M[min(row, col), max(row, col)]
-        for j in range(na):
-            col = actuated[j]
-            C[i, j] = M[min(row, col), max(row, col)]
-    if not cholesky(L, nu, SINGULAR_INERTIA):
-        return False
-    # C = L^-1 M_ua and base = L^T p = L^-1 push_u - C qd_des.
-    for i in range(nu):
-        for k in range(i):
-            for j in range(na):
-                C[i, j] -= L[i, k] * C[k, j]
-        for j in range(na):
-            C[i, j] /= L[i, i]
-        base[i] = push[i]
-        for k in range(i):
-            base[i] -= L[i, k] * base[k]
-        base[i] /= L[i, i]
-    for i in range(nu):
-        for j in range(na):
-            base[i] -= C[i, j] * desired[j]
-    for i in range(na):
-        for j in range(i + 1):
-            row, col = actuated[i], actuated[j]
-            total = M[min(row, col), max(row, col)]
-            for k in range(nu):
-                total -= C[k, i] * C[k, j]
-            schur[i, j] = total
-            schur[j, i] = total
-    for i in range(na):
-        total = -push[nu + i]
-        for j in range(na):
-            row, col = actuated[i], actuated[j]
-            total += M[min(row, col), max(row, col)] * desired[j]
-        for k in range(nu):
-            total += C[k, i] * base[k]
-        torque_offset[i] = total / dt
-        if not np.isfinite(total):
-            return False
-    for i in range(nu):
-        if not np.isfinite(base[i]):
-            return False
+    """Fill the arrays of a ``Problem``; False when the result is not finite or A not definite.
 
-    joints = supports.shape[0]
-    twist = np.empty((joints, 6))
-    drift = np.empty((joints, 6))
-    if n:
-        link_motion(J, v, supports, coordinate_joint, twist, drift)
-    # Contacts of the same two bodies share six rows, taken at the first one's point.
-    pairs = bodies.shape[0]
-    rows_u, rows_t = np.empty((pairs, 6, nu)), np.empty((pairs, 6, na))
-    planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
-    speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
-    speed2, pull2 = np.empty(3), np.empty(3)
-    for i in range(n):
-        frame, point, p = frames[i], points[i], pair[i]
-        first, second = bodies[p, 0], bodies[p, 1]
-        tangents(normals[i], frame)
-        if not met[p]:
-            met[p] = True
-            assign(origin[p], point)
-            _pair_rows(
-                J,
-                bodies[p],
-                supports,
-                point,
-                position,
-                L,
-                C,
-                base,
-                desired,
-                dt,
-                rows_u[p],
-                rows_t[p],
-                planned[p],
-            )
-        point_velocity(twist[first], point, speed)
-        point_acceleration(twist[first], drift[first], point, pull, work)
-        if second:
-            point_velocity(twist[second], point, speed2)
-            point_acceleration(twist[second], drift[second], point, pull2, work)
-            for d in range(3):
-                speed[d] -= speed2[d]
-                pull[d] -= pull2[d]
-        for d in range(3):
-            if surface.shape[0]:
-                speed[d] -= surface[i, d]
-            arm[d] = point[d] - origin[p, d]
-        U, V, plan = rows_u[p], rows_t[p], planned[p]
-        for d in range(3):
-            r = 3 * i + d
-            w[0], w[1], w[2] = frame[d, 0], frame[d, 1], frame[d, 2]
-            w[3] = arm[1] * w[2] - arm[2] * w[1]
-            w[4] = arm[2] * w[0] - arm[0] * w[2]
-            w[5] = arm[0] * w[1] - arm[1] * w[0]
-            row, torque = Y[r], T[r]
-            for k in range(nu):
-                row[k] = (
-                    w[0] * U[0, k]
-                    + w[1] * U[1, k]
-                    + w[2] * U[2, k]
-                    + w[3] * U[3, k]
-                    + w[4] * U[4, k]
-                    + w[5] * U[5, k]
-                )
-            for j in range(na):
-                torque[j] = (
-                    w[0] * V[0, j]
-                    + w[1] * V[1, j]
-                    + w[2] * V[2, j]
-                    + w[3] * V[3, j]
-                    + w[4] * V[4, j]
-                    + w[5] * V[5, j]
-                )
-            speeds[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
-            total = 0.0
-            for k in range(6):
-                total += w[k] * plan[k]
-            for k in range(3):
-                share = dt * drift_share * pull[k] - keep * speed[k]
-                if surface.shape[0]:
-                    share -= surface[i, k]
-                total += w[k] * share
-            c[r] = total
-            if not np.isfinite(total):
-                return False
-        gap = gaps[i]
-        gap_speed[i] = gap / dt if gap >= 0.0 else penetration_gain * gap / dt
-    return True
+    Flat, because a tuple passed from Python costs microseconds; built here it costs nothing.
+    """
+    return _reduce(
+        Dynamics(M, J, h, v, acceleration, force),
+        Tree(actuated, unactuated, supports, coordinate_joint),
+        Contacts(bodies, pair, points, normals, gaps, surface),
+        Period(dt, keep, penetration_gain, drift_share),
+        Reduced(desired, L, C, base, Y, c, speed, gap_speed, T, torque_offset, schur, frames),
+    )

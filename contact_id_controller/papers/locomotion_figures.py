@@ -68,11 +68,8 @@ class Companion:
 
     def add(self, period: Period) -> None:
         """Take in one period."""
-        robot, state, feet = self._robot, period.before, self._controller.feet
-        normals = getattr(feet, "normals", None)
-        if normals is None:
-            normals = np.tile(feet.ground.normal, (len(period.forces), 1))
-        self.normals.append(np.array(normals))
+        robot, state = self._robot, period.before
+        self.normals.append(self._controller.feet.normals.copy())
         if period.plan is not None:
             self._reached = period.plan.points_reached
         if (len(self.normals) - 1) % PATH_EVERY == 0:

@@ -271,7 +271,7 @@ class ControlTopics:
                 self._node.get_clock().now().to_msg(),
                 loop.input.odometry.world_frame,
                 feet.points,
-                feet.ground.normal,
+                feet.normals,
                 loop.controller.settings.spread("friction_coefficient", len(feet)),
                 loop.result.forces,
                 loop.result.contact,

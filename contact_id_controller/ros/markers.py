@@ -25,7 +25,7 @@ def contact_markers(
     stamp,
     frame: str,
     points: np.ndarray,
-    normal: np.ndarray,
+    normals: np.ndarray,
     friction: np.ndarray,
     forces: np.ndarray,
     contact: np.ndarray,
@@ -38,8 +38,8 @@ def contact_markers(
 
     Parameters
     ----------
-    points, normal, forces
-        (f, 3) m, (3,), (f, 3) N, in the frame named `frame`.
+    points, normals, forces
+        (f, 3) m, (f, 3) unit vectors, (f, 3) N, in the frame named `frame`.
     friction, contact
         (f,) coefficients, (f,) bool.
     """
@@ -52,7 +52,7 @@ def contact_markers(
         else:
             arrow.action = Marker.DELETE
         if standing and np.isfinite(friction[foot]):
-            _draw_cone(cone, points[foot], normal, float(friction[foot]), forces[foot])
+            _draw_cone(cone, points[foot], normals[foot], float(friction[foot]), forces[foot])
         else:
             cone.action = Marker.DELETE
         markers += [arrow, cone]

@@ -11,7 +11,7 @@ import numpy as np
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
-from contact_id_controller.geometry import FootContacts, SphereFoot, TerrainFeet, stand_on
+from contact_id_controller.geometry import FeetOnGround, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -101,7 +101,7 @@ class InProcessRun:
         world,
         *,
         planner: dict[str, Any] | None = None,
-        feet: FootContacts | None = None,
+        feet: FeetOnGround | None = None,
         plan: Callable[[Controller, RobotState], None] | None = None,
         stabilised: bool = False,
     ):
@@ -117,7 +117,7 @@ class InProcessRun:
         posture = section(name, "simulated_robot")["initial_joint_positions"]
         start = self.robot.configuration(AT_ORIGIN, np.array(posture))
         start = world.place_on_ground(start)
-        if isinstance(feet, TerrainFeet):
+        if feet is not None:
             start = stand_on(feet, self.robot, start)
         self.state = world.reset(start)
         self.controller.reset(self.state)

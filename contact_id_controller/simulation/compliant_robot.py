@@ -14,8 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import TerrainFeet
-from contact_id_controller.simulation.rigid_contacts import standing_feet
+from contact_id_controller.geometry import feet_on
 from contact_id_controller.simulation.rigid_robot import RigidRobot, cross
 
 DAMPING_RATIO = 0.3
@@ -54,7 +53,7 @@ class CompliantRobot(RigidRobot):
         self.damping_n_s_m = (
             2.0 * DAMPING_RATIO * np.sqrt(self.stiffness_n_m * self.robot.mass / count)
         )
-        self._ground_feet = standing_feet(
+        self._ground_feet = feet_on(
             self.robot, self.feet, settings.get("ground", self._standing.ground), friction
         )
         self._mu = friction if callable(friction) else np.broadcast_to(friction, (count,))
@@ -81,9 +80,13 @@ class CompliantRobot(RigidRobot):
             rows = jacobian * robot.supports[link]
             twist = rows @ v
             point = feet.points[i].copy()  # the next update writes over it
-            normal = feet.normals[i] if isinstance(feet, TerrainFeet) else feet.ground.normal
             force = self._push(
-                i, point, twist[:3] + cross(twist[3:], point), normal, -feet.gaps[i], float(mu[i])
+                i,
+                point,
+                twist[:3] + cross(twist[3:], point),
+                feet.normals[i],
+                -feet.gaps[i],
+                float(mu[i]),
             )
             self._forces[i] += force
             effort += force @ rows[:3] + cross(point, force) @ rows[3:]

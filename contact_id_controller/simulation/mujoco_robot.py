@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.geometry import HeightField, SphereFoot, TerrainFeet, lower_onto
+from contact_id_controller.geometry import HeightField, SphereFoot, feet_on, lower_onto
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
@@ -196,7 +196,7 @@ class MujocoRobot:
             raise ConfigurationError("only a robot with a floating base and feet can be placed")
         q = _checked("q", q, self.robot.nq).copy()
         if self._terrain is not None:
-            feet = TerrainFeet(self.robot, self.feet, self._terrain)
+            feet = feet_on(self.robot, self.feet, self._terrain)
             return lower_onto(feet, self.robot.model, self.robot.model.createData(), q)
         scratch = mujoco.MjData(self._model)
         self._map.to_mujoco(q, np.zeros(self.robot.nv), scratch.qpos, scratch.qvel)

@@ -7,19 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import (
-    Body,
-    FootContacts,
-    HalfSpace,
-    HeightField,
-    Scene,
-    Sphere,
-    SphereFoot,
-    Surface,
-    TerrainFeet,
-)
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.geometry import Body, Scene, Sphere, SphereFoot, Surface, feet_on
 
 NO_FOOT = -1
 
@@ -31,36 +19,17 @@ class Touching(NamedTuple):
     foot: np.ndarray
 
 
-def standing_feet(robot: RobotModel, feet, ground, friction) -> FootContacts:
-    """Feet followed over flat ground or a height field, without other bodies."""
-    if isinstance(ground, HeightField):
-        return TerrainFeet(robot, feet, ground, friction)
-    if isinstance(ground, HalfSpace):
-        return FootContacts(robot, feet, ground, 1.0 if callable(friction) else friction)
-    raise ConfigurationError(
-        f"ground must be a HalfSpace or a HeightField, got {type(ground).__name__}"
-    )
-
-
 class FeetFinder:
     """Contacts of spherical feet alone: fast."""
 
     def __init__(self, robot, feet, ground, friction, anticipation_m: float):
-        self._feet = standing_feet(robot, feet, ground, friction)
-        self._friction = friction if callable(friction) else None
+        self._feet = feet_on(robot, feet, ground, friction)
         self._anticipation_m = anticipation_m
 
     def find(self, data) -> Touching:
         """The contacts at joint placements ``data.oMi``."""
-        feet = self._feet
-        feet.update(data)
-        if isinstance(feet, TerrainFeet):
-            return Touching(*feet.touching(self._anticipation_m))
-        near = feet.gaps <= self._anticipation_m
-        contacts = feet.select(near)
-        if self._friction is not None:
-            contacts.friction = self._friction(contacts.points)
-        return Touching(contacts, np.flatnonzero(near))
+        self._feet.update(data)
+        return Touching(*self._feet.touching(self._anticipation_m))
 
 
 class SceneFinder:
@@ -83,7 +52,7 @@ class SceneFinder:
         """The contacts at joint placements ``data.oMi``."""
         contacts = self._scene.contacts_from(data)
         if self._friction is not None and len(contacts):
-            contacts.friction = self._friction(contacts.points)
+            contacts = contacts.moved(friction=self._friction(contacts.points))
         body = np.array([name[1] for name in contacts.identities], dtype=np.int64)
         return Touching(contacts, np.where(body < self._count, body, NO_FOOT))
 

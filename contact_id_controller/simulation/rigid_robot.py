@@ -20,10 +20,10 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.forward import build_forward_problem, free_robot, step
-from contact_id_controller.geometry import HalfSpace, SphereFoot, lower_onto
+from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on, lower_onto
 from contact_id_controller.models import options, solve
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder, standing_feet
+from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder
 from contact_id_controller.solution import SOLVED, Solution
 from contact_id_controller.state import RobotState
 
@@ -124,7 +124,7 @@ class RigidRobot:
         self.refused_commands = self.unsolved_steps = 0
         self._step_s = self.period_s / self.substeps
         self._gain, self._viscosity = float(penetration_gain), float(viscosity_n_s_m)
-        self._standing = standing_feet(robot, self.feet, ground, friction)
+        self._standing = feet_on(robot, self.feet, ground, friction)
         if bodies or pairs:
             self._finder = SceneFinder(
                 robot, self.feet, bodies, pairs, ground, friction, anticipation_m
@@ -223,7 +223,7 @@ class RigidRobot:
     def _advance(self, torques: np.ndarray) -> None:
         contacts, foot = self._find()
         if self.model[0] == "viscous":
-            contacts.viscosity = np.full(len(contacts), self._viscosity)
+            contacts = contacts.moved(viscosity=np.full(len(contacts), self._viscosity))
         try:
             problem = build_forward_problem(
                 self.robot,
