@@ -10,7 +10,7 @@ from paths import ROOT
 from contact_id_controller import cli
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
-from contact_id_controller.commands import parameters as reference
+from contact_id_controller.settings import reference
 from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
 from contact_id_controller.settings.specification import ParameterSpec
 

@@ -1,67 +1,11 @@
-"""``contact_id parameters``: every parameter of every node, as text, as a page and as a template.
-
-All three are made from the tables with which the nodes declare and check their parameters.
-"""
+"""``contact_id parameters``: every parameter of every node, its default, range and meaning."""
 
 from __future__ import annotations
 
 import argparse
-import math
-import textwrap
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
-from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.models.registry import names_text
-from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
-from contact_id_controller.settings.specification import ParameterSpec, table_of
-
-COMMAND = "contact_id parameters --write"
-PAGE, TEMPLATE = Path("docs/parameters.md"), Path("config/template.yaml")
-NAMES = Path("contact_id_controller/models/names.py")
-WIDTH, INDENT = 100, " " * 4
-
-KINDS = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "whole number",
-    "number": "number",
-    "strings": "list of texts",
-    "numbers": "list of numbers",
-}
-
-ROLES = {
-    "controller": "Turns states and plans into torques.",
-    "gait_planner": "Plans walking; not needed where plans come from elsewhere.",
-    "simulated_robot": "Stands in for the machine; not used on a real robot.",
-    "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",
-}
-"""The nodes, in the order of page and template."""
-
-TABLES: dict[str, tuple[ParameterSpec, ...]] = {
-    "controller": table_of(ControllerSettings),
-    "gait_planner": table_of(GaitPlannerSettings),
-    "simulated_robot": table_of(SimulatedRobotSettings),
-    "command_watchdog": table_of(CommandWatchdogSettings),
-}
-"""The rows of each node."""
-
-OWN = (
-    "urdf",
-    "joints",
-    "contact_frames",
-    "contact_radii_m",
-    "feet",
-    "foot_radius_m",
-    "posture",
-    "initial_joint_positions",
-)
-"""Parameters that describe the robot: wrong for yours as they stand, the same in all sections."""
+from contact_id_controller.exit_codes import DONE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,157 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=Path("."),
         type=Path,
         metavar="DIR",
-        help=f"write {PAGE} and {TEMPLATE} below DIR (default: here)",
+        help="write docs/parameters.md and config/template.yaml below DIR (default: here)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the parameters, or write page and template.
+    """Print the parameters, or write page and template."""
+    from contact_id_controller.settings import reference
 
-    Raises:
-        ConfigurationError: no parameter contains the words, or no such folder.
-    """
     if arguments.write is not None:
-        write_files(arguments.write)
-        return 0
-    shown = 0
-    for node, table in TABLES.items():
-        for spec in table:
-            if all(word in f"{node}.{spec.name}" for word in arguments.words):
-                print(as_text(node, spec))
-                shown += 1
-    if not shown:
-        raise ConfigurationError(
-            f"no parameter of {', '.join(TABLES)} contains {' and '.join(arguments.words)}"
-        )
-    return 0
-
-
-def write_files(folder: Path) -> None:
-    """Write page, template and the names of models below a folder, a copy of the sources.
-
-    Raises:
-        ConfigurationError: the folder is not that of the sources.
-    """
-    texts = {PAGE: page(TABLES), TEMPLATE: template(TABLES), NAMES: names_text()}
-    for path, text in texts.items():
-        if not (folder / path).parent.is_dir():
-            raise ConfigurationError(
-                f"'{(folder / path).parent}' is no folder; --write wants the root of the sources"
-            )
-        (folder / path).write_text(text, encoding="utf-8")
-        print(folder / path)
-
-
-def page(tables: Mapping[str, Sequence[ParameterSpec]]) -> str:
-    """The reference as Markdown."""
-    intro = f"""# Parameters
-
-Written by `{COMMAND}` from the tables that the nodes check their parameters with;
-changes made here are lost. [config/template.yaml](../{TEMPLATE.as_posix()}) has all of them with their defaults.
-
-A list of numbers takes one value for all, or one for each. *Live*: may change while the node is
-configured or active; all others only before it is configured. Ranges include their ends.
-"""
-    return intro + "".join(_section(node, table) for node, table in tables.items())
-
-
-def _section(node: str, table: Sequence[ParameterSpec]) -> str:
-    head = "| name | type | default | range or choices | unit | live | what it is |"
-    rows = [
-        f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
-        f"| {_allowed(spec)} | {spec.unit} | {'yes' if spec.live else ''} "
-        f"| {_cell(spec.description)} |"
-        for spec in table
-    ]
-    return "\n".join([f"\n## {node}\n", f"{ROLES[node]}\n", head, "|---" * 7 + "|", *rows]) + "\n"
-
-
-def _allowed(spec: ParameterSpec) -> str:
-    return ", ".join(f"`{choice}`" for choice in spec.choices) or range_text(spec)
-
-
-def _cell(text: str) -> str:
-    """Text that does not end the cell of a table, or begin a link or a tag."""
-    for sign in "|<>":
-        text = text.replace(sign, f"\\{sign}")
-    return text
-
-
-def template(tables: Mapping[str, Sequence[ParameterSpec]]) -> str:
-    """A parameter file with every parameter at its default."""
-    head = f"""\
-# Every parameter with its default, written by `{COMMAND}`. Copy it, and keep the
-# lines that you change.
-#
-# (*) describes the robot: fill it in, with the same values in all sections. What is commented out is
-# empty by default, and ROS takes no empty list. Then: contact_id check --config FILE
-"""
-    return head + "".join(_template_section(node, table) for node, table in tables.items())
-
-
-def _template_section(node: str, table: Sequence[ParameterSpec]) -> str:
-    lines = ["", f"# {ROLES[node]}", f"{node}:", "  ros__parameters:"]
-    for spec in table:
-        lines += ["", *_comment(spec)]
-        empty = "# " if spec.default == () else ""
-        lines.append(f"{INDENT}{empty}{spec.name}: {value_text(spec.default)}")
-    return "\n".join(lines) + "\n"
-
-
-def _comment(spec: ParameterSpec) -> list[str]:
-    star = "(*) " if spec.name in OWN or is_required(spec) else ""
-    lines = textwrap.wrap(
-        star + spec.description,
-        WIDTH - len(INDENT) - 2,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [f"{INDENT}# {line}" for line in (*lines, f"[{'; '.join(_facts(spec))}]")]
-
-
-def _facts(spec: ParameterSpec) -> list[str]:
-    words = (
-        KINDS[spec.kind],
-        spec.unit and f"in {spec.unit}",
-        range_text(spec),
-        spec.choices and "one of " + ", ".join(spec.choices),
-        spec.live and "live",
-    )
-    return [word for word in words if word]
-
-
-def is_required(spec: ParameterSpec) -> bool:
-    """Whether its description says so."""
-    return spec.description.endswith("Required.")
-
-
-def as_text(node: str, spec: ParameterSpec) -> str:
-    """A parameter in a few lines for a terminal."""
-    kind, *facts = _facts(spec)
-    head = f"{node}.{spec.name}: " + "; ".join(
-        (kind, f"default {value_text(spec.default)}", *facts)
-    )
-    return (
-        head
-        + "\n"
-        + textwrap.fill(spec.description, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
-    )
-
-
-def value_text(value) -> str:
-    """A value as YAML, in one line."""
-    plain = list(value) if isinstance(value, tuple) else value
-    wrapped = yaml.safe_dump([plain], default_flow_style=True, width=math.inf).strip()
-    return '""' if value == "" else wrapped[1:-1]
-
-
-def range_text(spec: ParameterSpec) -> str:
-    """The range in words; empty when there is none."""
-    low, high = spec.minimum, spec.maximum
-    infinite = ", .inf" if spec.infinite else ""
-    if math.isfinite(low) and math.isfinite(high):
-        return f"{low:g} to {high:g}"
-    if math.isfinite(low):
-        return f"{low:g} or more{infinite}"
-    return f"{high:g} or less" if math.isfinite(high) else ""
+        print(*reference.write_files(arguments.write), sep="\n")
+        return DONE
+    for node, spec in reference.find(arguments.words):
+        print(reference.as_text(node, spec))
+    return DONE
