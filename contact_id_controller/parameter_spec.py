@@ -50,11 +50,9 @@ class ParameterSpec:
     def check(self, value: Any) -> Any:
         """Return `value` in its canonical type: lists become tuples, whole numbers floats.
 
-        Raises
-        ------
-        ConfigurationError
-            Wrong type, outside the range, not finite, or not one of the choices; the message
-            names all of it.
+        Raises:
+            ConfigurationError: wrong type, outside the range, not finite, or not one of the
+                choices; the message names all of it.
         """
         if self.kind in ("strings", "numbers"):
             value = self._check_list(value)

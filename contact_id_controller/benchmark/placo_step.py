@@ -90,6 +90,7 @@ def cell(task, points, q):
 
 
 def main():
+    """Read the task from standard input, and print a row of times for each number of contacts."""
     task = json.load(sys.stdin)
     print(json.dumps({n: cell(task, *stance) for n, stance in task["stances"].items()}))
 

@@ -45,6 +45,7 @@ class Limits:
     Attributes:
         effort: N·m, infinite where there is none.
         acting: bits of `NAMES`, which limits acted in the last call of each method.
+
     Raises:
         ConfigurationError: a parameter with the wrong number of values.
     """

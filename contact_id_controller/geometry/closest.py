@@ -13,8 +13,11 @@ GJK_STEPS = 1000
 
 
 class Closest(NamedTuple):
-    """gap: signed distance, m, negative when they overlap; points on either surface and the unit
-    normal from the second to the first, world frame."""
+    """Where two solids are nearest, world frame.
+
+    gap: signed distance, m, negative when they overlap; a point (3,) on the surface of each; the unit
+    normal (3,) from the second to the first.
+    """
 
     gap: float
     first: np.ndarray

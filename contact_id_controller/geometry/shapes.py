@@ -168,6 +168,7 @@ def _loop(vertices, face, normal):
 
 
 def coal_convex(vertices, triangles):
+    """Coal's convex body of vertices (v, 3), m, and triangles (t, 3) of their indices."""
     points, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
     for vertex in vertices:
         points.append(vertex)

@@ -101,7 +101,7 @@ def ppm_factored_kernel(
     ``rows``, ``factors``, ``active``: from ``ppm_factored_workspace``.  ``basis``: on entry the
     warm start, on exit the basic z.  z, w (n,), motion = Y^T z (r,), report: results.
     """
-    n, r = Y.shape
+    r = Y.shape[1]
     Qt, R = factors[:r], factors[r : 2 * r]
     d, c, x, u = factors[2 * r], factors[2 * r + 1], factors[2 * r + 2], factors[2 * r + 3]
     units, right, length, value = rows[:r], rows[r], rows[r + 1], rows[r + 2]

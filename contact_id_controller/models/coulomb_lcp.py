@@ -109,7 +109,7 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
     Complementarity then holds by itself: it solves the LCP, faster than Lemke's method, and of several
     solutions it is one that holds. Fills u, z and, for ``slip.share_forces``, pairs and slacks.
     """
-    status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+    status, _ = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
     if status != SOLVED:
         return False
     slip_pairs(Y, moved, gap_speed, edges, z, pairs, slacks)

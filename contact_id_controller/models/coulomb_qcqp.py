@@ -236,7 +236,7 @@ def _attempt(
                 break
             joints = na
             rank, _, unit = hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
-        if attempt == 0 or attempt == 1 and guess.shape[0]:
+        if attempt == 0 or (attempt == 1 and guess.shape[0]):
             # The active set of a relaxed plan is found from nothing in few cases only.
             solved, spent = least_power(
                 Y,

@@ -1,5 +1,6 @@
-"""First paper, figures 6 and 15: torques under an indeterminate contact model, with and without
-stage II; and appendix A, whose table scores the controllers by what they do.
+"""First paper, figures 6 and 15: torques under an indeterminate contact model.
+
+With and without stage II; and appendix A, whose table scores the controllers by what they do.
 
 The paper's quadruped trots in MuJoCo. Stage I alone takes whatever contact forces its solver ends
 with (``distribution: none``); stage II the ones of least torque among all that do the same to the

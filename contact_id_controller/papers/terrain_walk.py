@@ -139,8 +139,10 @@ class _Timed:
 
 
 def compare(solution) -> tuple[float, float, float]:
-    """Times of Lemke's method and of principal pivoting on the normal LCP of a viscous problem, s;
-    and the largest difference of their velocities from the model's, relative.
+    """Lemke's method and principal pivoting on the normal LCP of a viscous problem.
+
+    Returns the times of both, s, and the largest relative difference of their velocities from the
+    model's.
 
     With implicit friction H = I + dt Y_T^T mu_v Y_T is eliminated:
     M = Y_N H^-1 Y_N^T, q = c_N + gap - dt Y_N H^-1 Y_T^T mu_v c_T.

@@ -8,6 +8,7 @@ from contact_id_controller.exceptions import TrajectoryError
 
 
 def checked_times(times_s) -> np.ndarray:
+    """Times (m,) of a trajectory's points, s from its start: finite, not negative, increasing."""
     times = np.array(times_s, dtype=float)
     if times.ndim != 1 or times.size == 0:
         raise TrajectoryError(f"trajectory has no points (times of shape {times.shape})")
@@ -26,6 +27,7 @@ def checked_times(times_s) -> np.ndarray:
 
 
 def checked_array(name: str, values, shape: tuple[int, int]) -> np.ndarray | None:
+    """Finite numbers of that shape; None where there are none."""
     if values is None:
         return None
     try:
@@ -40,6 +42,7 @@ def checked_array(name: str, values, shape: tuple[int, int]) -> np.ndarray | Non
 
 
 def checked_start(start_s: float) -> float:
+    """When a trajectory starts, s: finite and not negative."""
     if not np.isfinite(start_s) or start_s < 0.0:
         raise TrajectoryError(f"start is {start_s} s, must be finite and not negative")
     return float(start_s)

@@ -19,14 +19,11 @@ from contact_id_controller.ros.direct_loop import take_newest
 class ContactInput:
     """Subscriptions to measured contact, passed on to a controller.
 
-    Parameters
-    ----------
-    node, qos
-        Owner of the subscriptions, and their quality of service.
-    kind
-        "force": `ground_reaction/<frame>`, WrenchStamped; "state": `contact_states`, JointState.
-    frames
-        The contact frames, f.
+    Args:
+        node, qos: owner of the subscriptions, and their quality of service.
+        kind: "force": `ground_reaction/<frame>`, WrenchStamped; "state": `contact_states`,
+            JointState.
+        frames: the contact frames, f.
     """
 
     def __init__(self, node: Node, qos: QoSProfile, kind: str, frames: Sequence[str]) -> None:

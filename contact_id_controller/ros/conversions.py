@@ -134,10 +134,8 @@ class OdometryReader:
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:
     """Planned joint motion from trajectory_msgs/JointTrajectory.
 
-    Raises
-    ------
-    TrajectoryError
-        See `JointTrajectory`; also points that carry different things.
+    Raises:
+        TrajectoryError: see `JointTrajectory`; also points that carry different things.
     """
     points = message.points
     return JointTrajectory(
@@ -154,10 +152,8 @@ def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory
 def base_trajectory(message) -> BaseTrajectory:
     """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory, first joint, world frame.
 
-    Raises
-    ------
-    TrajectoryError
-        See `BaseTrajectory`; also a point without transform or velocity.
+    Raises:
+        TrajectoryError: see `BaseTrajectory`; also a point without transform or velocity.
     """
     points = message.points
     for k, point in enumerate(points):
@@ -180,10 +176,8 @@ def base_trajectory(message) -> BaseTrajectory:
 def contact_schedule(message) -> ContactSchedule:
     """Planned contacts from trajectory_msgs/JointTrajectory: positions 1 (stands) or 0 (swings).
 
-    Raises
-    ------
-    TrajectoryError
-        See `ContactSchedule`; also a position that is neither 0 nor 1.
+    Raises:
+        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1.
     """
     points = message.points
     rows = _rows("positions", [point.positions for point in points])

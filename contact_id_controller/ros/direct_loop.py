@@ -40,20 +40,15 @@ class DirectLoop:
     Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs
     nothing for it: under a plain executor the same callbacks run, only later.
 
-    Parameters
-    ----------
-    executor
-        Holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
-    subscriptions
-        Returns the subscriptions to serve now (it may return none), in order of importance.
-    services
-        Returns the services to serve after every wait, such as an emergency stop; all others wait
-        for a turn.
-    turn_interval_s, turn_s
-        Time between turns, and how long a turn goes on while callbacks are ready; one without
-        any costs a fifth of a millisecond.
-    between
-        Called after each turn.
+    Args:
+        executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
+        subscriptions: returns the subscriptions to serve now (it may return none), in order of
+            importance.
+        services: returns the services to serve after every wait, such as an emergency stop; all
+            others wait for a turn.
+        turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
+            ready; one without any costs a fifth of a millisecond.
+        between: called after each turn.
     """
 
     def __init__(

@@ -28,10 +28,8 @@ def check_joint_order(node: Node, group: str, joints: Sequence[str]) -> None:
     Returns within `WAIT_S`; one line in the log of `node` says how it came out. A group controller
     that does not answer is a warning. May be called inside a callback of the node.
 
-    Raises
-    ------
-    ConfigurationError
-        The group controller takes other joints, or in another order.
+    Raises:
+        ConfigurationError: the group controller takes other joints, or in another order.
     """
     service = f"{group}/get_parameters"
     theirs = _ask(node, service)

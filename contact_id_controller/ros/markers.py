@@ -36,12 +36,9 @@ def contact_markers(
     The cone's colour tells when the force is at the friction limit. A foot with unbounded
     friction has no cone.
 
-    Parameters
-    ----------
-    points, normals, forces
-        (f, 3) m, (f, 3) unit vectors, (f, 3) N, in the frame named `frame`.
-    friction, contact
-        (f,) coefficients, (f,) bool.
+    Args:
+        points, normals, forces: (f, 3) m, (f, 3) unit vectors, (f, 3) N, in the frame named `frame`.
+        friction, contact: (f,) coefficients, (f,) bool.
     """
     markers = []
     for foot, standing in enumerate(contact):

@@ -37,17 +37,12 @@ class ParameterTable:
     Make the node with ``automatically_declare_parameters_from_overrides=True``: a bad value or a
     misspelt name in a parameter file then neither raises nor goes unnoticed, `values` reports it.
 
-    Parameters
-    ----------
-    node
-        The node that owns the parameters.
-    table
-        Their specifications.
-    locked
-        Tells whether parameters that are not live may not change now.
-    check_live
-        Gets all values, as they would become, when live ones change while locked; raises
-        ConfigurationError to refuse them.
+    Args:
+        node: the node that owns the parameters.
+        table: their specifications.
+        locked: tells whether parameters that are not live may not change now.
+        check_live: gets all values, as they would become, when live ones change while locked;
+            raises ConfigurationError to refuse them.
     """
 
     def __init__(
@@ -85,10 +80,8 @@ class ParameterTable:
     def values(self) -> dict[str, Any]:
         """Checked values of all parameters of the table, by name.
 
-        Raises
-        ------
-        ConfigurationError
-            A bad value, or a parameter that is given but not in the table.
+        Raises:
+            ConfigurationError: a bad value, or a parameter that is given but not in the table.
         """
         for name in self._node.get_parameters_by_prefix(""):
             if name not in self._specs and not belongs_to_ros(name):

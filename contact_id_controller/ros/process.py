@@ -71,16 +71,11 @@ def run_node(
 ) -> int:
     """Run a node's process; its exit code.
 
-    Parameters
-    ----------
-    name
-        Begins the one line that is printed after a ContactIdError, which gives code 1.
-    make
-        Makes the node.
-    serve
-        Runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
-    arguments
-        Command line, None for that of the process.
+    Args:
+        name: begins the one line that is printed after a ContactIdError, which gives code 1.
+        make: makes the node.
+        serve: runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
+        arguments: command line, None for that of the process.
     """
     interrupt = Interrupt().listen()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)

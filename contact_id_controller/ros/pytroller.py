@@ -31,10 +31,9 @@ class ControllerImpl(ControllerImplBase):
     def setup(self, **init_msgs) -> None:
         """Load the parameter file, compile; messages that are given are not needed.
 
-        Raises
-        ------
-        ConfigurationError
-            The variable is not set, or the file has a mistake: configure then fails with this line.
+        Raises:
+            ConfigurationError: the variable is not set, or the file has a mistake: configure then
+                fails with this line.
         """
         path = os.environ.get(CONFIG_VARIABLE)
         if not path:

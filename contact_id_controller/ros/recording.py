@@ -98,10 +98,8 @@ class Recorder:
     def save(self, refusals: Mapping[str, int], deadline_misses: int) -> None:
         """Write all rows so far; the file appears whole or not at all.
 
-        Raises
-        ------
-        RecordError
-            The file cannot be written.
+        Raises:
+            RecordError: the file cannot be written.
         """
         n = len(self)
         arrays = {

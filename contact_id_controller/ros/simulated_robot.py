@@ -43,10 +43,9 @@ HOUSEKEEPING_S = 0.05
 class SimulatedRobot(Node):
     """The node; `run` is its main loop.
 
-    Raises
-    ------
-    ContactIdError
-        A parameter is missing, outside its range, or does not fit the robot description.
+    Raises:
+        ContactIdError: a parameter is missing, outside its range, or does not fit the robot
+            description.
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
@@ -102,10 +101,9 @@ class SimulatedRobot(Node):
     def run(self) -> None:
         """Simulate until the duration is over, the robot has fallen, or the process is asked to end.
 
-        Raises
-        ------
-        SimulationError
-            The simulation diverged, or in lockstep a command or a plan did not come in time.
+        Raises:
+            SimulationError: the simulation diverged, or in lockstep a command or a plan did not
+                come in time.
         """
         try:
             # What exists now will stay: searching it for garbage would cost a period now and then,

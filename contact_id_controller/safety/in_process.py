@@ -40,19 +40,14 @@ class InProcessController:
     (3,), m, and quaternion xyzw (4,) in the world frame, linear (3,), m/s, and angular velocity
     (3,), rad/s, in the base frame. Without plans it holds the posture of its first good state.
 
-    Parameters
-    ----------
-    settings
-        The same as those of the ROS node; mode, stamps and topics do not matter here.
-    warn
-        Takes one line (or a traceback) for the log, from `post_update` only; once for each reason.
-    clock
-        Time, s, in which the plans are stamped: that of ROS without simulated time.
+    Args:
+        settings: the same as those of the ROS node; mode, stamps and topics do not matter here.
+        warn: takes one line (or a traceback) for the log, from `post_update` only; once for each
+            reason.
+        clock: Time, s, in which the plans are stamped: that of ROS without simulated time.
 
-    Raises
-    ------
-    ContactIdError
-        Settings that do not fit the robot.
+    Raises:
+        ContactIdError: settings that do not fit the robot.
     """
 
     def __init__(

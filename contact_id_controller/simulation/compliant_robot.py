@@ -24,19 +24,13 @@ DAMPING_RATIO = 0.3
 class CompliantRobot(RigidRobot):
     """A robot whose feet stand on springs, with the interface of `RigidRobot`.
 
-    Parameters
-    ----------
-    robot, feet, settings
-        As for `RigidRobot`; only feet touch.
-    sink_m
-        How far the ground gives way under the weight, shared by all feet.
-    substeps
-        The forces are explicit, so a step must be short against mass / damping of a foot.
+    Args:
+        robot, feet, settings: as for `RigidRobot`; only feet touch.
+        sink_m: how far the ground gives way under the weight, shared by all feet.
+        substeps: the forces are explicit, so a step must be short against mass / damping of a foot.
 
-    Raises
-    ------
-    ConfigurationError
-        No feet, or a sink that is not positive; and as for `RigidRobot`.
+    Raises:
+        ConfigurationError: no feet, or a sink that is not positive; and as for `RigidRobot`.
     """
 
     def __init__(

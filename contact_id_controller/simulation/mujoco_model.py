@@ -45,22 +45,17 @@ class GroundSettings:
     own default, creeps 0.6 mm/s. Removing creep by MuJoCo's noslip iterations as well gained
     nothing and cost three times the solver iterations, so they stay off.
 
-    Attributes
-    ----------
-    time_constant_s
-        Of the contact, s. MuJoCo raises it to twice the integration step where it is below that.
-    damping_ratio
-        1: critically damped, no bounce.
-    impedance
-        d at first touch, and d at 1 mm depth and more, each within (0, 1). The nearer to 1, the
-        less the ground yields to a load.
-    tangential_stiffening
-        How much harder friction resists than the normal direction (MuJoCo's impratio).
+    Attributes:
+        time_constant_s: of the contact, s. MuJoCo raises it to twice the integration step where it
+            is below that.
+        damping_ratio: 1: critically damped, no bounce.
+        impedance: d at first touch, and d at 1 mm depth and more, each within (0, 1). The nearer to
+            1, the less the ground yields to a load.
+        tangential_stiffening: how much harder friction resists than the normal direction (MuJoCo's
+            impratio).
 
-    Raises
-    ------
-    ConfigurationError
-        A value outside its range.
+    Raises:
+        ConfigurationError: a value outside its range.
     """
 
     time_constant_s: float = 0.004
@@ -94,32 +89,22 @@ def build_mujoco_model(
 ) -> mujoco.MjModel:
     """Build the model: robot, ground and one pair of ground and sphere for each foot.
 
-    Parameters
-    ----------
-    urdf
-        File of the description that `robot` was made from.
-    feet
-        Spheres that may touch the ground.
-    friction
-        Coulomb coefficient, one for all feet or one a foot; above 100 it counts as 100.
-    step_s
-        Integration step, s.
-    armature, damping_nm_s_rad
-        Rotor inertia (kg m2) and viscous friction (N m s/rad) of each joint. Those that the URDF
-        states are not used: the controller's model does not have them either.
-    meshes
-        Show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
-    terrain
-        Height field with an even grid instead of flat ground.
+    Args:
+        urdf: file of the description that `robot` was made from.
+        feet: spheres that may touch the ground.
+        friction: Coulomb coefficient, one for all feet or one a foot; above 100 it counts as 100.
+        step_s: integration step, s.
+        armature, damping_nm_s_rad: rotor inertia (kg m2) and viscous friction (N m s/rad) of each
+            joint. Those that the URDF states are not used: the controller's model does not have
+            them either.
+        meshes: show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
+        terrain: height field with an even grid instead of flat ground.
 
-    Raises
-    ------
-    RobotDescriptionError
-        MuJoCo cannot use the description.
-    UnknownFrameError
-        The robot lacks a frame of `feet`.
-    ConfigurationError
-        Negative friction, not one for each foot, a foot without a radius, or an uneven grid.
+    Raises:
+        RobotDescriptionError: MuJoCo cannot use the description.
+        UnknownFrameError: the robot lacks a frame of `feet`.
+        ConfigurationError: negative friction, not one for each foot, a foot without a radius, or an
+            uneven grid.
     """
     coefficients = [friction] * len(feet) if np.ndim(friction) == 0 else list(friction)
     if len(coefficients) != len(feet):
@@ -167,10 +152,8 @@ def foot_name(index: int) -> str:
 def add_scenery(spec: mujoco.MjSpec, terrain: HeightField | None = None) -> None:
     """Add light, sky and checkered ground: the plane z = 0, or a height field.
 
-    Raises
-    ------
-    ConfigurationError
-        The height field's grid is not even, which MuJoCo cannot have.
+    Raises:
+        ConfigurationError: the height field's grid is not even, which MuJoCo cannot have.
     """
     spec.add_texture(
         name="checker",

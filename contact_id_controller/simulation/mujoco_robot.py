@@ -32,34 +32,23 @@ class MujocoRobot:
     Torques are applied as they come: no limit, no friction, no delay. A command that is not finite
     or not of shape (na,) is replaced by zero and counted in `refused_commands`.
 
-    Parameters
-    ----------
-    urdf
-        Location of the description, see `resolve_urdf`. Meshes are not needed.
-    feet
-        Spheres that may touch the ground z = 0, or the terrain.
-    joints
-        Actuated joints in command order; None: all, in the order of `RobotModel`.
-    friction
-        Coulomb coefficient of feet on ground: a number, one a foot, or a function of the places of
-        the feet, (n, 3) m, such as `FrictionMap`.
-    period_s
-        Control period, s: torque is held, and contact forces are averaged, over it.
-    substeps
-        Integration steps in each control period.
-    armature, damping_nm_s_rad
-        Rotor inertia (kg m2) and viscous friction (N m s/rad) of each joint; zero unless given.
-    meshes
-        Load the meshes that the URDF shows, for pictures.
-    terrain
-        A height field with an even grid instead of flat ground.
+    Args:
+        urdf: location of the description, see `resolve_urdf`. Meshes are not needed.
+        feet: spheres that may touch the ground z = 0, or the terrain.
+        joints: actuated joints in command order; None: all, in the order of `RobotModel`.
+        friction: Coulomb coefficient of feet on ground: a number, one a foot, or a function of the
+            places of the feet, (n, 3) m, such as `FrictionMap`.
+        period_s: control period, s: torque is held, and contact forces are averaged, over it.
+        substeps: integration steps in each control period.
+        armature, damping_nm_s_rad: rotor inertia (kg m2) and viscous friction (N m s/rad) of each
+            joint; zero unless given.
+        meshes: load the meshes that the URDF shows, for pictures.
+        terrain: a height field with an even grid instead of flat ground.
 
-    Raises
-    ------
-    RobotDescriptionError, UnknownJointError, UnknownFrameError
-        The description is missing, or does not fit joints or feet.
-    ConfigurationError
-        A number outside its range.
+    Raises:
+        RobotDescriptionError, UnknownJointError, UnknownFrameError: the description is missing, or
+            does not fit joints or feet.
+        ConfigurationError: a number outside its range.
     """
 
     def __init__(
@@ -127,10 +116,8 @@ class MujocoRobot:
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
         """Start again at time 0 from configuration q (nq,) and velocity v (nv,), default 0.
 
-        Raises
-        ------
-        StateError
-            Wrong shape or not finite.
+        Raises:
+            StateError: wrong shape or not finite.
         """
         q = _checked("q", q, self.robot.nq)
         v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
@@ -149,10 +136,8 @@ class MujocoRobot:
     def step(self, torques: np.ndarray) -> RobotState:
         """Hold `torques` (na,), N m, over one control period; return the state at its end.
 
-        Raises
-        ------
-        SimulationError
-            The state is no longer finite.
+        Raises:
+            SimulationError: the state is no longer finite.
         """
         model, data = self._model, self._data
         data.qfrc_applied[self._map.actuated] = self._accepted(torques)
@@ -187,10 +172,8 @@ class MujocoRobot:
     def place_on_ground(self, q: np.ndarray) -> np.ndarray:
         """q with the base raised or lowered until the lowest foot just touches the ground.
 
-        Raises
-        ------
-        ConfigurationError
-            The base is fixed, or there are no feet.
+        Raises:
+            ConfigurationError: the base is fixed, or there are no feet.
         """
         if not self.robot.floating_base or not self.feet:
             raise ConfigurationError("only a robot with a floating base and feet can be placed")

@@ -21,10 +21,8 @@ FALLEN_TILT_RAD = math.radians(60.0)
 class FallDetector:
     """Notices that a floating base dropped to half its initial height or tilted beyond 60 degrees.
 
-    Attributes
-    ----------
-    fell_time_s
-        Time of the first state in which the robot had fallen; None while it stands.
+    Attributes:
+        fell_time_s: time of the first state in which the robot had fallen; None while it stands.
     """
 
     def __init__(self, initial: RobotState, floating_base: bool, ground_height_m: float = 0.0):
@@ -53,10 +51,8 @@ class SimulationRecorder:
     `torques` (n, na), N m, as received; `contact_forces` (n, n_feet, 3), on the robot, world frame,
     N, averaged over the period.
 
-    Raises
-    ------
-    RecordError
-        The folder does not exist; in `save`, the file cannot be written.
+    Raises:
+        RecordError: the folder does not exist; in `save`, the file cannot be written.
     """
 
     def __init__(self, path: str | Path, initial_rows: int = 4096):

@@ -42,31 +42,23 @@ def render_frames(
     The camera follows the base. A frame shows the recorded state nearest to its instant; its force
     is the mean over the frame's duration.
 
-    Parameters
-    ----------
-    urdf, feet, floating_base
-        As for `MujocoRobot`; meshes are shown where MuJoCo can read them.
-    times_s
-        Instants of the recording, increasing, (n,), s.
-    q
-        Configurations in Pinocchio's convention, (n, nq).
-    forces
-        Force on the robot at each foot, (n, n_feet, 3), world frame, N; None: no arrows.
-    frames_per_second
-        Pictures per second of recorded time.
-    width, height
-        Of a picture, in pixels.
-    metres_per_newton
-        Length of the arrows; None: the robot's weight is 2.5 times as long as its base is high.
+    Args:
+        urdf, feet, floating_base: as for `MujocoRobot`; meshes are shown where MuJoCo can read
+            them.
+        times_s: instants of the recording, increasing, (n,), s.
+        q: configurations in Pinocchio's convention, (n, nq).
+        forces: force on the robot at each foot, (n, n_feet, 3), world frame, N; None: no arrows.
+        frames_per_second: pictures per second of recorded time.
+        width, height: of a picture, in pixels.
+        metres_per_newton: length of the arrows; None: the robot's weight is 2.5 times as long as
+            its base is high.
 
-    Yields
-    ------
-    Pictures (height, width, 3), uint8, RGB.
+    Yields:
+        Pictures (height, width, 3), uint8, RGB.:
 
-    Raises
-    ------
-    RenderingError
-        No OpenGL was found (the message says what was tried), or there is nothing to draw.
+    Raises:
+        RenderingError: no OpenGL was found (the message says what was tried), or there is nothing
+            to draw.
     """
     times_s, q = np.asarray(times_s, dtype=float), np.asarray(q, dtype=float)
     forces = np.zeros((len(q), len(feet), 3)) if forces is None else np.asarray(forces, dtype=float)

@@ -44,48 +44,33 @@ class RigidRobot:
     (omega dt)^2 r / 2 in a step; since `penetration_gain` of it is taken back in the next, no
     contact is deeper than (omega dt)^2 r / (2 penetration_gain), and at rest it fades to nil.
 
-    Parameters
-    ----------
-    robot
-        Location of a description, see `resolve_urdf`, or a model (with objects, if any).
-    feet
-        Spheres that may touch the ground, in the order of every per-foot array.
-    joints, floating_base
-        As for `RobotModel.from_urdf`; only for a description.
-    friction
-        Coulomb coefficient: a number (may be infinite), one a foot, or a function of points (n, 3)
-        such as `FrictionMap`.
-    period_s, substeps
-        Control period, s, over which torque is held and forces are averaged; steps in it.
-    model
-        (friction, solver), one of `MODELS`.
-    ground
-        `HalfSpace` or `HeightField`.
-    bodies, pairs
-        Other solids (`geometry.Body`) that touch the ground, and pairs of frames whose bodies touch
-        each other. Without them only feet touch, which is several times faster.
-    viscosity_n_s_m
-        Of model viscous/lcp.
-    edges, polygon
-        Of the friction polygon, as for the models.
-    anticipation_m
-        Distance from which on contacts are watched; what comes nearer than this within one step is
-        seen too late.
-    penetration_gain
-        Share in [0, 1] of a penetration that is undone in one step. The velocity it takes stays, so
-        it adds a little energy; with 0 contact never adds any.
+    Args:
+        robot: location of a description, see `resolve_urdf`, or a model (with objects, if any).
+        feet: spheres that may touch the ground, in the order of every per-foot array.
+        joints, floating_base: as for `RobotModel.from_urdf`; only for a description.
+        friction: Coulomb coefficient: a number (may be infinite), one a foot, or a function of
+            points (n, 3) such as `FrictionMap`.
+        period_s, substeps: control period, s, over which torque is held and forces are averaged;
+            steps in it.
+        model: (friction, solver), one of `MODELS`.
+        ground: `HalfSpace` or `HeightField`.
+        bodies, pairs: other solids (`geometry.Body`) that touch the ground, and pairs of frames
+            whose bodies touch each other. Without them only feet touch, which is several times
+            faster.
+        viscosity_n_s_m: of model viscous/lcp.
+        edges, polygon: of the friction polygon, as for the models.
+        anticipation_m: distance from which on contacts are watched; what comes nearer than this
+            within one step is seen too late.
+        penetration_gain: share in [0, 1] of a penetration that is undone in one step. The velocity
+            it takes stays, so it adds a little energy; with 0 contact never adds any.
 
-    Attributes
-    ----------
-    refused_commands
-        See above.
-    unsolved_steps
-        Steps in which the model found no exact solution and its fallback was taken.
+    Attributes:
+        refused_commands: see above.
+        unsolved_steps: steps in which the model found no exact solution and its fallback was taken.
 
-    Raises
-    ------
-    RobotDescriptionError, UnknownJointError, UnknownFrameError, ConfigurationError
-        The description is missing, or does not fit; a number outside its range; no such model.
+    Raises:
+        RobotDescriptionError, UnknownJointError, UnknownFrameError, ConfigurationError: the
+            description is missing, or does not fit; a number outside its range; no such model.
     """
 
     def __init__(
@@ -154,10 +139,8 @@ class RigidRobot:
     def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
         """Start again at time 0 from configuration q (nq,) and velocity v (nv,), default 0.
 
-        Raises
-        ------
-        StateError
-            Wrong shape or not finite.
+        Raises:
+            StateError: wrong shape or not finite.
         """
         self._q = _checked("q", q, self.robot.nq)
         self._v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
@@ -173,10 +156,8 @@ class RigidRobot:
     def step(self, torques: np.ndarray) -> RobotState:
         """Hold `torques` (na,), N m, over one control period; return the state at its end.
 
-        Raises
-        ------
-        SimulationError
-            The state is no longer finite.
+        Raises:
+            SimulationError: the state is no longer finite.
         """
         torques = self._accepted(torques)
         self._forces[:] = 0.0
@@ -206,10 +187,8 @@ class RigidRobot:
     def place_on_ground(self, q: np.ndarray) -> np.ndarray:
         """q with the base raised or lowered until the lowest foot just touches the ground.
 
-        Raises
-        ------
-        ConfigurationError
-            The base is fixed, or there are no feet.
+        Raises:
+            ConfigurationError: the base is fixed, or there are no feet.
         """
         if not self.robot.floating_base or not self.feet:
             raise ConfigurationError("only a robot with a floating base and feet can be placed")

@@ -20,10 +20,8 @@ class StateMap:
 
         v_pinocchio[:3] = R^T qvel[:3]        R: base to world.
 
-    Attributes
-    ----------
-    actuated
-        Indices into qvel of the robot's actuated joints, in command order, (na,).
+    Attributes:
+        actuated: indices into qvel of the robot's actuated joints, in command order, (na,).
     """
 
     def __init__(self, robot: RobotModel, model: mujoco.MjModel):

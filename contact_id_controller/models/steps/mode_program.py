@@ -33,7 +33,7 @@ def _velocity_rows(mode, i, Y, free, mu, edges, rows, right):
     for k in range(nu):
         rows[0, k] = Y[3 * i, k]
     right[0] = free[3 * i]
-    if mode == UNDECIDED or mode == PARTS:
+    if mode in (UNDECIDED, PARTS):
         return 0, 1
     if mu == 0.0:
         return 1, 0
