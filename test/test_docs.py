@@ -12,7 +12,7 @@ from contact_id_controller.models import ROWS, available, registry
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 README = ROOT / "README.md"
-PAGES = [README, *DOCS]
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 THEORY = ROOT / "docs" / "theory.md"
 RECIPE = ROOT / "docs" / "adding_a_contact_model.md"
 WIDTH = 120

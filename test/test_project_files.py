@@ -1,0 +1,43 @@
+"""What strangers and machines read first: citation, continuous integration, contributing."""
+
+import os
+import re
+
+import yaml
+from paths import ROOT
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_citation_has_the_five_papers_and_this_version():
+    citation = yaml.safe_load(read("CITATION.cff"))
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == re.search(r'version="([\d.]+)"', read("setup.py")).group(1)
+    assert citation["license"] == "Apache-2.0"
+    references = citation["references"]
+    names = [[author["family-names"] for author in each["authors"]] for each in references]
+    assert names == [
+        ["Zapolsky", "Drumwright"],
+        ["Drumwright"],
+        ["Aghili"],
+        ["Nori"],
+        ["Herzog", "Schaal", "Righetti"],
+    ]
+    assert len({each["title"] for each in references}) == 5
+
+
+def test_hosted_ci_runs_what_everybody_runs():
+    workflow = yaml.safe_load(read(".github/workflows/ci.yml"))
+    (job,) = workflow["jobs"].values()
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    assert runs == [".ci/run"] and os.access(ROOT / ".ci" / "run", os.X_OK)
+    oldest = re.search(r'python_requires=">=([\d.]+)"', read("setup.py")).group(1)
+    assert job["strategy"]["matrix"]["python"][0] == oldest
+
+
+def test_the_pages_for_those_who_change_something_are_linked_from_the_first():
+    links = re.findall(r"\]\(([^)\s]+)\)", read("README.md"))
+    for page in ("CONTRIBUTING.md", "CITATION.cff", "docs/architecture.md", "docs/examples.md"):
+        assert page in links
