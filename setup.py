@@ -48,7 +48,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={f"{NAME}.report": ["style.mplstyle", "templates/*"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.report": ["style.mplstyle", "templates/*"]},
     # Outside the Python package, as ROS wants it: <prefix>/share, with colcon and with pip alike.
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
@@ -88,6 +88,7 @@ setup(
             "quadprog>=0.1.12",
             "pytest>=8.0",
             "import-linter>=2.16",
+            "mypy>=1.15",
             "ruff>=0.17,<0.18",  # one formatter makes one layout
             "setuptools>=70.1",  # the first that builds wheels by itself
             "hypothesis>=6.100",

@@ -1,6 +1,16 @@
 """Inverse dynamics with contact: joint torques and contact forces solved together."""
 
+from __future__ import annotations
+
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
+    from contact_id_controller.contacts import ContactSet
+    from contact_id_controller.models import solve
+    from contact_id_controller.problem import Problem, build_problem
+    from contact_id_controller.robot import RobotModel
+    from contact_id_controller.solution import Solution
 
 __all__ = ["ContactSet", "Problem", "RobotModel", "Solution", "build_problem", "solve"]
 __version__ = "0.1.0"
@@ -15,7 +25,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name):
+def _load(name: str) -> Any:
     """Load a public name when it is first asked for.
 
     Processes that compute no dynamics, such as the watchdog of commands, start in a moment and
@@ -28,6 +38,10 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+if not TYPE_CHECKING:  # which would take any name from it
+    __getattr__ = _load
+
+
+def __dir__() -> list[str]:
     """The public names too, before they are loaded."""
     return sorted({*globals(), *__all__})

@@ -1,5 +1,9 @@
 """The errors a user can meet; each message names the offending value and the valid choices."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 
 class ContactIdError(ValueError):
     """Base of every error this package raises on bad input."""
@@ -65,6 +69,6 @@ class MissingExtraError(ContactIdError):
     """An optional part of the installation is needed and not there."""
 
 
-def choices(names) -> str:
+def choices(names: Iterable[str]) -> str:
     """Format valid choices for an error message: sorted, quoted, comma separated."""
     return ", ".join(repr(name) for name in sorted(names))

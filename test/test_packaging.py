@@ -180,6 +180,7 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     report = PACKAGE / "report"
     read = {path.relative_to(ROOT).as_posix() for path in (report / "templates").iterdir()}
     read.add((report / "style.mplstyle").relative_to(ROOT).as_posix())
+    read.add("contact_id_controller/py.typed")
     assert modules | read <= names
     shared = {
         path.relative_to(ROOT).as_posix()

@@ -102,7 +102,7 @@ class ContactModel:
     normal: Normal
     tangential: Tangential
     options: tuple[Option, ...] = ()
-    home: str | Callable | None = ""
+    home: str | Callable[..., Any] | None = ""
     exact_cone: bool = False
     yields: bool = False
     uses_history: bool = False
@@ -145,13 +145,15 @@ class ContactModel:
         return frozenset(option.keyword for option in self.options)
 
     @functools.cached_property
-    def function(self) -> Callable:
+    def function(self) -> Callable[..., Any]:
         """``function(problem, *, warm_start=None, **options) -> Solution``, loaded when first asked for."""
         if callable(self.home):
             return self.home
         name = f"{self.friction}_{self.solver}"
         module, _, function = (self.home or f"{name}:solve_{name}").partition(":")
-        return getattr(importlib.import_module(f"contact_id_controller.models.{module}"), function)
+        home = importlib.import_module(f"contact_id_controller.models.{module}")
+        found: Callable[..., Any] = getattr(home, function)
+        return found
 
     def takes(self, keyword: str) -> bool:
         """Whether it has the option ``keyword``."""

@@ -251,15 +251,16 @@ def solve(
     Raises:
         UnknownModelError: an impossible pair, or an option the model does not have.
     """
-    row = ROWS.get((friction, solver))
-    if row is None or row.feedback_only:
+    row = ROWS.get((friction, solver)) or row_of(friction, solver)
+    if row.feedback_only:
         check(friction, solver)
     if not row.accepted >= keywords.keys():
         unknown = sorted(keywords.keys() - row.accepted)
         raise UnknownModelError(
             f"{row} has no option {unknown[0]!r}; it has {choices(row.accepted)}"
         )
-    return row.function(problem, warm_start=warm_start, **keywords)
+    solution: Solution = row.function(problem, warm_start=warm_start, **keywords)
+    return solution
 
 
 def names_text() -> str:
@@ -290,7 +291,7 @@ class Options(TypedDict, total=False):
 '''
 
 
-def __getattr__(name: str) -> dict[tuple[str, str], Callable]:
+def __getattr__(name: str) -> dict[tuple[str, str], Callable[..., Solution]]:
     """``MODELS``, the table (friction, solver) -> function; it loads every model."""
     if name != "MODELS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

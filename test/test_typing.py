@@ -1,0 +1,129 @@
+"""What an editor or a type checker knows of the package, told by mypy."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contact_id_controller.models import available, row_of
+from contact_id_controller.models.registry import names_text
+
+ROOT = Path(__file__).resolve().parents[1]
+
+START = """\
+import numpy as np
+
+from contact_id_controller import (
+    ContactSet, Problem, RobotModel, Solution, build_problem, solve
+)
+
+robot = RobotModel.from_urdf("package://contact_id_controller/urdf/quadruped.urdf")
+contacts = ContactSet([[0, 0, 0]], [[0, 0, 1]], ["LF_FOOT"], friction=0.6)
+problem = build_problem(robot, robot.neutral(), np.zeros(robot.nv), [0.0] * robot.na, contacts, 1e-3)
+solution = solve(problem)
+"""
+
+GOOD = """\
+solution = solve(problem, "coulomb", "qp", edges=8, distribution="least_force")
+solution = solve(problem, friction="no_slip", solver="lcp", warm_start=solution)
+solution = solve(problem, solver="qcqp", torque_limits=robot.effort_limits, rho=1e3)
+forces: np.ndarray = solution.forces
+status: str = solution.status
+worst: float = max(solution.residuals(robot.neutral(), np.zeros(robot.nv)).values())
+names: list[str] = robot.joint_names
+less: ContactSet = contacts.subset([True]).moved(friction=np.ones(1))
+answered: Problem = solution.problem
+again: Solution = solve(answered)
+count: int = len(problem) + robot.na
+box: RobotModel = robot.with_object(1.0, np.eye(3))
+"""
+
+BAD = {
+    "a friction that does not exist": 'solve(problem, "coulom")',
+    "a solver that does not exist": 'solve(problem, "coulomb", "qpp")',
+    "an option that does not exist": "solve(problem, edgs=4)",
+    "an option of another type": 'solve(problem, edges="four")',
+    "a choice that does not exist": 'solve(problem, distribution="least_work")',
+    "no problem": "solve(robot)",
+    "a problem written to": "problem.period = 2e-3",
+    "contacts written to": "contacts.friction = np.ones(1)",
+    "a solution written to": "solution.torques = np.zeros(12)",
+    "a member that does not exist": "robot.joint_name",
+    "a field that does not exist": "solution.force",
+    "a method that does not exist": "contacts.move(np.zeros((1, 3)))",
+    "a keyword that does not exist": "ContactSet([[0, 0, 0]], [[0, 0, 1]], ['foot'], mu=1.0)",
+    "an argument left out": "build_problem(robot, robot.neutral(), np.zeros(18), contacts, 1e-3)",
+    "a name that the package lacks": "from contact_id_controller import build_problems",
+    "a torque of another type": "torque: str = solution.torques",
+}
+
+
+def mypy(*arguments, cwd=ROOT):
+    command = [sys.executable, "-m", "mypy", "--no-color-output", "--no-error-summary"]
+    return subprocess.run(
+        [*command, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=600
+    )
+
+
+def refused_lines(text, tmp_path):
+    """Numbers of the lines of a program that mypy finds fault with, and what it says."""
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    config = tmp_path / "mypy.ini"
+    config.write_text(
+        "[mypy]\n"
+        f"mypy_path = {ROOT}\n"
+        "follow_imports = silent\n"
+        "strict = true\n"
+        "ignore_missing_imports = true\n"
+    )
+    result = mypy("--config-file", config, "--cache-dir", tmp_path / "cache", program, cwd=tmp_path)
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    lines = {int(n) for n in re.findall(r"program\.py:(\d+): error", result.stdout)}
+    return lines, result.stdout
+
+
+def test_public_modules_are_typed():
+    result = mypy()
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_program_is_taken_and_each_slip_in_it_refused(tmp_path):
+    text = START + GOOD
+    first = len(text.splitlines()) + 1
+    expected = dict(enumerate(BAD.values(), first))
+    lines, said = refused_lines(text + "\n".join(expected.values()) + "\n", tmp_path)
+    assert not {n for n in lines if n < first}, said
+    missed = [line for n, line in expected.items() if n not in lines]
+    assert not missed, f"not refused: {missed}\n{said}"
+
+
+def test_names_for_type_checkers_are_those_of_the_rows():
+    written = (ROOT / "contact_id_controller/models/names.py").read_text(encoding="utf-8")
+    assert written == names_text()
+    for friction, solver in available():
+        assert f'"{friction}"' in written and f'"{solver}"' in written
+        for keyword in row_of(friction, solver).accepted:
+            assert f"    {keyword}: " in written
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "contact_id_controller/py.typed").is_file()
+
+
+@pytest.mark.parametrize("module", ["contact_id_controller", "contact_id_controller.exceptions"])
+def test_importing_it_loads_neither_pinocchio_nor_numba(module):
+    code = (
+        f"import sys, {module}; print(sorted({{'numba', 'pinocchio', 'numpy'}} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+    code = "import contact_id_controller as c; print(set(c.__all__) <= set(dir(c)), c.solve, c.Problem)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("True <function solve")
