@@ -56,8 +56,9 @@ NODES = {"controller", "command_watchdog", "gait_planner", "simulated_robot"}
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
 OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed"}
 # Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
-# ros2_control that imports our module, not the other way round.
-FOREIGN = {"placo", "agimus_pytroller_py"}
+# ros2_control that imports our module, not the other way round. Type checkers know
+# typing_extensions by themselves, and nothing imports it at run time.
+FOREIGN = {"placo", "agimus_pytroller_py", "typing_extensions"}
 
 
 def _imported(file):
