@@ -18,6 +18,7 @@ import numpy as np
 from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
     finish,
     outcome,
@@ -46,10 +47,6 @@ from contact_id_controller.models.steps.reduced import (
 from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
-
-OBJECTIVES = ("contact_velocity", "kinetic_energy")
-BACKENDS = ("kernel", "quadprog")
-CONES = ("pyramid", "exact")
 
 
 def solve_coulomb_qp(

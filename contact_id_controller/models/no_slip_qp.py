@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.models.coulomb_qp import BACKENDS, OBJECTIVES, solve_cones
+from contact_id_controller.models.coulomb_qp import solve_cones
 from contact_id_controller.models.coulomb_qp_one_stage import solve_regularised
+from contact_id_controller.models.options import BACKENDS, OBJECTIVES
 from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.problem import Problem

@@ -13,6 +13,7 @@ POLYGONS = ("inscribed", "circumscribed")
 OBJECTIVES = ("contact_velocity", "kinetic_energy")
 CONES = ("pyramid", "exact")
 BACKENDS = ("kernel", "quadprog")
+FORMS = ("implicit", "explicit")
 
 
 def option(

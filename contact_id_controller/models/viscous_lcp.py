@@ -21,6 +21,7 @@ from contact_id_controller.kernels.triangular import (
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.models.options import FORMS
 from contact_id_controller.models.steps.finish import (
     finish,
     map_identities,
@@ -43,7 +44,6 @@ from contact_id_controller.models.steps.yielding import ease
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
-FORMS = ("implicit", "explicit")
 REFINEMENTS = 2
 ORDINARY = 1e-9  # share of it that is not worth reporting
 LEFT_OVER = 1e-4  # share of the largest contact velocity that may be taken for rounding
