@@ -1,6 +1,7 @@
 """Parameter files: what each node gets of them, and what is wrong with one, in one line."""
 
 import pytest
+from paths import PACKAGE
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
@@ -72,3 +73,12 @@ def test_sections_that_miss_or_are_none_are_named(tmp_path):
         file_of(tmp_path, "x: {urdf: a}").sections()
     with pytest.raises(ConfigurationError, match=r"'\[1, ' is not YAML"):
         parse_value("[1, ")
+
+
+def test_nobody_else_reads_yaml():
+    readers = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "safe_load" in path.read_text(encoding="utf-8")
+    ]
+    assert readers == ["settings/parameter_file.py"]

@@ -154,3 +154,17 @@ def test_the_tables_of_all_nodes_need_neither_ros_nor_a_kernel():
     assert done.returncode == 0 and done.stderr.strip() == "set()"
     heads = {line.split(".")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
     assert heads == set(reference.TABLES)
+
+
+def test_a_name_has_one_kind_and_one_unit_in_all_nodes(tables):
+    """Names that controller, planner, simulated robot and watchdog share mean the same there."""
+    rows = {}
+    for table in tables.values():
+        for spec in table:
+            rows.setdefault(spec.name, []).append(spec)
+    shared = {name: specs for name, specs in rows.items() if len(specs) > 1}
+    assert len(shared) > 10
+    for specs in shared.values():
+        assert len({(spec.kind.removesuffix("s"), spec.unit) for spec in specs}) == 1
+    for name in ("urdf", "floating_base", "contact_frames"):
+        assert len({spec.description for spec in shared[name]}) == 1
