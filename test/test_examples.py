@@ -50,7 +50,9 @@ def test_push_on_a_wall(example):
 def test_compare_models(example):
     carried, printed = example("compare_models")
     assert set(carried) == {str(row) for row in ROWS.values() if row.predicts_forces}
-    assert list(carried.values()) == pytest.approx([1.0] * len(carried), abs=5e-3)
+    for row in (row for row in ROWS.values() if row.predicts_forces):
+        given_way = 0.02 if row.yields else 1e-4  # contacts that yield carry less until they have
+        assert carried[str(row)] == pytest.approx(1.0, abs=given_way)
     assert all(name in printed for name in carried)
 
 
