@@ -161,7 +161,7 @@ def _simulated_robot(config, mode, planner, duration_s, common):
     said = []
 
     def listen(event):
-        said.extend(re.findall(r"ended by [^\n]*", event.text.decode(errors="replace")))
+        said.extend(re.findall(r"ended by [^:\n]*", event.text.decode(errors="replace")))
 
     def end(event, context):
         how = said[-1] if said else f"ended with exit code {event.returncode}"
