@@ -207,6 +207,56 @@ def test_friction_warm_start_and_scales():
     )
 
 
+def defect_m_s(Y, c, mu, edges, result):
+    """How far impulses in their cones are from solving the problem: the largest miss of a row, m/s.
+
+    Plain numpy on the impulses alone.  Velocities that ought to vanish or not to be negative are
+    told as they are; where a contact slides, its friction must reach the end of the edges that
+    slip is most against.
+    """
+    impulses, n = result.impulses, len(mu)
+    w = (Y @ (Y.T @ impulses.ravel()) + c).reshape(n, 3)
+    assert (impulses[:, 0] >= 0.0).all() and (result.z >= 0.0).all()
+    edge_forces = result.z[:, 1:-1]
+    np.testing.assert_allclose(edge_forces @ edges, impulses[:, 1:], atol=1e-15 * impulses.max())
+    spare = mu * impulses[:, 0] - edge_forces.sum(axis=1)
+    assert (spare >= -1e-12 * (mu * impulses[:, 0])).all()
+    along = w[:, 1:] @ edges.T
+    slip = np.maximum(-along.min(axis=1), 0.0)
+    loaded = impulses[:, 0] > 0.0
+    misses = [
+        -w[:, 0],
+        np.where(loaded, w[:, 0], 0.0),
+        np.where(spare > 1e-9 * mu * impulses[:, 0], slip, 0.0),
+        np.where(edge_forces > 0.0, along + slip[:, None], 0.0),
+    ]
+    return max(np.max(miss) for miss in misses)
+
+
+@pytest.mark.parametrize("rest_m_s", [0.0, 1e-11, 1e-9, 1e-7])
+@pytest.mark.parametrize("edges", [4, 16])
+def test_a_struck_tower_is_solved_in_any_order_of_its_contacts(edges, rest_m_s):
+    for seed in range(6):
+        problem = problems.struck_tower(np.random.default_rng(seed), 13, edges, rest_m_s=rest_m_s)
+        assert problem[0].shape == (156, 78) and np.linalg.matrix_rank(problem[0]) == 78
+        result = lemke_friction(*problem)
+        assert result.status == "solved", seed
+        assert defect_m_s(*problem, result) < 1e-8 * np.abs(problem[1]).max(), seed
+
+
+def test_a_second_path_is_told():
+    """The first path of this tower goes astray; a standing robot needs one, its own basis none."""
+    struck = [
+        lemke_friction(*problems.struck_tower(np.random.default_rng(seed))).attempts
+        for seed in range(6)
+    ]
+    assert max(struck) > 1
+    standing = problems.standing_robot(np.random.default_rng(1), 12)
+    cold = lemke_friction(*standing)
+    assert cold.attempts == 1
+    assert lemke_friction(*standing, warm_start=cold.basis).attempts == 0
+
+
 def test_friction_without_contacts_without_approach_and_without_solution():
     edges = problems.polygon(4)
     assert lemke_friction(np.zeros((0, 6)), [], [], edges).status == "solved"

@@ -62,6 +62,21 @@ def test_lemke_solves_whatever_quantecon_solves(family):
     assert solved_by_both > 50
 
 
+def test_struck_towers_are_solved_wherever_quantecon_solves_them():
+    solved_by_both = 0
+    for seed in range(24):
+        problem = problems.struck_tower(np.random.default_rng(seed), 1 + seed % 3)
+        M, q = problems.friction_matrix(*problem)
+        peer, ours = lcp_lemke(M, q, max_iter=20000), lemke_friction(*problem)
+        if peer.success and certified(M, q, peer.z):
+            assert ours.status == "solved", seed
+            solved_by_both += 1
+        if ours.status == "solved":
+            z = np.concatenate([ours.z[:, 0], ours.z[:, 1:-1].ravel(), ours.z[:, -1]])
+            assert certified(M, q, z), seed
+    assert solved_by_both > 5
+
+
 def test_equal_where_the_solution_is_unique():
     rng = np.random.default_rng(4)
     for _ in range(100):

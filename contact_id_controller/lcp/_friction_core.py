@@ -31,11 +31,31 @@ CONTACT, HELD, SLIPPING = 0, 1, 2  # of Work.slot
 ORDER, UNKNOWN_SLOT, UNKNOWN, ROW_SLOT, ROW = 0, 1, 2, 3, 4  # of Work.index
 
 
+class FrictionProblem(NamedTuple):
+    """The problem of ``lemke_friction`` and the scales in which it is solved."""
+
+    Y: np.ndarray
+    c: np.ndarray
+    mu: np.ndarray
+    edges: np.ndarray
+    scale_Y: float
+    scale_c: float
+
+
+class FrictionAnswer(NamedTuple):
+    """Arrays that receive the result in the caller's units, as in ``FrictionResult``."""
+
+    basis: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    impulses: np.ndarray
+
+
 class Work(NamedTuple):
     """Views into the caller's workspace; n contacts, p = k + 2 pairs, cores up to m = r + EXTRA."""
 
     normals: np.ndarray  # (r, n) scaled normal rows of the factor, transposed
-    cover: np.ndarray  # (n,) covering vector of the normal rows; the other rows need none
+    cover: np.ndarray  # (3, n) covering velocities: of w_N, along the two tangents
     level: np.ndarray  # (3, n + n p) w_N of contacts without slot, then the slots' basic variables:
     #                    value, change per unit of the entering variable, spread (``_ratio_test``)
     axes: np.ndarray  # (n, 3, r) scaled factor rows of the slots: normal, tangents
@@ -53,7 +73,7 @@ class Work(NamedTuple):
 def friction_workspace(n, r, k):
     """Buffers for n contacts, rank r, k edges: one of float64, one of int64."""
     m, p = r + EXTRA, k + 2
-    reals = (4 * r + 6 + 5 * p) * n + m * (3 * m + 4)
+    reals = (4 * r + 8 + 5 * p) * n + m * (3 * m + 4)
     return np.empty(reals), np.empty(n * (p + 3) + 5 * m, dtype=np.int64)
 
 
@@ -62,7 +82,7 @@ def split(real, integer, n, r, k):
     """The named views of ``friction_workspace``."""
     m, p = r + EXTRA, k + 2
     a = r * n
-    b = a + n
+    b = a + 3 * n
     c = b + 3 * n * (1 + p)
     d = c + 3 * n * r
     e = d + 2 * n * p
@@ -72,7 +92,7 @@ def split(real, integer, n, r, k):
     i = h + 3 * n
     return Work(
         real[:a].reshape(r, n),
-        real[a:b],
+        real[a:b].reshape(3, n),
         real[b:c].reshape(3, n * (1 + p)),
         real[c:d].reshape(n, 3, r),
         real[d:e].reshape(2, n, p),
@@ -135,7 +155,9 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
                 value = mu[s]
             blocks[CORE, b, c] = value
         if covered:
-            blocks[CORE, b, a] = work.cover[slot[CONTACT, s]] if j == 0 else 0.0
+            blocks[CORE, b, a] = _covering(work, edges, s, j)
+            if 0 < j < last and slot[SLIPPING, s] > 0:
+                blocks[CORE, b, a] -= _covering(work, edges, s, slot[SLIPPING, s])
     return size if lu_factor(blocks[CORE], size, index[ORDER]) else -1
 
 
@@ -170,6 +192,17 @@ def _combine(axes, edges, s, j, share, other, weight, out):
 
 
 @kernel
+def _covering(work, edges, s, j):
+    """What one unit of z_0 adds to the row of pair j of slot s."""
+    i = work.slot[CONTACT, s]
+    if j == 0:
+        return work.cover[0, i]
+    if j > edges.shape[0]:
+        return 0.0
+    return edges[j - 1, 0] * work.cover[1, i] + edges[j - 1, 1] * work.cover[2, i]
+
+
+@kernel
 def solve_core(work, edges, slots, m, source, target):
     """Basic variables for the row constants work.terms[CONSTANT], into work.level[target].
 
@@ -179,7 +212,7 @@ def solve_core(work, edges, slots, m, source, target):
     axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
     constant, right, solution = work.terms[CONSTANT], work.vectors[RIGHT], work.vectors[SOLUTION]
     out = work.level[target]
-    r, last, n = axes.shape[2], work.basic.shape[1] - 1, work.cover.shape[0]
+    r, last, n = axes.shape[2], work.basic.shape[1] - 1, work.cover.shape[1]
     for s in range(slots):
         held, extra = slot[HELD, s], constant[s, last]
         if held > 0 and extra != 0.0:
@@ -213,10 +246,11 @@ def _local_values(work, edges, s, u, z0, out):
     """Fill slot s's entries of ``out`` that the core did not give, from u and z_0."""
     axes, basic, constant = work.axes, work.basic, work.terms[CONSTANT]
     last = basic.shape[1] - 1
-    first = work.cover.shape[0] + s * (last + 1)
+    first = work.cover.shape[1] + s * (last + 1)
     held, slipping = work.slot[HELD, s], work.slot[SLIPPING, s]
-    normal = constant[s, 0] + work.cover[work.slot[CONTACT, s]] * z0
-    along = across = 0.0
+    contact = work.slot[CONTACT, s]
+    normal = constant[s, 0] + work.cover[0, contact] * z0
+    along, across = work.cover[1, contact] * z0, work.cover[2, contact] * z0
     for x in range(u.shape[0]):
         normal += axes[s, 0, x] * u[x]
         along += axes[s, 1, x] * u[x]

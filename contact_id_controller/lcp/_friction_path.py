@@ -9,6 +9,8 @@ keeps them, which is Lemke's method proper.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
@@ -29,38 +31,46 @@ from contact_id_controller.lcp._ratio_test import (
     GOLDEN,
     NOTHING,
     SPREAD,
+    TIE_TOLERANCE,
     VALUE,
     first_blocking,
     raise_cover,
-    tie_tolerance,
+    steadiest_blocking,
 )
 from contact_id_controller.lcp.status import INACCURATE, PIVOT_LIMIT, PIVOTS, RAY, SOLVED
 
+LATERAL = 0.5  # covering velocity along the tangents, as a share of what friction lets them be
+SILVER = math.sqrt(2.0) - 1.0  # multiples of it, modulo 1, spread its directions
+ROUNDING = 1e-12  # of scaled values; z_0 has reached zero when no more than this is left of it
+
 
 @kernel
-def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report):
+def follow_path(problem, attempt, slots, max_pivots, work, report):
     """Drive z_0 to zero; returns the status and the number of loaded contacts, values final.
 
     With ``slots`` > 0 nothing is driven: the values at the warm basis in the slots are computed.
-    The first attempt updates values and gives slots back, later ones evaluate them from the data
-    at each pivot, and every second one keeps the slots.
+    The first attempt covers normal velocities alone, breaks ties by the lexicographic rule, updates
+    values and gives slots back.  Later ones cover tangential velocities too, each in directions of
+    its own: that breaks the ties of contacts at rest for good, so that of variables that vanish
+    within rounding the best pivot may be taken.  They evaluate values from the data at each pivot,
+    and every second one keeps the slots.
     """
-    n, r = work.cover.shape[0], work.axes.shape[2]
-    width, level, basic = work.basic.shape[1], work.level, work.basic
+    n, r = work.cover.shape[1], work.axes.shape[2]
+    width, level, basic, edges = work.basic.shape[1], work.level, work.basic, problem.edges
     u, du = work.vectors[MOTION, :r], work.vectors[MOTION_CHANGE, :r]
-    careful, keep, tie = attempt > 0, attempt % 2 == 1, tie_tolerance(attempt)
+    careful, keep = attempt > 0, attempt % 2 == 1
     limit = report[PIVOTS] + max_pivots
     blocking, z0, z0_spread = np.int64(COVERING), 0.0, 0.0
     if slots == 0:
-        blocking, z0, z0_spread = _unload(c, scale_c, attempt, u, work)
+        blocking, z0, z0_spread = _unload(problem, attempt, u, work)
     while True:
         covered = blocking != COVERING
         s, j, entering_z = blocking, blocking, True
         if covered and blocking < n:
             s, j = slots, np.int64(0)
             slots += 1
-            place_contact(Y, c, mu, edges, scale_Y, scale_c, s, blocking, work)
-            _start_sliding(work, edges, s, u)
+            place_contact(problem, s, blocking, work)
+            _start_sliding(work, edges, s, u, z0)
         elif covered:
             s, j = (blocking - n) // width, (blocking - n) % width
             entering_z = basic[s, j] == 0
@@ -73,35 +83,31 @@ def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, w
         if m < 0:
             return INACCURATE, slots
         z0_change = 0.0
-        for target in range(VALUE if careful or not covered else CHANGE, CHANGE + 1):
-            motion = du if target == CHANGE else u
-            if target == VALUE:
-                _problem_terms(work, slots, motion)
-            elif covered:
-                _entering_terms(work, edges, slots, s, j, entering_z, motion)
-            else:
-                _residual_terms(work, edges, slots, motion)
-            z0_change = solve_core(work, edges, slots, m, motion, target)
+        if careful or not covered:
+            _problem_terms(work, slots, u)
+            found = solve_core(work, edges, slots, m, u, VALUE)
             if covered:
-                _free_normals(c, scale_c, work, slots, z0_change, motion, target)
-            if target == VALUE:
-                z0 = z0_change
-        if not covered:  # the last pass refined the values
-            for b in range(n, n + slots * width):
-                level[VALUE, b] += level[CHANGE, b]
+                z0 = found
+                _free_normals(problem, work, slots, z0, u, VALUE)
+        if covered:
+            _entering_terms(work, edges, slots, s, j, entering_z, du)
+            z0_change = solve_core(work, edges, slots, m, du, CHANGE)
+            _free_normals(problem, work, slots, z0_change, du, CHANGE)
+        else:
+            _refine(work, edges, slots, m, du)
             return SOLVED, slots
         entered, end = n + s * width + j, n + slots * width
         for b in range(
             entered - j if unloading else entered, entered + (width if unloading else 1)
         ):
             level[CHANGE, b] = 0.0
-        blocking, theta, tilt = first_blocking(level, end, tie, z0, z0_spread, z0_change)
+        blocking, theta, tilt = _blocking(careful, level, end, z0, z0_spread, z0_change)
         if blocking == NOTHING:
             return RAY, slots
         if report[PIVOTS] >= limit:
             return PIVOT_LIMIT, slots
         report[PIVOTS] += 1.0
-        normal = _prefer_normal(level, basic, n, blocking, theta, tie)
+        normal = _prefer_normal(level, basic, n, blocking, theta)
         if normal != blocking:
             blocking, tilt = normal, level[SPREAD, normal] / -level[CHANGE, normal]
         for b in range(end):
@@ -123,28 +129,59 @@ def follow_path(Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, w
 
 
 @kernel
-def _unload(c, scale_c, attempt, u, work):
-    """Nothing loaded, z_0 just large enough: the contact that fixes it, its value, its spread."""
+def _unload(problem, attempt, u, work):
+    """Nothing loaded, z_0 just large enough: the contact that fixes it, its value, its spread.
+
+    A covering velocity d lies within the dual of its contact's cone, d_N > mu |d_T|: as much as one
+    of ones alone, that keeps the path from ending on a ray.
+    """
     for x in range(u.shape[0]):
         u[x] = 0.0
-    for i in range(work.cover.shape[0]):
-        work.cover[i] = 1.0 + attempt * GOLDEN * i % 1.0
-        work.level[VALUE, i] = c[3 * i] * scale_c
-        work.level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
-    contact, z0, z0_spread = raise_cover(work.level, work.cover, work.cover.shape[0])
+    cover, level = work.cover, work.level
+    for i in range(cover.shape[1]):
+        normal, turn = 1.0 + attempt * GOLDEN * i % 1.0, attempt * SILVER * (i + 1) % 1.0
+        lateral = 0.0 if attempt == 0 else LATERAL * normal / (1.0 + problem.mu[i])
+        cover[0, i] = normal
+        cover[1, i] = lateral * math.cos(2.0 * math.pi * turn)
+        cover[2, i] = lateral * math.sin(2.0 * math.pi * turn)
+        level[VALUE, i] = problem.c[3 * i] * problem.scale_c
+        level[SPREAD, i] = 1.0 + GOLDEN * (i + 1) % 1.0
+    contact, z0, z0_spread = raise_cover(level, cover[0], cover.shape[1])
     return contact if contact != NOTHING else contact - NOTHING + COVERING, z0, z0_spread
 
 
 @kernel
-def place_contact(Y, c, mu, edges, scale_Y, scale_c, s, i, work):
+def _blocking(careful, level, end, z0, z0_spread, z0_change):
+    """Which variable leaves, and the steps of values and spreads to there."""
+    if not careful:
+        return first_blocking(level, end, TIE_TOLERANCE, z0, z0_spread, z0_change)
+    blocking, theta = steadiest_blocking(level, end, ROUNDING, z0, z0_change)
+    if blocking != NOTHING and z0_change < 0.0 and z0 + theta * z0_change <= ROUNDING:
+        return np.int64(COVERING), z0 / -z0_change, 0.0
+    return blocking, theta, 0.0
+
+
+@kernel
+def _refine(work, edges, slots, m, du):
+    """Correct the final values of the slots by what they leave over."""
+    n, width, level = work.cover.shape[1], work.basic.shape[1], work.level
+    _residual_terms(work, edges, slots, du)
+    solve_core(work, edges, slots, m, du, CHANGE)
+    for b in range(n, n + slots * width):
+        level[VALUE, b] += level[CHANGE, b]
+
+
+@kernel
+def place_contact(problem, s, i, work):
     """Give contact i slot s: its scaled rows, constants and friction."""
+    c, mu, edges, scale_c = problem.c, problem.mu[i], problem.edges, problem.scale_c
     offset, last = work.terms[OFFSET], work.basic.shape[1] - 1
     work.slot[CONTACT, s] = i
-    work.weights[FRICTION, s] = mu[i] / (1.0 + mu[i])
-    work.weights[SHARE, s] = 1.0 / (1.0 + mu[i])
+    work.weights[FRICTION, s] = mu / (1.0 + mu)
+    work.weights[SHARE, s] = 1.0 / (1.0 + mu)
     for a in range(3):
         for x in range(work.axes.shape[2]):
-            work.axes[s, a, x] = Y[3 * i + a, x] * scale_Y
+            work.axes[s, a, x] = problem.Y[3 * i + a, x] * problem.scale_Y
     offset[s, 0] = c[3 * i] * scale_c
     for e in range(1, last):
         offset[s, e] = scale_c * (edges[e - 1, 0] * c[3 * i + 1] + edges[e - 1, 1] * c[3 * i + 2])
@@ -152,12 +189,13 @@ def place_contact(Y, c, mu, edges, scale_Y, scale_c, s, i, work):
 
 
 @kernel
-def _start_sliding(work, edges, s, u):
+def _start_sliding(work, edges, s, u, z0):
     """Slot s, still without load, slides along the edge most against its velocity at u."""
     axes, level, basic = work.axes, work.level, work.basic
     last = basic.shape[1] - 1
-    first = work.cover.shape[0] + s * (last + 1)
-    along = across = 0.0
+    first = work.cover.shape[1] + s * (last + 1)
+    contact = work.slot[CONTACT, s]
+    along, across = work.cover[1, contact] * z0, work.cover[2, contact] * z0
     for x in range(u.shape[0]):
         along += axes[s, 1, x] * u[x]
         across += axes[s, 2, x] * u[x]
@@ -217,7 +255,7 @@ def _entering_terms(work, edges, slots, s, j, entering_z, du):
 def _residual_terms(work, edges, slots, u):
     """What the present values leave over in the slots' rows: solving for it refines them."""
     axes, basic, constant, value = work.axes, work.basic, work.terms[CONSTANT], work.level[VALUE]
-    n, r, last = work.cover.shape[0], u.shape[0], basic.shape[1] - 1
+    n, r, last = work.cover.shape[1], u.shape[0], basic.shape[1] - 1
     for x in range(r):
         u[x] = 0.0
     for s in range(slots):
@@ -252,13 +290,13 @@ def _residual_terms(work, edges, slots, u):
 
 
 @kernel
-def _free_normals(c, scale_c, work, slots, z0, motion, target):
+def _free_normals(problem, work, slots, z0, motion, target):
     """Values or changes of w_N without slot; no change for the contacts that have one."""
-    out, n = work.level[target], work.cover.shape[0]
+    out, n = work.level[target], work.cover.shape[1]
     for i in range(n):
-        out[i] = work.cover[i] * z0
+        out[i] = work.cover[0, i] * z0
         if target == VALUE:
-            out[i] += c[3 * i] * scale_c
+            out[i] += problem.c[3 * i] * problem.scale_c
     for x in range(motion.shape[0]):
         for i in range(n):
             out[i] += work.normals[x, i] * motion[x]
@@ -268,14 +306,14 @@ def _free_normals(c, scale_c, work, slots, z0, motion, target):
 
 
 @kernel
-def _prefer_normal(level, basic, n, blocking, theta, tie):
+def _prefer_normal(level, basic, n, blocking, theta):
     """A blocking friction variable gives way to its contact's normal force if that vanishes too."""
     if blocking < n:
         return blocking
     width = basic.shape[1]
     normal = blocking - (blocking - n) % width
     if basic[(blocking - n) // width, 0] == 1 and level[CHANGE, normal] < 0.0:
-        if level[VALUE, normal] <= (theta + tie * (1.0 + theta)) * -level[CHANGE, normal]:
+        if level[VALUE, normal] <= (theta + TIE_TOLERANCE * (1.0 + theta)) * -level[CHANGE, normal]:
             return normal
     return blocking
 
@@ -283,7 +321,7 @@ def _prefer_normal(level, basic, n, blocking, theta, tie):
 @kernel
 def _copy_slot(work, source, target):
     """Move a loaded contact from one slot to another."""
-    width, n, level = work.basic.shape[1], work.cover.shape[0], work.level
+    width, n, level = work.basic.shape[1], work.cover.shape[1], work.level
     if source == target:
         return
     work.slot[CONTACT, target] = work.slot[CONTACT, source]

@@ -7,7 +7,12 @@ import math
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
-from contact_id_controller.lcp._friction_core import CONTACT, MOTION, MOTION_CHANGE
+from contact_id_controller.lcp._friction_core import (
+    CONTACT,
+    MOTION,
+    MOTION_CHANGE,
+    FrictionProblem,
+)
 from contact_id_controller.lcp._friction_path import place_contact
 from contact_id_controller.lcp._ratio_test import VALUE
 from contact_id_controller.lcp._scaled import NORM_SHARE
@@ -18,8 +23,8 @@ CANCELLED = 1e-3  # weight of edge forces that cancel each other in the size of 
 
 
 @kernel
-def prepare(Y, c, work):
-    """Scales that bring the largest entry of Y and c to 1; fills the scaled normal rows.
+def scaled(Y, c, mu, edges, work):
+    """The problem with scales that bring the largest entry of Y and c to 1; fills work.normals.
 
     Normal velocities that part do not count: a gap, however wide, says nothing of the others.
     """
@@ -34,17 +39,18 @@ def prepare(Y, c, work):
     for i in range(n):
         for x in range(r):
             work.normals[x, i] = Y[3 * i, x] * scale_Y
-    return scale_Y, scale_c
+    return FrictionProblem(Y, c, mu, edges, scale_Y, scale_c)
 
 
 @kernel
-def load_basis(Y, c, mu, edges, scale_Y, scale_c, basis, work):
+def load_basis(problem, basis, work):
     """Put the contacts that carry load in a warm basis into slots; their number."""
     slots = np.int64(0)
-    for i in range(mu.shape[0]):
+    work.cover[:] = 0.0
+    for i in range(basis.shape[0]):
         if not basis[i, 0]:
             continue
-        place_contact(Y, c, mu, edges, scale_Y, scale_c, slots, i, work)
+        place_contact(problem, slots, i, work)
         for j in range(basis.shape[1]):
             work.basic[slots, j] = 1 if basis[i, j] else 0
         slots += 1
@@ -52,14 +58,16 @@ def load_basis(Y, c, mu, edges, scale_Y, scale_c, basis, work):
 
 
 @kernel
-def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses, report):
+def finish(problem, slots, work, answer, report):
     """Write the result of ``slots`` loaded contacts; whether its residual certifies it."""
-    r, n, last = Y.shape[1], mu.shape[0], basis.shape[1] - 1
-    to_force, to_speed = scale_Y * scale_Y / scale_c, 1.0 / scale_c
+    Y, edges, basis, z, impulses = problem.Y, problem.edges, answer.basis, answer.z, answer.impulses
+    r, n, last = Y.shape[1], problem.mu.shape[0], basis.shape[1] - 1
+    to_speed = 1.0 / problem.scale_c
+    to_force = problem.scale_Y * problem.scale_Y * to_speed
     u, size = work.vectors[MOTION, :r], work.vectors[MOTION_CHANGE, :r]
     for x in range(r):
         u[x] = size[x] = 0.0
-    clear(basis, z, w, impulses)
+    clear(answer)
     for s in range(slots):
         if work.basic[s, 0] == 0:
             continue
@@ -69,7 +77,8 @@ def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses
             if basis[i, j]:
                 unit = to_force if j < last else to_speed
                 z[i, j] = max(work.level[VALUE, first + j], 0.0) * unit
-        z[i, 0] /= 1.0 + mu[i]
+        z[i, 0] /= 1.0 + problem.mu[i]
+        _into_cone(z[i], problem.mu[i], basis[i, last])
         impulses[i, 0] = z[i, 0]
         for e in range(1, last):
             impulses[i, 1] += z[i, e] * edges[e - 1, 0]
@@ -85,20 +94,41 @@ def finish(Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses
     floor = 0.0
     for x in range(r):
         floor += size[x]
-    floor = NORM_SHARE * (to_speed + floor / scale_Y)
+    floor = NORM_SHARE * (to_speed + floor / problem.scale_Y)
     worst = 0.0
     for i in range(n):
-        worst = max(
-            worst,
-            _contact_error(i, Y, c, mu[i], edges, u, size, floor, EXCUSE * to_speed, basis, z, w),
-        )
+        worst = max(worst, _contact_error(i, problem, u, size, floor, EXCUSE * to_speed, answer))
     report[RESIDUAL] = worst
     return worst <= SOLVED_RESIDUAL
 
 
 @kernel
-def _contact_error(i, Y, c, mu, edges, u, u_size, floor, most, basis, z, w):
+def _into_cone(z, mu, slides):
+    """Scale edge forces to at most mu f_N, where slip asks for it to just that.
+
+    Of a force that ought to vanish only rounding is left, of which no share is friction.  What the
+    change moves is told by w.
+    """
+    last = z.shape[0] - 1
+    total, limit = 0.0, mu * z[0]
+    for e in range(1, last):
+        total += z[e]
+    if total > limit or (slides and total > 0.0):
+        for e in range(1, last):
+            z[e] *= limit / total
+
+
+@kernel
+def _contact_error(i, problem, u, u_size, floor, most, answer):
     """Fill contact i's w (and lambda without load); its largest error relative to |q| + |M| z."""
+    Y, c, edges, basis, z, w = (
+        problem.Y,
+        problem.c,
+        problem.edges,
+        answer.basis,
+        answer.z,
+        answer.w,
+    )
     last = z.shape[1] - 1
     normal, s, t = c[3 * i], c[3 * i + 1], c[3 * i + 2]
     normal_size, slide_size = abs(normal) + floor, abs(s) + abs(t) + floor
@@ -116,7 +146,7 @@ def _contact_error(i, Y, c, mu, edges, u, u_size, floor, most, basis, z, w):
     slip = z[i, last]
     w[i, 0] = max(normal, 0.0) if not basis[i, 0] else 0.0
     worst = abs(w[i, 0] - normal) / normal_size if normal_size > 0.0 else 0.0
-    balance = mu * z[i, 0]
+    balance = problem.mu[i] * z[i, 0]
     balance_size = balance
     for e in range(1, last):
         value = edges[e - 1, 0] * s + edges[e - 1, 1] * t + slip
@@ -145,11 +175,11 @@ def _slide(i, s, t, edges, basis, z):
 
 
 @kernel
-def clear(basis, z, w, impulses):
+def clear(answer):
     """Nothing basic, everything zero."""
-    for i in range(z.shape[0]):
-        for j in range(z.shape[1]):
-            basis[i, j] = False
-            z[i, j] = w[i, j] = 0.0
+    for i in range(answer.z.shape[0]):
+        for j in range(answer.z.shape[1]):
+            answer.basis[i, j] = False
+            answer.z[i, j] = answer.w[i, j] = 0.0
         for j in range(3):
-            impulses[i, j] = 0.0
+            answer.impulses[i, j] = 0.0

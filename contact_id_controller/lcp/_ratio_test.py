@@ -63,6 +63,36 @@ def first_blocking(level, end, tie, z0, z0_spread, z0_change):
 
 
 @kernel
+def steadiest_blocking(level, end, slack, z0, z0_change):
+    """Which basic variable reaches zero about first, with the largest change; the step to there.
+
+    For paths whose covering vector breaks ties by itself: values may fall to minus ``slack``, the
+    rounding of values, and of all that reach zero by then the one that makes the best pivot is
+    taken.  Returns as ``first_blocking``.
+
+    Source: Harris, Pivot selection methods of the Devex LP code (1973).
+    """
+    limit, largest = math.inf, 1.0
+    for b in range(end):
+        largest = max(largest, abs(level[CHANGE, b]))
+    smallest = -PIVOT_TOLERANCE * largest
+    for b in range(end):
+        change = level[CHANGE, b]
+        if change < smallest and max(level[VALUE, b], 0.0) + slack < limit * -change:
+            limit = (max(level[VALUE, b], 0.0) + slack) / -change
+    if z0_change < smallest and z0 <= limit * -z0_change:
+        return np.int64(COVERING), max(z0, 0.0) / -z0_change
+    chosen, pivot = np.int64(NOTHING), 0.0
+    for b in range(end):
+        change = level[CHANGE, b]
+        if change < min(smallest, pivot) and max(level[VALUE, b], 0.0) <= limit * -change:
+            chosen, pivot = b, change
+    if chosen < 0:
+        return chosen, 0.0
+    return chosen, max(level[VALUE, chosen], 0.0) / -pivot
+
+
+@kernel
 def raise_cover(level, cover, n):
     """Let z_0 enter: the row that fixes it, its value and its spread; ``level`` follows."""
     chosen = np.int64(NOTHING)

@@ -10,10 +10,11 @@ import numpy as np
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels.compile import bare_kernel as kernel
 from contact_id_controller.lcp._door import checked_array, checked_pivots
-from contact_id_controller.lcp._friction_core import friction_workspace, split
+from contact_id_controller.lcp._friction_core import FrictionAnswer, friction_workspace, split
 from contact_id_controller.lcp._friction_path import follow_path
-from contact_id_controller.lcp._friction_result import clear, finish, load_basis, prepare
+from contact_id_controller.lcp._friction_result import clear, finish, load_basis, scaled
 from contact_id_controller.lcp.status import (
+    ATTEMPTS,
     INACCURATE,
     PIVOTS,
     REGULARIZATION,
@@ -23,7 +24,7 @@ from contact_id_controller.lcp.status import (
     STATUS_NAMES,
 )
 
-ATTEMPTS = 12  # covering vectors and tie tolerances tried before giving up
+MOST_ATTEMPTS = 12  # covering vectors tried before giving up
 
 
 class FrictionResult(NamedTuple):
@@ -34,6 +35,8 @@ class FrictionResult(NamedTuple):
         z, w: (n, k + 2) complementary pairs of each contact: normal, k edges, slip speed.
         status, pivots, residual: as in ``LcpResult``.
         basis: (n, k + 2) bool, the basic z; pass it as ``warm_start`` of a similar problem.
+        attempts: paths followed: 0 when the warm basis solved the problem, 1 as a rule, more when
+            rounding led the first one astray and other covering vectors were tried.
     """
 
     impulses: np.ndarray
@@ -43,6 +46,7 @@ class FrictionResult(NamedTuple):
     pivots: int
     basis: np.ndarray
     residual: float
+    attempts: int = 1
 
     @property
     def solved(self) -> bool:
@@ -64,7 +68,9 @@ def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
     has the guarantee of Lemke's method with a covering vector of ones: a solution, or ``ray``,
     which cannot happen if c f >= 0 for every f in the cones with Y^T f = 0 (so for c = Y a plus
     non-negative normal parts).  Ties are broken lexicographically (``_ratio_test``).  What is
-    returned as solved was certified by its residual.
+    returned as solved was certified by its residual.  Where rounding leads the path astray, as in
+    stacks whose contacts nearly all rest, others follow that cover tangential velocities too, in
+    directions of their own, so that nothing ties (``attempts``).
 
     Args:
         Y: (3 n, r) rows normal, tangent 1, tangent 2 of each contact.
@@ -74,7 +80,7 @@ def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
             apart.
         warm_start: (n, k + 2) bool, ``basis`` of a similar problem: taken in one factorisation if
             it still solves, else the method starts cold.
-        max_pivots: pivots allowed for each of ATTEMPTS attempts; by default 200 + 10 (r + k).
+        max_pivots: pivots allowed for each of MOST_ATTEMPTS attempts; by default 200 + 10 (r + k).
 
     Returns:
         FrictionResult with status ``solved``, ``ray``, ``pivot_limit`` or ``inaccurate``.
@@ -117,7 +123,14 @@ def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
         report,
     )
     return FrictionResult(
-        impulses, z, w, STATUS_NAMES[status], int(report[PIVOTS]), basis, float(report[RESIDUAL])
+        impulses,
+        z,
+        w,
+        STATUS_NAMES[status],
+        int(report[PIVOTS]),
+        basis,
+        float(report[RESIDUAL]),
+        int(report[ATTEMPTS]),
     )
 
 
@@ -132,22 +145,20 @@ def lemke_friction_kernel(
     impulses, report: results, as in ``FrictionResult``.
     """
     work = split(real, integer, mu.shape[0], Y.shape[1], edges.shape[0])
+    answer = FrictionAnswer(basis, z, w, impulses)
     report[PIVOTS] = report[REGULARIZATION] = 0.0
-    scale_Y, scale_c = prepare(Y, c, work)
+    problem = scaled(Y, c, mu, edges, work)
     first = INACCURATE
-    slots = load_basis(Y, c, mu, edges, scale_Y, scale_c, basis, work)
-    for attempt in range(-1 if slots > 0 else 0, ATTEMPTS):
+    slots = load_basis(problem, basis, work)
+    for attempt in range(-1 if slots > 0 else 0, MOST_ATTEMPTS):
+        report[ATTEMPTS] = attempt + 1.0
         if attempt >= 0:
             slots = np.int64(0)
-        status, slots = follow_path(
-            Y, c, mu, edges, scale_Y, scale_c, attempt, slots, max_pivots, work, report
-        )
+        status, slots = follow_path(problem, attempt, slots, max_pivots, work, report)
         if attempt == 0:
             first = status
-        if status == SOLVED and finish(
-            Y, c, mu, edges, scale_Y, scale_c, slots, work, basis, z, w, impulses, report
-        ):
+        if status == SOLVED and finish(problem, slots, work, answer, report):
             return SOLVED
-    clear(basis, z, w, impulses)
+    clear(answer)
     report[RESIDUAL] = math.inf
     return INACCURATE if first == SOLVED else first

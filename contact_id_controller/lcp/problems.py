@@ -60,6 +60,34 @@ def standing_robot(rng, contacts, edges=4, mu=0.6, speed_m_s=0.02):
     return np.ascontiguousarray(Y), J @ twist, np.full(contacts, float(mu)), polygon(edges)
 
 
+def struck_tower(rng, boxes=13, edges=4, mu=0.7, impact_m_s=32.0, rest_m_s=1e-9):
+    """Friction problem of a tower of cubes that the topmost one falls on, four contacts each.
+
+    After Siconos' stack of boxes, with the same 52 contacts, rank 78 and sizes of velocity: the
+    impact, half a millisecond of gravity in the lowest contacts, and elsewhere what the last step's
+    tolerance left.  So nearly all ratios of a path tie, and impulses are indeterminate.
+
+    Returns:
+        Y (12 boxes, 6 boxes), c (12 boxes,) m/s, mu (4 boxes,), edges (k, 2), contacts shuffled.
+    """
+    mass, half, fall_m_s = 0.01, 0.5, 4.905e-3
+    spots = half * np.array([[0.0, 0.0], [-1.0, 0.0], [1.0, -1.0], [1.0, 1.0]])
+    frame = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # normal, tangents
+    J = np.zeros((boxes, 4, 3, boxes, 6))
+    for box in range(boxes):
+        for body, side, height in ((box, 1.0, -half), (box - 1, -1.0, half)):
+            if body >= 0:
+                arms = np.column_stack([spots, np.full(4, height)])
+                turning = np.cross(arms[:, None], frame)
+                J[box, :, :, body, :3], J[box, :, :, body, 3:] = side * frame, side * turning
+    J = J.reshape(4 * boxes, 3, 6 * boxes)[rng.permutation(4 * boxes)].reshape(-1, 6 * boxes)
+    motion = rest_m_s * rng.normal(size=6 * boxes)
+    motion[2::6] -= fall_m_s
+    motion[-4] -= impact_m_s
+    inertia = np.tile(np.repeat([mass, mass * (2.0 * half) ** 2 / 6.0], 3), boxes)
+    return J / np.sqrt(inertia), J @ motion, np.full(4 * boxes, float(mu)), polygon(edges)
+
+
 def friction_matrix(Y, c, mu, edges):
     """M and q of ``lemke_friction``'s problem, ordered f_N (n), f_F (n k), lambda (n)."""
     n, k = len(mu), len(edges)

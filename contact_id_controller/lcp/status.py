@@ -19,7 +19,7 @@ SOLVED_RESIDUAL = 1e-10  # largest residual that may be called solved
 REGULARIZED_RESIDUAL = 1e-6  # largest residual that may be called solved_regularized
 
 # Entries of the report array that every kernel fills.
-PIVOTS, RESIDUAL, REGULARIZATION, REPORT_SIZE = 0, 1, 2, 3
+PIVOTS, RESIDUAL, REGULARIZATION, ATTEMPTS, REPORT_SIZE = 0, 1, 2, 3, 4
 
 
 class LcpResult(NamedTuple):
