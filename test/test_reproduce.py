@@ -283,12 +283,6 @@ def test_section_says_that_runs_are_missing(place, arguments, monkeypatch, tmp_p
     assert "2 of 5 runs of this experiment failed" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
-    (tmp_path / "file").write_text("")
-    assert cli.run(["reproduce", "flops", "--output", str(tmp_path / "file")]) == cli.REFUSED
-    assert "cannot make" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "words, message",
     [
