@@ -63,7 +63,7 @@ def slope(robot, degrees, mu):
     return scene, q, angle, normal
 
 
-@pytest.mark.parametrize("pair", [*FRICTIONAL, ("none", "none")])
+@pytest.mark.parametrize("pair", [*FRICTIONAL, ("none", "none")], ids="/".join)
 def test_free_fall(solo, pair):
     rng = np.random.default_rng(0)
     q, v = random_state(solo, rng)
@@ -76,7 +76,7 @@ def test_free_fall(solo, pair):
     assert solution.torques.shape == (0,)
 
 
-@pytest.mark.parametrize("pair", UNIQUE)
+@pytest.mark.parametrize("pair", UNIQUE, ids="/".join)
 def test_torques_of_the_inverse_problem_give_its_motion_and_forces_back(solo, pair):
     q, v, acceleration, planted = gliding_solo(solo, mu=0.3)
     contacts = ContactSet(planted.points, planted.normals, planted.frames, 0.3, viscosity=30.0)
@@ -171,7 +171,9 @@ def test_forward_contact_is_the_unreduced_system(solo):
 
 
 @pytest.mark.parametrize(
-    "pair", [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB]
+    "pair",
+    [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB],
+    ids="/".join,
 )
 def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
     scene, q, _angle, _normal = slope(block, 20.0, np.tan(np.radians(20.5)))
@@ -183,7 +185,9 @@ def test_block_on_a_slope_sticks_below_the_friction_angle(block, pair):
 
 
 @pytest.mark.parametrize(
-    "pair", [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB]
+    "pair",
+    [pair for pair in UNIQUE if ROWS[pair].tangential is Tangential.COULOMB],
+    ids="/".join,
 )
 def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
     """The complementarity-free model glides mu |v| dt above the slope, its known artefact."""
@@ -200,7 +204,7 @@ def test_block_on_a_slope_slides_above_it_as_newton_says(block, pair):
     np.testing.assert_allclose(gap, glide, atol=within(pair, 1e-9) + 0.02 * glide)
 
 
-@pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("no_slip", "lcp")])
+@pytest.mark.parametrize("pair", [("coulomb", "lcp"), ("no_slip", "lcp")], ids="/".join)
 def test_warm_start_survives_contacts_that_come_and_go(block, pair):
     """A block thrown flat off a table's edge: corners leave, crossings with the edge come."""
     no_slip = ROWS[pair].tangential is Tangential.NO_SLIP
@@ -248,7 +252,7 @@ def test_viscous_block_reaches_its_final_speed(block):
     assert v[0] == pytest.approx(G * np.sin(angle) / (4 * viscosity), rel=1e-6)
 
 
-@pytest.mark.parametrize("pair", EXACT)
+@pytest.mark.parametrize("pair", EXACT, ids="/".join)
 def test_falling_block_lands_without_bounce_or_penetration(block, pair):
     scene, q, _, _ = slope(block, 0.0, 0.5)
     q[2], v = 0.1 + 0.0105, np.zeros(6)
@@ -272,7 +276,7 @@ def test_one_stage_landing_yields_by_its_regularisation_only(block):
     assert q[2] == pytest.approx(0.1, abs=1e-6)
 
 
-@pytest.mark.parametrize("pair", EXACT)
+@pytest.mark.parametrize("pair", EXACT, ids="/".join)
 def test_contact_never_adds_kinetic_energy(solo, pair):
     """Among the same torques, impulses only take energy, whatever the state and the constraints."""
     rng = np.random.default_rng(3)

@@ -188,7 +188,7 @@ def test_tips_of_the_arm_touch_the_box_of_the_paper(arm):
     )
 
 
-@pytest.mark.parametrize("pair", [pair for pair in CONTACT if pair not in AMBIGUOUS])
+@pytest.mark.parametrize("pair", [pair for pair in CONTACT if pair not in AMBIGUOUS], ids="/".join)
 @pytest.mark.parametrize("mu", [1.0, 100.0])
 def test_grasp_holds_the_weight_of_the_box(arm, pair, mu):
     rng = np.random.default_rng(0)
@@ -245,7 +245,9 @@ def test_the_solution_nearest_to_the_last_keeps_holding_or_falling(arm):
 
 
 @pytest.mark.parametrize(
-    "pair", [pair for pair in EXACT if ROWS[pair].tangential is Tangential.COULOMB]
+    "pair",
+    [pair for pair in EXACT if ROWS[pair].tangential is Tangential.COULOMB],
+    ids="/".join,
 )
 def test_slippery_box_falls_out_of_the_hand(arm, pair):
     q = grasping(arm)
@@ -255,7 +257,7 @@ def test_slippery_box_falls_out_of_the_hand(arm, pair):
     assert solution.velocity[13] == pytest.approx(-G * DT, rel=within(pair, 1e-6))
 
 
-@pytest.mark.parametrize("pair", EXACT)
+@pytest.mark.parametrize("pair", EXACT, ids="/".join)
 def test_moving_hand_carries_the_box_along(arm, pair):
     """Forces on the box are its mass times its acceleration, by Newton and Euler."""
     rng = np.random.default_rng(1)
@@ -283,7 +285,7 @@ def test_moving_hand_carries_the_box_along(arm, pair):
         )
 
 
-@pytest.mark.parametrize("pair", MANY)
+@pytest.mark.parametrize("pair", MANY, ids="/".join)
 def test_box_between_fingers_and_table(arm, pair):
     """Four finger contacts and four box corners; the plan moves the fingers at random."""
     rng = np.random.default_rng(2)
@@ -316,7 +318,7 @@ def test_torques_of_the_grasp_hold_the_box_in_the_forward_problem(arm):
     np.testing.assert_allclose(q[:14], start[:14], atol=1e-5)
 
 
-@pytest.mark.parametrize("pair", MANY)
+@pytest.mark.parametrize("pair", MANY, ids="/".join)
 def test_stack_of_free_boxes_rests(pair):
     robot = RobotModel(pin.Model())
     for name in ("lower", "upper"):
@@ -345,7 +347,7 @@ def test_stack_of_free_boxes_rests(pair):
     check_against_unreduced(robot, q, v, np.zeros(0), contacts, solution)
 
 
-@pytest.mark.parametrize("pair", EXACT)
+@pytest.mark.parametrize("pair", EXACT, ids="/".join)
 def test_passive_joints_join_the_unactuated_coordinates(pair):
     names = [name for name in solo12().joint_names if name not in ("FL_KFE", "HR_HFE")]
     robot = RobotModel.from_urdf(SOLO12, joints=names)
@@ -378,7 +380,7 @@ def test_passive_arm_joint_swings_freely():
     np.testing.assert_allclose(v + DT * qdd, solution.velocity, atol=1e-9)
 
 
-@pytest.mark.parametrize("pair", EXACT)
+@pytest.mark.parametrize("pair", EXACT, ids="/".join)
 def test_robot_riding_a_conveyor_stands_as_on_still_ground(pair):
     robot = solo12()
     q, planted = standing_solo(robot)
