@@ -13,6 +13,7 @@ import pytest
 from robots import QUADRUPED, QUADRUPED_FEET, point_kinematics
 
 from contact_id_controller import RobotModel
+from contact_id_controller.benchmark import model_laws, robustness, speed
 from contact_id_controller.control.controller import SUPPLIED, Controller
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.models import (
@@ -163,6 +164,32 @@ def test_names_for_type_checkers_are_those_of_the_rows():
     assert Path(names.__file__).read_text(encoding="utf-8") == names_text()
     assert set(product(get_args(names.Friction), get_args(names.Solver))) >= set(available())
     assert names.Options.__annotations__.keys() == set().union(*(r.accepted for r in ROWS.values()))
+
+
+def test_benchmarks_try_every_row_and_those_named_alone():
+    assert {str(row) for row in ROWS.values() if row.predicts_forces} < set(speed.MODELS)
+    assert speed.LARGEST["coulomb/lcp_min_diff"] == ROWS["coulomb", "lcp_min_diff"].most_contacts
+    tried = robustness.models()
+    assert set(tried) == {
+        row.pair for row in ROWS.values() if row.predicts_forces and not row.holds_touching
+    }
+    assert robustness.models(["no_slip/lcp"]) == [("no_slip", "lcp")]
+    for refuse in (robustness.models, lambda names: speed.measure([4], None, names)):
+        with pytest.raises(ConfigurationError, match="'coulomb/qpp', must be of.*coulomb/qp"):
+            refuse(["coulomb/qpp"])
+    rows = speed.measure([1], None, ["no_slip/lcp"])["rows"]
+    assert list(rows) == ["no_slip/lcp"] and rows["no_slip/lcp"][1]["status"] == "solved"
+
+
+def test_exact_cone_and_its_pyramids_are_judged_apart():
+    """Forces between the inscribed pyramid and the cone, and motion between their duals."""
+    forces = np.array([[1.0, 0.5, 0.5]])
+    assert model_laws.outside_cone(forces, np.array([0.6]), 4) > 0.1
+    assert model_laws.outside_cone(forces, np.array([0.72]), model_laws.EXACT) == 0.0
+    assert model_laws.outside_cone(forces, np.array([0.7]), model_laws.EXACT) > 1e-3
+    slip = np.array([[3.0, 4.0]])
+    assert model_laws._against(slip, model_laws.EXACT) == pytest.approx(5.0)
+    assert model_laws._against(slip, 4) == pytest.approx(4.0)
 
 
 def test_unknown_models_and_doubles_are_refused_by_name():

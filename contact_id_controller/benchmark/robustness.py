@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import pinocchio as pin
 
 from contact_id_controller.benchmark.model_laws import friction_bound, outside_cone, violation
 from contact_id_controller.benchmark.random_problems import RandomProblem, random_problem
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 from contact_id_controller.models import (
     ROWS,
@@ -53,13 +54,20 @@ class Trial(NamedTuple):
     iterations: int
 
 
-def models() -> list[tuple[str, str]]:
-    """The models tried: all that predict forces and let contacts part.
+def models(names: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The models tried: of those named "friction/solver", or of all, those that let contacts part.
 
     Most of these problems have no solution for a model that holds every touching contact;
     ``benchmarks/qcqp.py`` tries coulomb/qcqp on its own.
+
+    Raises:
+        ConfigurationError: a name that is not one of them.
     """
-    return [row.pair for row in contact_models() if not row.holds_touching]
+    known = {str(row): row.pair for row in contact_models() if not row.holds_touching}
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"--models names {name!r}, must be of {choices(known)}")
+    return [known[name] for name in names or known]
 
 
 def attempt(friction: str, solver: str, case: RandomProblem, dynamics: bool) -> Trial:
@@ -168,12 +176,12 @@ def _generalized(solution):
     return np.abs(problem.T * solution.impulses[:, None]) if len(problem) else np.zeros(1)
 
 
-def run_chunk(task: tuple[int, int, int]) -> dict:
-    """Problems first to last of a seed: for each model outcomes, worst violation and examples."""
-    seed, first, last = task
+def run_chunk(task: tuple[int, int, int, list[tuple[str, str]]]) -> dict:
+    """Seed, first and last problem, models: for each outcomes, worst violation and examples."""
+    seed, first, last, pairs = task
     result = {
         pair: {"outcomes": Counter(), "worst": 0.0, "iterations": 0, "examples": []}
-        for pair in models()
+        for pair in pairs
     }
     for number in range(first, last):
         case = random_problem(seed, number)
@@ -228,19 +236,24 @@ def table(total: dict) -> str:
     return "\n".join(lines)
 
 
-def run_robustness(count: int = 100_000, seed: int = 0, processes: int = 2) -> int:
-    """Try every model on ``count`` random problems and print the counts; the exit code.
+def run_robustness(
+    count: int = 100_000, seed: int = 0, processes: int = 2, names: Sequence[str] = ()
+) -> int:
+    """Try every model, or those named, on ``count`` random problems, print the counts; the exit code.
 
     Raises:
-        ConfigurationError: a count or number of processes below 1.
+        ConfigurationError: a count or number of processes below 1, or no such model.
         multiprocessing.TimeoutError: a model that does not come back.
     """
     if count < 1 or processes < 1:
         raise ConfigurationError(
             f"--count and --jobs must be positive, got {count} and {processes}"
         )
-    tasks = [(seed, first, min(first + CHUNK, count)) for first in range(0, count, CHUNK)]
-    total = run_chunk((seed, 0, 1)) and {}  # compiles the kernels before the processes need them
+    pairs = models(names)
+    tasks = [(seed, first, min(first + CHUNK, count), pairs) for first in range(0, count, CHUNK)]
+    total = (
+        run_chunk((seed, 0, 1, pairs)) and {}
+    )  # compiles the kernels before the processes need them
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         pending = pool.imap_unordered(run_chunk, tasks)
         for _ in tasks:

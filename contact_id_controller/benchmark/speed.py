@@ -11,13 +11,14 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import contact_models
 from contact_id_controller.runs.machine import describe_machine, installed_versions
 
@@ -92,16 +93,21 @@ def timed(step, yardstick) -> dict:
     }
 
 
-def measure(contacts, placo_python: str | None = None) -> dict:
-    """All cells: {"machine", "rows": {model: {n: cell}}}.
+def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()) -> dict:
+    """All cells, or those of the rows named: {"machine", "rows": {model: {n: cell}}}.
 
     Raises:
-        ConfigurationError: a number of contacts below 1.
+        ConfigurationError: a number of contacts below 1, or no such row.
     """
+    known = (*MODELS, QUANTECON)
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"--models names {name!r}, must be of {choices(known)}")
+    names = names or known
     if min(contacts) < 1:
         raise ConfigurationError(f"--contacts must be positive, got {list(contacts)}")
     robot = RobotModel.from_urdf(SOLO12)
-    rows: dict[str, dict] = {name: {} for name in (*MODELS, QUANTECON)}
+    rows: dict[str, dict] = {name: {} for name in names}
     for n in contacts:
         q, contact_set = stance(robot, n)
         visited = states(robot, q)
@@ -112,7 +118,7 @@ def measure(contacts, placo_python: str | None = None) -> dict:
             pin.computeAllTerms(robot.model, twin, q, v)
 
         for name, options in MODELS.items():
-            if n > LARGEST.get(name, n):
+            if name not in names or n > LARGEST.get(name, n):
                 continue
             friction, solver = name.split(",")[0].split("/")
             last = [None]
@@ -130,12 +136,12 @@ def measure(contacts, placo_python: str | None = None) -> dict:
             cell = timed(step, yardstick)
             cell["status"] = last[0].status
             rows[name][n] = cell
-        if n <= LARGEST[QUANTECON]:
+        if QUANTECON in names and n <= LARGEST[QUANTECON]:
             rows[QUANTECON][n] = quantecon_cell(robot, visited, contact_set, yardstick)
     if placo_python:
         peers = placo_cells(placo_python, [n for n in contacts if n <= 40])
         for n, cell in peers.items():
-            cell["cat_s"] = rows["coulomb/qp"][n]["cat_s"]
+            cell["cat_s"] = next(cells[n]["cat_s"] for cells in rows.values() if cells.get(n))
             cell["median_cat"] = cell["median_s"] / cell["cat_s"]
         rows["PlaCo DynamicsSolver"] = peers
     return {

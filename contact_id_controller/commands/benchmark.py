@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PYTHON",
         help="interpreter of an environment that has PlaCo, to measure it beside us",
     )
+    parser.add_argument(
+        "--models", nargs="+", default=(), metavar="F/S", help="only these (default: all)"
+    )
     parser.add_argument("--output", type=Path, default=Path("benchmark"), metavar="DIR")
 
 
@@ -36,13 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.robustness:
         from contact_id_controller.benchmark.robustness import run_robustness
 
-        return run_robustness(arguments.count, arguments.seed, arguments.jobs)
+        return run_robustness(arguments.count, arguments.seed, arguments.jobs, arguments.models)
     from contact_id_controller.benchmark.speed import CONTACTS, measure, table
     from contact_id_controller.files import check_free, make_folder, write_json
 
     path = make_folder(arguments.output) / "benchmark.json"
     check_free(path)
-    result = measure(arguments.contacts or CONTACTS, arguments.placo_python)
+    result = measure(arguments.contacts or CONTACTS, arguments.placo_python, arguments.models)
     write_json(path, result)
     print(table(result))
     print(f"\nWritten to {path}")
