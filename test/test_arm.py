@@ -15,6 +15,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.limits import EFFORT, LARGEST_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
 from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.runs.joint_motion import joint_motion
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
@@ -49,7 +50,7 @@ def move(file, **changes):
     state = world.reset(robot.configuration(None, start))
     controller.reset(state)
     motion = joint_motion(values["joint_motion"], robot.joint_names)
-    controller.set_trajectory(motion, state.time_s)
+    controller.follow(Plan(motion), state.time_s)
     rows = []
     for _ in range(round((motion.times_s[-1] + SETTLED_S) / chosen.period_s)):
         result = controller.step(state)

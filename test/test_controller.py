@@ -1,5 +1,7 @@
 """The controller step without ROS: standing, walking in MuJoCo, limits, references."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from robots import QUADRUPED, QUADRUPED_FEET, frame_positions, point_kinematics
@@ -10,7 +12,9 @@ from contact_id_controller.control.feedback import consistent_acceleration
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, UnknownModelError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.planning.gait.planner import GaitPlanner
-from contact_id_controller.plans.trajectories import JointTrajectory
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
@@ -77,10 +81,9 @@ def test_trot_in_place_of_the_paper_walks_in_mujoco(simulated, plan_base):
     for k in range(1500):
         if k % 50 == 0:
             plan = planner.plan(state.time_s, state.q, state.v)
-            controller.set_trajectory(plan.joints, state.time_s)
-            if plan_base:
-                controller.set_base_trajectory(plan.base)
-            controller.set_contact_schedule(plan.contacts)
+            if not plan_base:
+                plan = dataclasses.replace(plan, base=None)
+            controller.follow(plan, state.time_s)
         result = controller.step(state)
         error.append(np.abs(result.reference.position - state.q[7:]).mean())
         state = simulated.step(result.torques)
@@ -135,9 +138,9 @@ def test_holds_the_posture_until_a_trajectory_comes_and_then_follows_it(simulate
     controller.reset(state)
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
     goal = POSTURE + 0.1
-    controller.set_trajectory(
-        JointTrajectory(controller.robot.joint_names, [1.0, 2.0], np.array([goal, goal])), 10.0
-    )
+    goals = np.array([goal, goal])
+    plan = Plan(JointTrajectory(controller.robot.joint_names, [1.0, 2.0], goals))
+    controller.follow(plan, 10.0)
     middle = RobotState(10.5, state.q, state.v)
     np.testing.assert_allclose(controller.step(middle).reference.position, POSTURE + 0.05)
     late = RobotState(13.0, state.q, state.v)
@@ -149,13 +152,9 @@ def test_refused_trajectory_leaves_the_old_one(simulated):
     controller.reset(state)
     names = controller.robot.joint_names
     with pytest.raises(TrajectoryError, match="'WHEEL'"):
-        controller.set_trajectory(
-            JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None]), 0.0
-        )
+        controller.follow(Plan(JointTrajectory([*names[:-1], "WHEEL"], [1.0], POSTURE[None])), 0.0)
     with pytest.raises(TrajectoryError, match="past"):
-        controller.set_trajectory(
-            JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0), 5.0
-        )
+        controller.follow(Plan(JointTrajectory(names, [1.0], POSTURE[None] + 1, start_s=1.0)), 5.0)
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)
 
 
@@ -167,7 +166,8 @@ def test_a_goal_after_another_is_approached_from_where_the_joints_are(simulated)
     for step in range(300):
         if step % 60 == 0:
             goal = POSTURE + 0.2 * (-1.0) ** (step // 60)
-            controller.set_trajectory(JointTrajectory(names, [0.1], goal[None]), state.time_s)
+            plan = Plan(JointTrajectory(names, [0.1], goal[None]))
+            controller.follow(plan, state.time_s)
         result = controller.step(RobotState(1.0 + 1e-3 * step, state.q, state.v))
         state = RobotState(1.0 + 1e-3 * (step + 1), state.q, state.v)
         furthest = max(furthest, np.abs(result.reference.position - reference).max())
@@ -183,17 +183,48 @@ def test_a_plan_that_begins_far_away_is_refused_unless_the_joints_are_there(simu
     far[4] += 0.31
 
     def plan(position, **when):
-        return JointTrajectory(names, [0.0, 1.0], np.tile(position, (2, 1)), **when)
+        return Plan(JointTrajectory(names, [0.0, 1.0], np.tile(position, (2, 1)), **when))
 
     for _ in range(2):  # without a plan, and with one
         with pytest.raises(TrajectoryError, match=f"{names[4]}' would jump by 0.31 .*limit is 0.3"):
-            controller.set_trajectory(plan(far), now)
-        controller.set_trajectory(plan(POSTURE), now)
+            controller.follow(plan(far), now)
+        controller.follow(plan(POSTURE), now)
         controller.step(state)
     q = state.q.copy()
     q[controller.robot.q_index] = far
     controller.step(RobotState(now + 1e-3, q, state.v))  # somebody has moved the leg
-    controller.set_trajectory(plan(far), now + 2e-3)
+    controller.follow(plan(far), now + 2e-3)
+
+
+def test_a_plan_is_followed_or_refused_as_a_whole(simulated):
+    controller, state = make(plan_jump_limit=0.3), stand(simulated)
+    controller.reset(state)
+    names, still = controller.robot.joint_names, np.zeros((2, 3))
+
+    def plan(position=POSTURE, frames=QUADRUPED_FEET, base_start_s=state.time_s):
+        times, start_s, base = [0.0, 1.0], state.time_s, np.tile(state.q[:7], (2, 1))
+        base[:, 2] += 0.01
+        return Plan(
+            JointTrajectory(names, times, np.tile(position, (2, 1)), start_s=start_s),
+            BaseTrajectory(times, base[:, :3], base[:, 3:], still, still, base_start_s),
+            ContactSchedule(frames, times, [[0, 1, 1, 1]] * 2, start_s),
+        )
+
+    before = controller.step(state)
+    for bad, words in (
+        (plan(POSTURE + 0.5), "would jump"),
+        (plan(frames=[*QUADRUPED_FEET[:3], "TAIL"]), "'TAIL'"),
+        (plan(base_start_s=state.time_s + 0.5), "begin together: joints at .*, base at"),
+    ):
+        with pytest.raises(TrajectoryError, match=words):
+            controller.follow(bad, state.time_s)
+        after = controller.step(state)
+        assert not after.following and after.contact.all()
+        np.testing.assert_allclose(after.torques, before.torques, atol=1e-6)
+    controller.follow(plan(), state.time_s)
+    after = controller.step(state)
+    assert after.following and after.contact.tolist() == [False, True, True, True]
+    assert np.abs(after.torques - before.torques).max() > 0.1
 
 
 def test_settings_that_do_not_fit_are_refused():

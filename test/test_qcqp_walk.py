@@ -7,6 +7,7 @@ import pytest
 import walking
 
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.plan import Plan
 
 MU = 0.3
 
@@ -56,16 +57,9 @@ def jerk_sideways(acceleration):
         positions, velocities = np.tile(state.q[:3], (26, 1)), np.zeros((26, 3))
         positions[:, 0] += way
         velocities[:, 0] = speed
-        control.set_base_trajectory(
-            BaseTrajectory(
-                t,
-                positions,
-                np.tile(state.q[3:7], (26, 1)),
-                velocities,
-                np.zeros((26, 3)),
-                state.time_s,
-            )
-        )
+        attitudes, spins = np.tile(state.q[3:7], (26, 1)), np.zeros((26, 3))
+        base = BaseTrajectory(t, positions, attitudes, velocities, spins, state.time_s)
+        control.follow(Plan(base=base), state.time_s)
 
     return plan
 

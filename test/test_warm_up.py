@@ -54,10 +54,7 @@ def walk(controller):
     for number in range(600):
         time_s = 1.0 + 0.001 * number
         if number % 50 == 0:
-            plan = planner.plan(time_s, q, v)
-            controller.set_trajectory(plan.joints, time_s)
-            controller.set_base_trajectory(plan.base)
-            controller.set_contact_schedule(plan.contacts)
+            controller.follow(planner.plan(time_s, q, v), time_s)
         result = controller.step(RobotState(time_s, q, v))
         q[controller.robot.q_index] = result.reference.position
         contacts.add(int(result.contact.sum()))

@@ -40,6 +40,11 @@ class ContactDetector:
         self._raw[seen] = raw[seen]
         self._seen_s[seen] = time_s
 
+    def knows_any(self, time_s: float) -> bool:
+        """Whether any frame has been measured of late."""
+        age = time_s - self._seen_s
+        return bool(((age >= 0.0) & (age <= self.timeout_s)).any())
+
     def at(self, time_s: float) -> np.ndarray:
         """Contact (n,) bool at `time_s`; a view that the next call overwrites."""
         lasted = time_s - self._since_s

@@ -21,17 +21,19 @@ from contact_id_controller.control.feedback import (
     up_in_base,
 )
 from contact_id_controller.control.limits import Limits
-from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.plans.checks import Followed, ready_to_follow
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import (
     ContactSchedule,
     JointTrajectory,
     PlanSlot,
     Reference,
 )
-from contact_id_controller.problem import build_problem
+from contact_id_controller.problem import Problem, build_problem
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -170,7 +172,7 @@ class Controller:
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
-        self._standing = np.ones(count, dtype=bool)
+        self._standing, self._in_air = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
         self._push = settings.spread("least_normal_force_n", count)
         self._pushes = bool(self._push.any())
         self._no_speeds = np.zeros(count)
@@ -243,49 +245,39 @@ class Controller:
         for slot in (self._joint_plan, self._base_plan, self._schedule):
             slot.clear()
 
-    def set_trajectory(self, trajectory: JointTrajectory, now_s: float) -> None:
-        """Follow a joint trajectory from its start on; it replaces every earlier plan.
+    def follow(self, plan: Plan, now_s: float) -> None:
+        """Follow a plan, each part from its start on; a bad part refuses the whole plan.
 
-        Where its first point lies later than its start, or than now, the way there is interpolated
-        from the motion that was followed until then.
+        Planned joints replace every earlier plan of the joints. Where their first point lies later
+        than their start, or than now, the way there is interpolated from the motion that was
+        followed until then.
+
+        Args:
+            now_s: time of the last state, s; a part that starts at 0 starts now.
 
         Raises:
-            TrajectoryError: unknown or missing joints, an end that lies in the past, or a beginning
-                farther than ``plan_jump_limit`` from that motion and from the joints.
+            TrajectoryError: see ``plans.checks.ready_to_follow``; the plan before goes on.
         """
-        ordered = trajectory.in_order(self.robot.joint_names)
-        current = self._joint_plan.at(now_s)
-        if current is None:
-            begin, before = now_s, Reference(self._hold, None, None)
-        else:
-            begin = max(ordered.start_s or now_s, now_s)
-            before = current.sample(begin)
-        ordered = ordered.received(begin, *before)
-        if self._has_posture:
-            self._refuse_jump(ordered.sample(begin).position, before.position)
-        self._joint_plan.replace(ordered)
-        self._lower_feet = False
+        ready = ready_to_follow(plan, now_s, self._followed())
+        for slot, part in (
+            (self._joint_plan, ready.joints),
+            (self._base_plan, ready.base),
+            (self._schedule, ready.contacts),
+        ):
+            if part is not None:
+                slot.replace(part)
+        if ready.joints is not None:
+            self._lower_feet = False
 
-    def _refuse_jump(self, first: np.ndarray, before: np.ndarray) -> None:
-        """A TrajectoryError unless the first position is near the reference, or near the joints."""
-        limit = self.settings.plan_jump_limit
-        jump = np.abs(first - before)
-        if jump.max(initial=0.0) <= limit:
-            return
-        k = int(np.argmax(jump))
-        if np.abs(first - self._joint_q).max() > limit:
-            raise TrajectoryError(
-                f"joint {self.robot.joint_names[k]!r} would jump by {jump[k]:.3g} where the "
-                f"trajectory begins, plan_jump_limit is {limit:g}: give its first point a later time"
-            )
-
-    def set_base_trajectory(self, trajectory) -> None:
-        """Follow a planned base motion (BaseTrajectory) from its start on."""
-        self._base_plan.replace(trajectory)
-
-    def set_contact_schedule(self, schedule: ContactSchedule) -> None:
-        """Follow a plan of which feet stand, from its start on."""
-        self._schedule.replace(schedule.in_order([foot.frame for foot in self.feet.feet]))
+    def _followed(self) -> Followed:
+        return Followed(
+            self.robot.joint_names,
+            [foot.frame for foot in self.feet.feet],
+            self._joint_plan,
+            self._hold,
+            self._joint_q if self._has_posture else None,
+            self.settings.plan_jump_limit,
+        )
 
     def planned_stance(self, t: float) -> np.ndarray:
         """The feet (n_feet,) bool that are planned to stand at time t, s; all without a plan."""
@@ -305,114 +297,50 @@ class Controller:
         begun = time.perf_counter()
         if not self._has_posture:
             self.reset(state)
-        robot, settings, t = self.robot, self.settings, state.time_s
-        q, v = state.q, state.v
-        following = self._follows(t)
-        reference = self._reference(t)
-        pin.computeJointJacobians(robot.model, robot.data, q)
-        self.feet.update(robot.data)
-        schedule = self._schedule.at(t)
-        planned = self._standing if schedule is None else schedule.sample(t)
-        contact = (
-            self._standing if self.sensed else self.sources.contacts(t, self.feet.gaps, planned)
-        )
-        if not self.sources.by_geometry:
-            # Distances that are not believed must not part, land or penetrate anything.
-            self.feet.gaps = np.where(contact, 0.0, np.maximum(self.feet.gaps, UNKNOWN_GAP_M))
-        touching = planned & (self.feet.gaps <= LANDED_M)
-        if self._deadbeat:
-            early = self._find_early(planned, self.feet.gaps <= settings.contact_gap_m, v)
-            contact, touching = contact | early, touching | early
+        robot, t, q, v = self.robot, state.time_s, state.q, state.v
         joint_q, joint_v = q[robot.q_index], v[robot.actuated]
         self._joint_q = joint_q
+        # State and plan.
+        following = self._follows(t)
+        reference = self._reference(t)
+        schedule = self._schedule.at(t)
+        planned = self._standing if schedule is None else schedule.sample(t)
+        # Contact set.
+        pin.computeJointJacobians(robot.model, robot.data, q)
+        self.feet.update(robot.data)
+        contact, touching = self._contact_set(t, planned, v)
+        # Desired acceleration, problem, solution; or torque from the errors alone.
         position_error = reference.position - joint_q
-        velocity_error = reference.velocity - joint_v
         kp, kd, ki = self._gains
-        correction = kp * position_error + kd * velocity_error + ki * self._integral
+        correction = kp * position_error
+        correction += kd * (reference.velocity - joint_v)
+        correction += ki * self._integral
         solution, solve_time = None, 0.0
         if self.pid:
-            torques, status = correction, settings.solver
+            torques, status = correction, self.settings.solver
         else:
             correction += reference.acceleration
             self.limits.bound_accelerations(joint_q, joint_v, correction)
             self._wanted[robot.actuated] = correction
             self._want_base(t, q, v)
-            if self._early.any():
-                self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
-            consistent_acceleration(
-                robot.jacobian_view,
-                v,
-                robot.supports,
-                robot.coordinate_joint,
-                self._links,
-                self.feet.points,
-                self.feet.normals,
-                touching,
-                planned & ~touching
-                if schedule is not None or self._lower_feet
-                else _NONE[: len(touching)],
-                self._stopping_speeds(),
-                settings.contact_time_constant_s,
-                settings.touchdown_time_constant_s,
-                settings.touchdown_speed_m_s,
-                float(settings.velocity_product_term),
-                self._weights,
-                self._wanted,
-                self._acceleration,
-            )
+            lands = schedule is not None or self._lower_feet
+            self._let_feet_stand(v, touching, planned & ~touching if lands else self._in_air)
             started = time.perf_counter()
             share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
-            contacts = self.feet.select(contact, share)
-            if self._unbounded:
-                # Models without complementarity let it hold without load, here even before it touches.
-                parting = contacts.gaps > TOUCHING_SPEED * settings.period_s
-                contacts = contacts.moved(
-                    friction=np.where(np.isinf(contacts.friction) & parting, 0.0, contacts.friction)
-                )
-            problem = build_problem(
-                robot,
-                q,
-                v,
-                self._acceleration[robot.actuated],
-                contacts,
-                settings.period_s,
-                velocity_product_term=settings.velocity_product_term,
-                contact_time_constant_s=settings.contact_time_constant_s,
-                penetration_gain=settings.penetration_gain,
-                external_forces=self._pushing(touching),
-            )
-            if self.sensed:
-                self._options["forces"] = self._measured[-1]
-            # Not kept through an error: what caused it would be there again the next time.
-            previous, self._previous = self._previous, None
-            solution = solve(problem, *self.model, warm_start=previous, **self._options)
+            solution = self._solve(self._problem(q, v, contact, touching, share))
             solve_time = time.perf_counter() - started
-            self._previous = solution if solution.status in (SOLVED, RELAXED) else None
             torques, status = solution.torques, solution.status
-        # A joint at a limit, or one that was given another torque, must not wind up.
-        elsewhere = self.commanded != self._decided
-        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
+        # Limits, effort.
+        limited = self._limit(joint_q, joint_v, torques, position_error)
         acting = self.limits.acting.copy()
-        saturated = acting != 0
-        # Nor one whose integral has no gain now: it may be given one later.
-        still = saturated | elsewhere | (ki == 0.0)
-        self._integral += np.where(still, 0.0, position_error) * settings.period_s
-        self._decided[:] = limited
-        self.commanded[:] = limited
-        forces = np.zeros((len(self.feet), 3))
-        if solution is not None:
-            forces[contact] = solution.forces
-            # The model's forces come on top of those that are commanded.
-            for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
-                forces[i] += self._push[i] * self.feet.normals[i]
         loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
         return StepResult(
             limited,
             status,
             reference,
-            forces,
+            self._forces(solution, contact, touching),
             contact,
-            saturated,
+            acting != 0,
             solution,
             solve_time,
             time.perf_counter() - begun,
@@ -420,6 +348,113 @@ class Controller:
             following,
             acting,
         )
+
+    def _contact_set(
+        self, t: float, planned: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Feet in contact (n_feet,) bool, and of them those that stand where they should."""
+        feet = self.feet
+        contact = self._standing if self.sensed else self.sources.contacts(t, feet.gaps, planned)
+        if not self.sources.by_geometry:
+            # Distances that are not believed must not part, land or penetrate anything.
+            feet.gaps = np.where(contact, 0.0, np.maximum(feet.gaps, UNKNOWN_GAP_M))
+        touching = planned & (feet.gaps <= LANDED_M)
+        if self._deadbeat:
+            early = self._find_early(planned, feet.gaps <= self.settings.contact_gap_m, v)
+            contact, touching = contact | early, touching | early
+        return contact, touching
+
+    def _let_feet_stand(self, v: np.ndarray, touching: np.ndarray, landing: np.ndarray) -> None:
+        """Make of the acceleration wanted the closest that standing and landing feet allow."""
+        robot, settings = self.robot, self.settings
+        if self._early.any():
+            self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
+        consistent_acceleration(
+            robot.jacobian_view,
+            v,
+            robot.supports,
+            robot.coordinate_joint,
+            self._links,
+            self.feet.points,
+            self.feet.normals,
+            touching,
+            landing,
+            self._stopping_speeds(),
+            settings.contact_time_constant_s,
+            settings.touchdown_time_constant_s,
+            settings.touchdown_speed_m_s,
+            float(settings.velocity_product_term),
+            self._weights,
+            self._wanted,
+            self._acceleration,
+        )
+
+    def _problem(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        contact: np.ndarray,
+        touching: np.ndarray,
+        share: np.ndarray | None,
+    ) -> Problem:
+        settings, contacts = self.settings, self.feet.select(contact, share)
+        if self._unbounded:
+            # Models without complementarity let it hold without load, here even before it touches.
+            parting = contacts.gaps > TOUCHING_SPEED * settings.period_s
+            contacts = contacts.moved(
+                friction=np.where(np.isinf(contacts.friction) & parting, 0.0, contacts.friction)
+            )
+        return build_problem(
+            self.robot,
+            q,
+            v,
+            self._acceleration[self.robot.actuated],
+            contacts,
+            settings.period_s,
+            velocity_product_term=settings.velocity_product_term,
+            contact_time_constant_s=settings.contact_time_constant_s,
+            penetration_gain=settings.penetration_gain,
+            external_forces=self._pushing(touching),
+        )
+
+    def _solve(self, problem: Problem) -> Solution:
+        if self.sensed:
+            self._options["forces"] = self._measured[-1]
+        # Not kept through an error: what caused it would be there again the next time.
+        previous, self._previous = self._previous, None
+        solution = solve(problem, *self.model, warm_start=previous, **self._options)
+        self._previous = solution if solution.status in (SOLVED, RELAXED) else None
+        return solution
+
+    def _limit(
+        self,
+        joint_q: np.ndarray,
+        joint_v: np.ndarray,
+        torques: np.ndarray,
+        position_error: np.ndarray,
+    ) -> np.ndarray:
+        """Torques (na,) that the machine can take; the integral goes on where they are free."""
+        # A joint at a limit, or one that was given another torque, must not wind up.
+        elsewhere = self.commanded != self._decided
+        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
+        # Nor one whose integral has no gain now: it may be given one later.
+        still = (self.limits.acting != 0) | elsewhere | (self._gains[2] == 0.0)
+        self._integral += np.where(still, 0.0, position_error) * self.settings.period_s
+        self._decided[:] = limited
+        self.commanded[:] = limited
+        return limited
+
+    def _forces(
+        self, solution: Solution | None, contact: np.ndarray, touching: np.ndarray
+    ) -> np.ndarray:
+        """Predicted forces (n_feet, 3) N of the ground."""
+        forces = np.zeros((len(self.feet), 3))
+        if solution is not None:
+            forces[contact] = solution.forces
+            # The model's forces come on top of those that are commanded.
+            for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
+                forces[i] += self._push[i] * self.feet.normals[i]
+        return forces
 
     def _follows(self, t: float) -> bool:
         """Whether a plan lasts at time t; one that has ended in motion becomes a posture to hold."""
@@ -521,4 +556,3 @@ class Controller:
 
 
 _STILL = np.zeros(3)
-_NONE = np.zeros(1024, dtype=bool)

@@ -11,8 +11,11 @@ b = -J v / T_c for a foot on the ground (its velocity fades over the contact tim
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
 from contact_id_controller.kernels.triangular import (
@@ -25,6 +28,35 @@ BASE_WEIGHT = 1.0
 JOINT_WEIGHT = 1e-3  # a standing leg follows the base's plan before its own joints'
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned
 SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
+
+
+class _Tree(NamedTuple):
+    """J (6, nv) joint axes in the world, v (nv,), and which joints carry which links."""
+
+    J: np.ndarray
+    v: np.ndarray
+    supports: np.ndarray
+    coordinate_joint: np.ndarray
+
+
+class _Feet(NamedTuple):
+    """Links (n,), points and normals (n, 3) of all feet; which stand, which land; closing speed (n,)."""
+
+    links: np.ndarray
+    points: np.ndarray
+    normals: np.ndarray
+    standing: np.ndarray
+    landing: np.ndarray
+    closing: np.ndarray
+
+
+class _Fading(NamedTuple):
+    """Time constants, s, of standing and of landing feet; landing speed; share of Jdot v."""
+
+    standing: float
+    landing: float
+    landing_speed: float
+    drift_share: float
 
 
 @kernel
@@ -50,46 +82,59 @@ def consistent_acceleration(
     """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
 
     J (6, nv) joint axes in the world; links (n,), points (n, 3), normals (n, 3) of all feet;
-    standing, landing (n,) bool; closing (n,) m/s, speed at which standing feet still approach; drift_share: 1, or 0
-    to leave Jdot v out; weights (nv,); acceleration (nv,) out.
+    standing, landing (n,) bool; closing (n,) m/s, speed at which standing feet still approach;
+    drift_share: 1, or 0 to leave Jdot v out; weights (nv,); acceleration (nv,) out.
     """
-    joints, nv = supports.shape
-    n = points.shape[0]
-    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
-    link_motion(J, v, supports, coordinate_joint, twist, drift)
+    tree = _Tree(J, v, supports, coordinate_joint)
+    feet = _Feet(links, points, normals, standing, landing, closing)
+    fading = _Fading(time_constant, landing_time_constant, landing_speed, drift_share)
+    assign(acceleration, wanted)
     rows = 0
-    for i in range(n):
+    for i in range(points.shape[0]):
         if standing[i] or landing[i]:
             rows += 3
-    A = np.zeros((rows, nv))
-    rest = np.empty(rows)
+    if rows > 0:
+        A, rest = np.zeros((rows, v.shape[0])), np.empty(rows)
+        _foot_rows(tree, feet, fading, wanted, A, rest)
+        _project(A, rest, weights, acceleration)
+
+
+@kernel
+def _foot_rows(tree, feet, fading, wanted, A, rest):
+    """Rows A (3m, nv) of the feet on or near the ground, and what ``wanted`` lacks there (3m,)."""
+    J, supports = tree.J, tree.supports
+    joints, nv = supports.shape
+    twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
+    link_motion(J, tree.v, supports, tree.coordinate_joint, twist, drift)
     speed, pull, work = np.empty(3), np.empty(3), np.empty(3)
-    for k in range(nv):
-        acceleration[k] = wanted[k]
     row = 0
-    for i in range(n):
-        if not (standing[i] or landing[i]):
+    for i in range(feet.points.shape[0]):
+        if not (feet.standing[i] or feet.landing[i]):
             continue
-        link = links[i]
-        x, y, z = points[i, 0], points[i, 1], points[i, 2]
-        point_velocity(twist[link], points[i], speed)
-        point_acceleration(twist[link], drift[link], points[i], pull, work)
+        link, point = feet.links[i], feet.points[i]
+        x, y, z = point[0], point[1], point[2]
+        point_velocity(twist[link], point, speed)
+        point_acceleration(twist[link], drift[link], point, pull, work)
         for k in range(nv):
             if supports[link, k]:
                 A[row, k] = J[0, k] + J[4, k] * z - J[5, k] * y
                 A[row + 1, k] = J[1, k] + J[5, k] * x - J[3, k] * z
                 A[row + 2, k] = J[2, k] + J[3, k] * y - J[4, k] * x
         for d in range(3):
-            total = -(speed[d] + closing[i] * normals[i, d]) / time_constant
-            if not standing[i]:
-                total = -(speed[d] + landing_speed * normals[i, d]) / landing_time_constant
-            total -= drift_share * pull[d]
+            total = -(speed[d] + feet.closing[i] * feet.normals[i, d]) / fading.standing
+            if not feet.standing[i]:
+                total = -(speed[d] + fading.landing_speed * feet.normals[i, d]) / fading.landing
+            total -= fading.drift_share * pull[d]
             for k in range(nv):
                 total -= A[row + d, k] * wanted[k]
             rest[row + d] = total
         row += 3
-    if rows == 0:
-        return
+
+
+@kernel
+def _project(A, rest, weights, acceleration):
+    """Add the smallest change, in weights, that makes A acceleration meet ``rest`` (overwritten)."""
+    rows, nv = A.shape
     S = np.zeros((rows, rows))
     trace = 0.0
     for a in range(rows):

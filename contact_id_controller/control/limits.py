@@ -15,8 +15,11 @@ In this order, each joint's torque is reduced by
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
@@ -160,6 +163,24 @@ def _bound(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd,
             qdd[j] = lowest
 
 
+class _Motion(NamedTuple):
+    """Measured positions and velocities (na,)."""
+
+    q: np.ndarray
+    qd: np.ndarray
+
+
+class _Machine(NamedTuple):
+    """What each joint can take; arrays (na,)."""
+
+    speed: np.ndarray
+    speed_margin: float
+    lower: np.ndarray
+    upper: np.ndarray
+    margin: np.ndarray
+    damping: np.ndarray
+
+
 @bare_kernel
 def _limit(
     q,
@@ -180,11 +201,29 @@ def _limit(
     torques,
     acting,
 ):
-    heat, work = 0.0, 0.0
+    motion = _Motion(q, qd)
+    assign(torques, wanted)
+    assign(acting, bounded)
+    _respect_ends(
+        motion,
+        _Machine(speed, speed_margin, lower, upper, margin, damping),
+        effort,
+        torques,
+        acting,
+    )
+    _respect_power(qd, loss, power, torques, acting)
+    _respect_effort(last, effort, step, torques, acting)
+
+
+@bare_kernel
+def _respect_ends(motion, machine, effort, torques, acting):
+    """Fade torque beyond the speed limit and near the ends of the range, and damp there."""
+    q, qd, speed, margin = motion.q, motion.qd, machine.speed, machine.margin
+    lower, upper = machine.lower, machine.upper
     for j in range(q.shape[0]):
-        torque, act = wanted[j], bounded[j]
+        torque, act = torques[j], acting[j]
         if torque * qd[j] > 0.0:
-            fade = 1.0 - (abs(qd[j]) - speed[j]) / (speed_margin * speed[j])
+            fade = 1.0 - (abs(qd[j]) - speed[j]) / (machine.speed_margin * speed[j])
             if fade < 1.0:
                 torque *= max(fade, 0.0)
                 act |= VELOCITY
@@ -196,20 +235,32 @@ def _limit(
         outwards = qd[j] if upper[j] - q[j] < q[j] - lower[j] else -qd[j]
         room = min(upper[j] - q[j], q[j] - lower[j])
         if room < margin[j] and outwards > 0.0:
-            torque -= damping[j] * qd[j] * min(1.0 - room / margin[j], 1.0)
+            torque -= machine.damping[j] * qd[j] * min(1.0 - room / margin[j], 1.0)
             act |= POSITION
         torques[j], acting[j] = torque, act
-        heat += loss[j] * torque * torque
-        work += torque * qd[j]
+
+
+@bare_kernel
+def _respect_power(qd, loss, power, torques, acting):
+    """Shrink all torques alike until work and heat are within ``power``, W."""
+    heat, work = 0.0, 0.0
+    for j in range(qd.shape[0]):
+        heat += loss[j] * torques[j] * torques[j]
+        work += torques[j] * qd[j]
     if work + heat > power:
         # The largest s with s work + s^2 heat = power.
         share = power / work
         if heat > 0.0:
             share = (np.sqrt(work * work + 4.0 * heat * power) - work) / (2.0 * heat)
-        for j in range(q.shape[0]):
+        for j in range(qd.shape[0]):
             torques[j] *= share
             acting[j] |= POWER
-    for j in range(q.shape[0]):
+
+
+@bare_kernel
+def _respect_effort(last, effort, step, torques, acting):
+    """Clip at the effort limits and at the change allowed since ``last``; effort has the last word."""
+    for j in range(torques.shape[0]):
         torque = torques[j]
         if torque > effort[j]:
             torque = effort[j]

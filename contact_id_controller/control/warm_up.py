@@ -7,6 +7,7 @@ import pinocchio as pin
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.state import RobotState
 
@@ -55,16 +56,15 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
     place = np.tile(state.q[robot.q_index], (2, 1))
     rest = np.zeros_like(place)
     for derivatives in ({}, {"velocities": rest}, {"velocities": rest, "accelerations": rest}):
-        plan = JointTrajectory(robot.joint_names, times, place, **derivatives)
-        controller.set_trajectory(plan, state.time_s)
+        plan = Plan(JointTrajectory(robot.joint_names, times, place, **derivatives))
+        controller.follow(plan, state.time_s)
         controller.step(state)
     if robot.floating_base:
         still = np.zeros((2, 3))
         base = np.tile(state.q[:7], (2, 1))
-        controller.set_base_trajectory(
-            BaseTrajectory(times, base[:, :3], base[:, 3:], still, still)
-        )
+        plan = Plan(base=BaseTrajectory(times, base[:, :3], base[:, 3:], still, still))
+        controller.follow(plan, state.time_s)
     if frames:
         stance = np.ones((2, len(frames)), dtype=bool)
         stance[:, 0] = False
-        controller.set_contact_schedule(ContactSchedule(frames, times, stance))
+        controller.follow(Plan(contacts=ContactSchedule(frames, times, stance)), state.time_s)

@@ -25,6 +25,7 @@ from contact_id_controller.papers.allocations import (
 )
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.projected.dynamics import ProjectedDynamics
 from contact_id_controller.projected.operational_space import joint_task, program, track
 from contact_id_controller.robot import resolve_urdf
@@ -169,7 +170,8 @@ def legged(
     settings, height, previous = controller.settings, state.q[2], None
     record = _Record(controller.loss_weights, controller.effort_limits)
     if not walk:
-        controller.set_base_trajectory(_sway(state.q, duration_s, SWAY * height))
+        sway = _sway(state.q, duration_s, SWAY * height)
+        controller.follow(Plan(base=sway), state.time_s)
     every = max(1, round(planner.settings.plan_period_s / settings.period_s))
     for k in range(round(duration_s / settings.period_s)):
         if walk and k % every == 0:

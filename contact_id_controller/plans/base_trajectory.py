@@ -9,12 +9,12 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans import rotations
-from contact_id_controller.plans.checks import checked_array, checked_start, checked_times
 from contact_id_controller.plans.interpolation import (
     cubic_coefficients,
     fill_basis,
     segment_coefficients,
 )
+from contact_id_controller.plans.points import checked_array, checked_start, checked_times
 
 _UNIT_TOLERANCE = 1e-3
 """Largest deviation of a quaternion's norm from 1."""

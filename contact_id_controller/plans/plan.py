@@ -13,19 +13,25 @@ from contact_id_controller.plans.trajectories import (
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One plan; its three parts share start and times of the points.
+    """One plan; the parts that it has begin together, and are followed or refused together.
 
     Attributes:
-        joints, base, contacts: what the controller follows.
+        joints, base, contacts: what the controller follows; None: that part of the plan before.
         walking: the gait is running.  restarted: the planner began anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
         points_reached: number of way-points reached so far.
     """
 
-    joints: JointTrajectory
-    base: BaseTrajectory
-    contacts: ContactSchedule
-    walking: bool
-    restarted: bool
-    unreachable: tuple[str, ...]
-    points_reached: int
+    joints: JointTrajectory | None = None
+    base: BaseTrajectory | None = None
+    contacts: ContactSchedule | None = None
+    walking: bool = False
+    restarted: bool = False
+    unreachable: tuple[str, ...] = ()
+    points_reached: int = 0
+
+    @property
+    def parts(self) -> dict[str, JointTrajectory | BaseTrajectory | ContactSchedule]:
+        """The parts that it has, by their names."""
+        parts = {"joints": self.joints, "base": self.base, "contacts": self.contacts}
+        return {name: part for name, part in parts.items() if part is not None}

@@ -14,8 +14,8 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
-from contact_id_controller.plans.checks import checked_array, checked_start, checked_times
 from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
+from contact_id_controller.plans.points import checked_array, checked_start, checked_times
 
 __all__ = [
     "BaseReference",

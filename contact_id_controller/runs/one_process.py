@@ -69,11 +69,9 @@ def follow(controller: Controller, plan: Plan, now_s: float) -> bool:
     A robot that has fallen gets plans that begin anywhere.
     """
     try:
-        controller.set_trajectory(plan.joints, now_s)
+        controller.follow(plan, now_s)
     except TrajectoryError:
         return False
-    controller.set_base_trajectory(plan.base)
-    controller.set_contact_schedule(plan.contacts)
     return True
 
 

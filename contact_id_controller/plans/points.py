@@ -1,0 +1,48 @@
+"""What the points of every planned motion are checked for; each failure is a TrajectoryError."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.exceptions import TrajectoryError
+
+
+def checked_times(times_s) -> np.ndarray:
+    """Times (m,) of a trajectory's points, s from its start: finite, not negative, increasing."""
+    times = np.array(times_s, dtype=float)
+    if times.ndim != 1 or times.size == 0:
+        raise TrajectoryError(f"trajectory has no points (times of shape {times.shape})")
+    if not np.isfinite(times).all() or times[0] < 0.0:
+        raise TrajectoryError(
+            f"times of the points must be finite and not negative, the first is {times[0]:g} s"
+        )
+    late = np.flatnonzero(np.diff(times) <= 0.0)
+    if late.size:
+        k = int(late[0])
+        raise TrajectoryError(
+            f"times of the points must increase: point {k + 1} is at {times[k + 1]:g} s, "
+            f"point {k} at {times[k]:g} s"
+        )
+    return times
+
+
+def checked_array(name: str, values, shape: tuple[int, int]) -> np.ndarray | None:
+    """Finite numbers of that shape; None where there are none."""
+    if values is None:
+        return None
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(f"{name} are not {shape[0]} points of {shape[1]} numbers") from error
+    if array.shape != shape:
+        raise TrajectoryError(f"{name} have shape {array.shape}, must have {shape}")
+    if not np.isfinite(array).all():
+        raise TrajectoryError(f"{name} hold a number that is not finite")
+    return array
+
+
+def checked_start(start_s: float) -> float:
+    """When a trajectory starts, s: finite and not negative."""
+    if not np.isfinite(start_s) or start_s < 0.0:
+        raise TrajectoryError(f"start is {start_s} s, must be finite and not negative")
+    return float(start_s)
