@@ -209,19 +209,14 @@ class Bench:
         """Plans that the controller took; spied on since the first call."""
         if not hasattr(self, "_taken"):
             self._taken = []
-            controller = self.node.loop.controller
-            for name in ("set_trajectory", "set_base_trajectory", "set_contact_schedule"):
-                self._spy(controller, name)
+            follow = self.node.loop.controller.follow
+
+            def spied(plan, now_s):
+                follow(plan, now_s)
+                self._taken.extend(plan.parts.values())
+
+            self.node.loop.controller.follow = spied
         return self._taken
-
-    def _spy(self, controller, name):
-        original = getattr(controller, name)
-
-        def spied(*arguments):
-            original(*arguments)
-            self._taken.append(arguments[0])
-
-        setattr(controller, name, spied)
 
     def refusals(self, reason):
         return self.node.loop.monitor.refusals[reason]

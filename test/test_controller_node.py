@@ -521,4 +521,4 @@ def test_live_parameter_applies_while_active_and_others_wait(bench_of):
     assert not wrong.successful
     assert "12" in wrong.reason
     assert bench.node.set_parameters([Parameter("damping_nm_s_rad", value=0.25)])[0].successful
-    assert bench.until(lambda: np.allclose(bench.node.loop.safe_torques(), DAMPING / 2))
+    assert bench.until(lambda: np.allclose(bench.node.loop.guard.safe_torques(), DAMPING / 2))

@@ -2,6 +2,7 @@
 
 import array
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from trajectory_msgs.msg import (
     JointTrajectory,
     JointTrajectoryPoint,
@@ -25,17 +27,19 @@ from contact_id_controller.exceptions import RecordError, TrajectoryError
 from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.ros.conversions import (
     JointStateReader,
-    OdometryReader,
     base_trajectory,
     contact_schedule,
     joint_trajectory,
     nanoseconds,
     seconds,
 )
-from contact_id_controller.ros.diagnostics import StepMonitor
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.ros.recording import Recorder
+from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.safe_output import SafeOutput
+from contact_id_controller.safety.states import JointReading, StateChecks
+from contact_id_controller.state import RobotState
 
 NAMES = ["a", "b", "c"]
 
@@ -58,13 +62,28 @@ def read(reader, names, position, velocity):
     return reader.read(message)
 
 
+def checks(names=(), floating_base=False):
+    """State checks of a robot of which only the joints' names matter."""
+    na, base = len(names), 7 * floating_base
+    robot = SimpleNamespace(
+        na=na,
+        joint_names=names,
+        floating_base=floating_base,
+        neutral=lambda: np.zeros(na + base),
+        velocity=lambda *_: np.zeros(na + base),
+        q_index=np.arange(na) + base,
+        actuated=np.arange(na) + base,
+    )
+    return StateChecks(robot)
+
+
 def test_joints_are_found_by_name_in_any_order_and_when_the_order_changes():
     reader = JointStateReader(NAMES)
-    assert read(reader, ["a", "b", "c"], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]) is None
+    assert isinstance(read(reader, ["a", "b", "c"], [1.0, 2.0, 3.0], [4.0] * 3), JointReading)
     assert reader.position.tolist() == [1.0, 2.0, 3.0]
-    assert read(reader, ["x", "c", "a", "b"], [0.0, 3.5, 1.5, 2.5], [0.0, 6.5, 4.5, 5.5]) is None
-    assert reader.position.tolist() == [1.5, 2.5, 3.5]
-    assert reader.velocity.tolist() == [4.5, 5.5, 6.5]
+    found = read(reader, ["x", "c", "a", "b"], [0.0, 3.5, 1.5, 2.5], [0.0, 6.5, 4.5, 5.5])
+    assert found.position.tolist() == [1.5, 2.5, 3.5]
+    assert found.velocity.tolist() == [4.5, 5.5, 6.5]
 
 
 @pytest.mark.parametrize(
@@ -79,20 +98,27 @@ def test_joints_are_found_by_name_in_any_order_and_when_the_order_changes():
         (NAMES, [0.0, math.nan, 0.0], [0.0] * 3, "joint_state_not_finite", "of b"),
         (NAMES, [0.0] * 3, [0.0, 0.0, -math.inf], "joint_state_not_finite", "of c"),
         (NAMES, [math.inf, -math.inf, 0.0], [0.0] * 3, "joint_state_not_finite", "a, b"),
+        (NAMES, [0.0] * 3, [0.0, 1e200, 0.0], "joint_state_not_finite", "of b"),
     ],
 )
 def test_bad_joint_state_is_refused_with_its_reason(names, position, velocity, reason, word):
-    reader = JointStateReader(NAMES)
+    states = StateInput(NAMES, checks(NAMES))
+
+    def take(*fields):
+        state = JointState(name=fields[0], position=fields[1], velocity=fields[2])
+        return states.take_joint_state(state, None)
+
     for _ in range(2):  # also once the names are known
-        refusal = read(reader, names, position, velocity)
+        refusal = take(names, position, velocity)
         assert refusal.reason == reason
         assert word in refusal.detail
-    assert read(reader, NAMES, [0.0] * 3, [0.0] * 3) is None
+    assert isinstance(take(NAMES, [0.0] * 3, [0.0] * 3), RobotState)
 
 
 def test_nan_of_a_joint_that_is_not_ours_does_not_matter():
     nan = math.nan
-    assert read(JointStateReader(["b"]), NAMES, [nan, 1.0, nan], [nan, 2.0, nan]) is None
+    found = read(JointStateReader(["b"]), NAMES, [nan, 1.0, nan], [nan, 2.0, nan])
+    assert found.position.tolist() == [1.0] and found.velocity.tolist() == [2.0]
 
 
 # Odometry
@@ -110,12 +136,19 @@ def odometry(**orientation):
     return message
 
 
+def state_with(*messages):
+    """What a floating base without joints is taken for, 5 ns later."""
+    states = StateInput([], checks(floating_base=True))
+    for message in messages:
+        states.take_odometry(message)
+    assert (states.checks.base_ns, states.odometry.world_frame) == (5, "map")
+    return states.take_joint_state(JointState(header=Header(stamp=Time(nanosec=10))), None)
+
+
 def test_odometry_gives_pose_and_twist_with_a_unit_quaternion():
-    reader = OdometryReader()
-    assert reader.read(odometry(x=0.6006, y=0.0, z=0.0, w=0.8008)) is None
-    assert np.allclose(reader.pose, [1, 2, 3, 0.6, 0, 0, 0.8], atol=1e-12)
-    assert reader.twist.tolist() == [4, 5, 6, 7, 8, 9]
-    assert (reader.stamp_ns, reader.world_frame) == (5, "map")
+    state = state_with(odometry(x=0.6006, y=0.0, z=0.0, w=0.8008))
+    assert np.allclose(state.q, [1, 2, 3, 0.6, 0, 0, 0.8], atol=1e-12)
+    assert state.v[:6].tolist() == [4, 5, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -124,15 +157,13 @@ def test_odometry_gives_pose_and_twist_with_a_unit_quaternion():
         ({"w": 0.0}, "odometry_quaternion"),
         ({"x": 0.5, "w": 1.0}, "odometry_quaternion"),
         ({"x": math.nan}, "odometry_not_finite"),
+        ({"x": 1e200}, "odometry_not_finite"),
         ({"w": math.inf}, "odometry_not_finite"),
     ],
 )
-def test_bad_odometry_is_refused_and_changes_nothing(orientation, reason):
-    reader = OdometryReader()
-    reader.read(odometry())
-    before = reader.pose.copy()
-    assert reader.read(odometry(**orientation)).reason == reason
-    assert np.array_equal(reader.pose, before)
+def test_bad_odometry_refuses_the_state_until_a_good_one_comes(orientation, reason):
+    assert state_with(odometry(), odometry(**orientation)).reason == reason
+    assert isinstance(state_with(odometry(**orientation), odometry()), RobotState)
 
 
 # Plans

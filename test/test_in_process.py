@@ -104,10 +104,12 @@ def measured(position=STANDING, velocity=VELOCITY, of_base=None):
     return np.concatenate((position, velocity, base() if of_base is None else of_base))
 
 
-def odometry(height_m=0.162):
+def odometry(height_m=0.162, time_s=100):
     point = SimpleNamespace
     return point(
-        header=point(stamp=point(sec=1, nanosec=0), frame_id="world"),
+        header=point(
+            stamp=point(sec=int(time_s), nanosec=round(time_s % 1 * 1e9)), frame_id="world"
+        ),
         pose=point(
             pose=point(
                 position=point(x=0.0, y=0.0, z=height_m),
@@ -131,21 +133,25 @@ def trajectory(names, position, time_s=1):
     return SimpleNamespace(header=SimpleNamespace(stamp=stamp), joint_names=names, points=[point])
 
 
-def test_a_simulated_robot_stands_and_the_torques_are_those_of_the_controller(plugin):
+def simulation():
+    """A simulated robot that stands, its state, and the order of its joints in ours."""
     simulated = MujocoRobot(
         QUADRUPED, [SphereFoot(frame, 0.01) for frame in QUADRUPED_FEET], friction=0.6
     )
     robot = simulated.robot
-    position = np.zeros(robot.nq - 7)
-    position[robot.q_index - 7] = STANDING[[JOINTS.index(name) for name in robot.joint_names]]
+    order = [JOINTS.index(name) for name in robot.joint_names]
     q = robot.neutral()
-    q[7:] = position
-    state = simulated.reset(simulated.place_on_ground(q))
+    q[robot.q_index] = STANDING[order]
+    return simulated, simulated.reset(simulated.place_on_ground(q)), order
+
+
+def test_a_simulated_robot_stands_and_the_torques_are_those_of_the_controller(plugin):
+    simulated, state, order = simulation()
+    robot = simulated.robot
     plugin = plugin()
     inner = plugin.inner
     columns, rows = inner.robot.q_index, inner.robot.actuated
     plain = Controller(inner.robot, inner.controller.settings)
-    order = [JOINTS.index(name) for name in robot.joint_names]
     for step in range(400):
         inner._clock = lambda: state.time_s
         efforts = plugin.update(
@@ -160,6 +166,48 @@ def test_a_simulated_robot_stands_and_the_torques_are_those_of_the_controller(pl
     assert weight == pytest.approx(robot.weight, rel=0.02) and not inner.refused
 
 
+def foot_forces(forces):
+    """Callbacks of the measured forces (4, 3), N: name and message of each foot."""
+    for frame, force in zip(QUADRUPED_FEET, forces):
+        x, y, z = map(float, force)
+        wrench = SimpleNamespace(force=SimpleNamespace(x=x, y=y, z=z))
+        yield f"ground_reaction_{frame}_cb", SimpleNamespace(wrench=wrench)
+
+
+def test_a_robot_stands_by_measured_contact(plugin):
+    simulated, state, order = simulation()
+    robot = simulated.robot
+    plugin = plugin(contact_sources=["measured", "schedule"])
+    inner, implementation = plugin.inner, plugin.implementation
+    columns, rows = inner.robot.q_index, inner.robot.actuated
+    forces = np.tile([0.0, 0.0, robot.weight / 4], (4, 1))
+    for step in range(400):
+        inner._clock = lambda: state.time_s
+        for callback, message in foot_forces(forces):
+            getattr(implementation, callback)(message)
+        efforts = plugin.update(
+            np.concatenate((state.q[columns], state.v[rows], state.q[:7], state.v[:6]))
+        )
+        state = simulated.step(efforts[order])
+        forces = simulated.contact_forces()
+    assert inner.result.status == "solved" and inner.result.contact.all() and not inner.refused
+    np.testing.assert_allclose(state.q[columns], STANDING, atol=5e-3)
+    implementation.ground_reaction_LF_FOOT_cb(None)
+    assert inner.refused == {"contact_AttributeError": 1}
+
+
+def test_a_robot_whose_contact_nobody_measures_is_not_let_go(plugin):
+    plugin = plugin(contact_sources=["measured", "schedule"])
+    np.testing.assert_allclose(plugin.update(measured()), DAMPING)
+    assert plugin.inner.result is None
+    assert plugin.inner.refused == {"contact_not_measured": 1}
+    plugin.implementation.contact_states_cb(
+        SimpleNamespace(name=["LF_FOOT", "RF_FOOT"], position=[1.0, 0.0])
+    )
+    plugin.update(measured())
+    assert plugin.inner.result is not None
+
+
 def changed(**values):
     state = measured()
     for index, value in values.items():
@@ -170,11 +218,11 @@ def changed(**values):
 @pytest.mark.parametrize(
     "bad, reason, torques",
     [
-        (changed(_3=np.nan), "state_not_finite", DAMPING),
-        (changed(_26=np.inf), "state_not_finite", DAMPING),
+        (changed(_3=np.nan), "joint_state_not_finite", DAMPING),
+        (changed(_26=np.inf), "odometry_not_finite", DAMPING),
         # The velocity is not known now, but was a moment ago.
-        (changed(_14=np.nan), "state_not_finite", DAMPING),
-        (measured(of_base=base(quaternion=(0.0, 0.0, 0.5, 1.0))), "base_bad", DAMPING),
+        (changed(_14=np.nan), "joint_state_not_finite", DAMPING),
+        (measured(of_base=base(quaternion=(0.0, 0.0, 0.5, 1.0))), "odometry_quaternion", DAMPING),
         (np.zeros(0), "wrong_size", DAMPING),
         (np.zeros(25), "wrong_size", DAMPING),
         (np.zeros(36), "wrong_size", DAMPING),
@@ -198,7 +246,7 @@ def test_without_a_velocity_of_late_the_torque_is_zero(plugin):
     plugin = plugin(state_timeout_s=0.001)
     assert not plugin.update(np.full(37, np.nan)).any()
     plugin.update(measured())
-    plugin.inner._velocity_s -= 1.0
+    plugin.inner.guard._velocity_s -= 1.0
     assert not plugin.update(np.full(37, np.nan)).any()
 
 
@@ -218,9 +266,11 @@ def test_an_error_of_the_controller_is_answered_by_damping(plugin, what):
 
 def test_the_base_may_come_as_odometry_and_gets_old(plugin):
     plugin = plugin()
+    now_s = [100.0]
+    plugin.inner._clock = lambda: now_s[0]
     state = measured(of_base=[])
     np.testing.assert_allclose(plugin.update(state), DAMPING)
-    assert plugin.inner.refused == {"base_missing": 1}
+    assert plugin.inner.refused == {"odometry_missing": 1}
     plugin.implementation.odometry_cb(odometry())
     good = plugin.update(state)
     np.testing.assert_allclose(
@@ -231,9 +281,15 @@ def test_the_base_may_come_as_odometry_and_gets_old(plugin):
     plugin.implementation.odometry_cb(odometry(height_m=np.nan))
     np.testing.assert_allclose(plugin.update(state), DAMPING)
     plugin.implementation.odometry_cb(odometry())
-    plugin.inner._base_s -= 11.0
+    now_s[0] += 0.0049
+    plugin.update(state)
+    assert plugin.inner.result is not None
+    now_s[0] += 0.0002
     np.testing.assert_allclose(plugin.update(state), DAMPING)
-    assert plugin.inner.refused["base_missing"] == 3
+    assert plugin.inner.refused["odometry_old"] == 1
+    plugin.inner.take_base(base())  # without a stamp: measured now
+    plugin.update(state)
+    assert plugin.inner.result is not None
 
 
 def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
@@ -242,7 +298,7 @@ def test_plans_are_followed_and_bad_ones_change_nothing(plugin):
     plugin.inner._clock = lambda: now_s[0]
     names, goal = JOINTS[::-1], (STANDING + 0.1)[::-1]
     plugin.implementation.joint_trajectory_cb(trajectory(names, goal))
-    assert plugin.inner.refused["trajectory"] == 1, "before the first state"
+    assert plugin.inner.refused["joint_trajectory"] == 1, "before the first state"
     plugin.update(measured())
     plugin.implementation.joint_trajectory_cb(trajectory(names, goal))
     plugin.implementation.contact_schedule_cb(trajectory(QUADRUPED_FEET, [1, 0, 1, 1], 9))
@@ -313,7 +369,7 @@ def test_errors_in_a_row_and_long_gaps_stop_it_until_it_is_resumed(plugin, capfd
     now_s[0] += 11.0  # the plugin was not active, or stood still
     np.testing.assert_allclose(plugin.update(measured()), DAMPING)
     assert "no good state for 11" in capfd.readouterr().err
-    inner._good_s -= 11.0
+    inner.guard._good_s -= 11.0
     implementation.resume_cb(None)
     assert inner.safety.latched and inner.refused["resume"] == 1, "without a good state"
     plugin.update(measured())
@@ -372,6 +428,7 @@ def test_the_example_names_the_interfaces_and_callbacks_of_this_robot(pytroller,
     ]
     for topic in parameters["subscribed_topics"]:
         assert callable(getattr(implementation, parameters[topic]["python_function_name"]))
+    implementation.inner._clock = lambda: 100.0
     implementation.odometry_cb(odometry(0.3))
     posture = np.array([0.0, 0.8, -1.6] * 2 + [0.0, -0.8, 1.6] * 2)
     implementation.on_update(np.concatenate((posture, np.zeros(12))))

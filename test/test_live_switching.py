@@ -64,9 +64,7 @@ def messages(walk, state):
 
 def follow(walk, controller, state):
     plan = walk.planner.plan(state.time_s, state.q, state.v)
-    controller.set_trajectory(plan.joints, state.time_s)
-    controller.set_base_trajectory(plan.base)
-    controller.set_contact_schedule(plan.contacts)
+    controller.follow(plan, state.time_s)
 
 
 def test_fifty_switches_while_trotting(walk, loop):
@@ -74,7 +72,7 @@ def test_fifty_switches_while_trotting(walk, loop):
     base, joints = messages(walk, state)
     loop.take_odometry(base)
     loop.observe(joints, None)
-    assert loop.start() == ""
+    assert loop.guard.start() == ""
     height, switches, jumps, fastest, furthest = state.q[2], 0, [], 0.0, 0.0
     last = loop.output.sent.copy()
     for k in range(3600):
@@ -134,7 +132,7 @@ def test_lost_plan_becomes_a_posture_with_all_feet_on_the_ground(walk, loop):
     base, joints = messages(walk, state)
     loop.take_odometry(base)
     loop.observe(joints, None)
-    assert loop.start() == ""
+    assert loop.guard.start() == ""
     states = []
     for k in range(3000):
         base, joints = messages(walk, state)

@@ -12,12 +12,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
-from contact_id_controller.control.controller import Controller
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.safety.guard import Guard
 
 
 class ContactInput:
-    """Subscriptions to measured contact, passed on to a controller.
+    """Subscriptions to measured contact, passed on to a guard.
 
     Args:
         node, qos: owner of the subscriptions, and their quality of service.
@@ -28,7 +28,7 @@ class ContactInput:
 
     def __init__(self, node: Node, qos: QoSProfile, kind: str, frames: Sequence[str]) -> None:
         self._node, self._frames = node, list(frames)
-        self._forces, self._sizes = np.zeros((len(frames), 3)), np.zeros(len(frames))
+        self._forces, self._seen = np.zeros((len(frames), 3)), np.zeros(len(frames), dtype=bool)
         topics = [f"ground_reaction/{frame}" for frame in frames]
         message = WrenchStamped
         self.pass_on = self._pass_forces
@@ -56,27 +56,20 @@ class ContactInput:
         for subscription in self.subscriptions:
             self._node.destroy_subscription(subscription)
 
-    def _pass_forces(self, controller: Controller, time_s: float) -> None:
-        news = False
+    def _pass_forces(self, guard: Guard) -> None:
         for i in range(len(self._frames)):
             message = self._newest(i)
-            self._sizes[i] = math.nan
+            self._seen[i] = message is not None
             if message is not None:
                 force = message.wrench.force
-                row = self._forces[i]
-                row[0], row[1], row[2] = force.x, force.y, force.z
-                self._sizes[i] = math.sqrt(row @ row)
-                if not math.isfinite(self._sizes[i]):
-                    row[:] = 0.0
-                    self._sizes[i] = math.nan
-                news = True
-        if news:
-            controller.sources.detector.take_forces(self._sizes, time_s)
-            controller.measure(self._forces)
+                self._forces[i] = force.x, force.y, force.z
+        if self._seen.any():
+            guard.take_contact_forces(self._forces, self._seen)
 
-    def _pass_states(self, controller: Controller, time_s: float) -> None:
+    def _pass_states(self, guard: Guard) -> None:
         message = self._newest(0)
         if message is not None:
             known = dict(zip(message.name, message.position))
-            states = np.array([known.get(frame, math.nan) for frame in self._frames])
-            controller.sources.detector.take_states(states, time_s)
+            guard.take_contact_states(
+                np.array([known.get(frame, math.nan) for frame in self._frames])
+            )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import array
 import time
-from collections import Counter
 from functools import partial
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -21,11 +20,12 @@ from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
-from contact_id_controller.ros.conversions import Refusal, nanoseconds
-from contact_id_controller.ros.diagnostics import contact_figures, diagnostic_array, shortfall
+from contact_id_controller.ros.conversions import nanoseconds
+from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.safety.machine import SafetyState
+from contact_id_controller.safety.states import Refusal
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -58,9 +58,7 @@ class ControlTopics:
         settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
         self._waiting: JointState | None = None
-        self._refusals_reported = 0
-        self._statuses_reported: Counter[str] = Counter()
-        clock = settings.stamp_reference == "clock" and not loop.lockstep
+        clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
         self._clock = node.get_clock() if clock else None
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
@@ -68,7 +66,7 @@ class ControlTopics:
         if "measured" in settings.contact_sources or loop.controller.sensed:
             kind = "force" if loop.controller.sensed else settings.measured_contact
             self._contact_input = ContactInput(node, stream, kind, settings.contact_frames)
-            loop.measured_contact = self._contact_input.pass_on
+            loop.contact_input = self._contact_input
         self.direct_services = [
             node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
             node.create_service(Trigger, "~/resume", self._on_resume),
@@ -86,15 +84,15 @@ class ControlTopics:
         self._watchdog.cancel()
         self._timers = [
             self._watchdog,
-            timer(_CHORES_PERIOD_S, partial(loop.guarded, "chores", self._do_chores)),
+            timer(_CHORES_PERIOD_S, partial(loop.guard.guarded, "chores", self._do_chores)),
             timer(
                 _DIAGNOSTICS_PERIOD_S,
-                partial(loop.guarded, "diagnostics", self._publish_diagnostics),
+                partial(loop.guard.guarded, "diagnostics", self._publish_diagnostics),
             ),
         ]
 
     def _stream_qos(self, reliable_topics: bool) -> QoSProfile:
-        lockstep = self._loop.lockstep
+        lockstep = self._loop.guard.lockstep
         reliable = lockstep or reliable_topics
         return QoSProfile(
             depth=_LOCKSTEP_DEPTH if lockstep else 1,
@@ -117,11 +115,11 @@ class ControlTopics:
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
         states = [self._states]
-        self.direct_subscriptions = plans + states if self._loop.lockstep else states + plans
+        self.direct_subscriptions = plans + states if self._loop.guard.lockstep else states + plans
 
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
-        refusal = self._loop.start()
+        refusal = self._loop.guard.start()
         if refusal:
             return refusal
         self.active = True
@@ -137,7 +135,7 @@ class ControlTopics:
         if self.active:
             self.active = False
             self._watchdog.cancel()
-            self._publish(self._loop.stop())
+            self._publish(self._loop.guard.stop())
 
     def destroy(self) -> None:
         """Take everything from the node."""
@@ -158,18 +156,18 @@ class ControlTopics:
 
     def _on_joint_states(self, message: JointState) -> None:
         arrival_s = time.perf_counter()
-        loop = self._loop
+        loop, guard = self._loop, self._loop.guard
         if not self.active:
             self._observe(message)
             return
         message = self._take_newest(message)
-        if loop.lockstep and self._waits_for_odometry(message):
+        if guard.lockstep and self._waits_for_odometry(message):
             return
         now_ns = self._now_ns()
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
         # In a stop each state is answered by the safe output: that is no silence.
-        if loop.result is not None or loop.safety.latched:
+        if guard.result is not None or guard.machine.latched:
             self._watchdog.reset()
 
     def _observe(self, message: JointState) -> None:
@@ -178,7 +176,7 @@ class ControlTopics:
             self._loop.take_odometry(odometry)
         self._loop.observe(message, self._now_ns())
         # A simulation in lockstep waits for the answer to this one until we are active.
-        self._waiting = message if self._loop.lockstep else None
+        self._waiting = message if self._loop.guard.lockstep else None
 
     def _now_ns(self) -> int | None:
         return None if self._clock is None else self._clock.now().nanoseconds
@@ -188,11 +186,11 @@ class ControlTopics:
 
         Returns the state that belongs to it: a newer one, if one came in the meantime.
         """
-        odometry = self._loop.input.odometry
+        loop, checks = self._loop, self._loop.guard.checks
         while (newer := take_newest(self._odometry)) is not None:
-            self._loop.take_odometry(newer)
-        if not self._loop.lockstep and odometry.stamp_ns is not None:
-            while odometry.stamp_ns > nanoseconds(message.header.stamp):
+            loop.take_odometry(newer)
+        if not loop.guard.lockstep and checks.base_ns is not None:
+            while checks.base_ns > nanoseconds(message.header.stamp):
                 newer = take_newest(self._states)
                 if newer is None:
                     break
@@ -201,7 +199,7 @@ class ControlTopics:
 
     def _waits_for_odometry(self, message: JointState) -> bool:
         """In lockstep a state waits for its odometry; the watchdog ends the wait."""
-        stamp_ns = self._loop.input.odometry.stamp_ns
+        stamp_ns = self._loop.guard.checks.base_ns
         if not self._robot.floating_base or (
             stamp_ns is not None and stamp_ns >= nanoseconds(message.header.stamp)
         ):
@@ -222,33 +220,37 @@ class ControlTopics:
 
     def _on_silence(self) -> None:
         """No good state for `state_timeout_s`."""
-        if not self._loop.lockstep:
-            self._publish(self._loop.silence())
+        guard = self._loop.guard
+        if not guard.lockstep:
+            self._publish(guard.silence())
         elif self._waiting is not None:
             self._waiting = None
             refusal = Refusal("odometry_missing", "no odometry of the time of the state")
-            self._publish(self._loop.silence(refusal))
+            self._publish(guard.silence(refusal))
+        self._loop.report()
         # Else the simulation takes its time: nobody waits for a command.
 
     def _on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
     ) -> SetBool.Response:
-        safety = self._loop.safety
+        guard = self._loop.guard
         response.success = True
         if request.data:
-            torques = self._loop.emergency_stop()
+            torques = guard.emergency_stop()
             if self.active:
                 self._publish(torques)
             response.message = "emergency stop engaged"
-        elif safety.state is not SafetyState.EMERGENCY_STOP:
+        elif guard.machine.state is not SafetyState.EMERGENCY_STOP:
             response.message = "the emergency stop was not engaged"
         else:
-            safety.release_emergency_stop(self.active)
-            response.message = safety.reason or "emergency stop released"
+            guard.machine.release_emergency_stop(self.active)
+            response.message = guard.machine.reason or "emergency stop released"
+        self._loop.report()
         return response
 
     def _on_resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        refusal = self._loop.resume()
+        refusal = self._loop.guard.resume()
+        self._loop.report()
         response.success, response.message = not refusal, refusal or "holding the present posture"
         return response
 
@@ -258,6 +260,7 @@ class ControlTopics:
 
     def _do_chores(self) -> None:
         self._chore()
+        self._loop.report()
         if self._loop.recorder is not None:
             self._loop.recorder.prepare()
         if self.active and self._loop.result is not None:
@@ -280,37 +283,14 @@ class ControlTopics:
         )
 
     def _publish_diagnostics(self) -> None:
-        loop = self._loop
-        figures = loop.monitor.figures()
-        refusals = loop.monitor.refusals.total()
-        level, summary = DiagnosticStatus.OK, "commanding"
-        if not self.active:
-            summary = "inactive"
-        elif loop.safety.latched:
-            level, summary = (
-                DiagnosticStatus.ERROR,
-                f"{loop.safety.state.value}: {loop.safety.reason}",
-            )
-        elif loop.result is None:
-            level, summary = DiagnosticStatus.ERROR, f"safe output: {loop.safety.reason}"
-        elif refusals > self._refusals_reported:
-            level, summary = DiagnosticStatus.WARN, "commanding, some input refused"
-        else:
-            problems = shortfall(loop.monitor.statuses, self._statuses_reported)
-            if problems:
-                level, summary = DiagnosticStatus.WARN, f"commanding; {problems}"
-        self._refusals_reported = refusals
-        self._statuses_reported = loop.monitor.statuses.copy()
-        figures["safety state"] = loop.safety.state.value
-        figures["safety reason"] = loop.safety.reason or "none"
-        if loop.result is not None:
-            figures.update(contact_figures(loop.result, self._robot.joint_names))
+        guard = self._loop.guard
+        level, summary = guard.summary()
         self._diagnostics.publish(
             diagnostic_array(
                 self._node.get_clock().now().to_msg(),
                 f"{self._node.get_name()}: contact inverse dynamics",
-                level,
+                bytes([level]),
                 summary,
-                figures,
+                guard.figures(),
             )
         )

@@ -125,7 +125,7 @@ class ControllerNode(LifecycleNode):
     @property
     def not_ready(self) -> str:
         """Why it cannot be activated now; empty when it can."""
-        return self.loop.not_ready() if self.loop is not None else "it is not configured"
+        return self.loop.guard.not_ready() if self.loop is not None else "it is not configured"
 
     @property
     def starts_by_itself(self) -> bool:
@@ -152,7 +152,7 @@ class ControllerNode(LifecycleNode):
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
         if self._emergency_stopped:
-            loop.safety.engage_emergency_stop()
+            loop.guard.emergency_stop()
         self._topics = ControlTopics(self, loop, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False

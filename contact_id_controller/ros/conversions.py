@@ -1,30 +1,20 @@
 """ROS messages to the arrays and plans of this package, and nothing else.
 
-Readers of measured states return None or the reason why the message is refused: a refusal is an
-ordinary event on the path that runs each millisecond. Plans are rare; for them TrajectoryError.
+Readers of measured states return numbers, or the reason why a message has none of ours: a refusal
+is an ordinary event on the path that runs each millisecond. What the numbers are worth is judged in
+`safety.states`. Plans are rare; for them TrajectoryError.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
-
-_UNIT_TOLERANCE = 1e-2
-"""Largest deviation of the norm of a measured quaternion from 1."""
-
-
-class Refusal(NamedTuple):
-    """Why a message is refused: a short countable reason, and the detail for the log."""
-
-    reason: str
-    detail: str
+from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
 
 
 def nanoseconds(stamp) -> int:
@@ -37,17 +27,11 @@ def seconds(stamp) -> float:
     return stamp.sec + stamp.nanosec * 1e-9
 
 
-def all_finite(values: np.ndarray) -> bool:
-    """Whether all values (n,) are finite, and none so large that its square is not."""
-    # A sum of squares is finite only if all terms are; four times faster than numpy.isfinite.
-    return math.isfinite(values.dot(values))
-
-
 class JointStateReader:
     """Maps sensor_msgs/JointState by joint name, in any order and with extra joints.
 
-    After a `read` that returned None, `position` and `velocity` (na,) hold the state in the order
-    of `joint_names`; they are overwritten by the next one.
+    After a `read` that gave a reading, `position` and `velocity` (na,) hold it in the order of
+    `joint_names`; they are overwritten by the next one.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -57,8 +41,8 @@ class JointStateReader:
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
 
-    def read(self, message) -> Refusal | None:
-        """Read positions and velocities; None, or why the message is refused."""
+    def read(self, message) -> JointReading | Refusal:
+        """Positions and velocities with their time, or why the message is refused."""
         names = message.name
         if names != self._names:
             refusal = self._map(names)
@@ -74,9 +58,7 @@ class JointStateReader:
             )
         position.take(self._columns, out=self.position, mode="clip")
         velocity.take(self._columns, out=self.velocity, mode="clip")
-        if not (all_finite(self.position) and all_finite(self.velocity)):
-            return self._not_finite()
-        return None
+        return JointReading(nanoseconds(message.header.stamp), self.position, self.velocity)
 
     def _map(self, names: list[str]) -> Refusal | None:
         column = {name: k for k, name in enumerate(names)}
@@ -89,46 +71,28 @@ class JointStateReader:
         self._names = list(names)
         return None
 
-    def _not_finite(self) -> Refusal:
-        bad = ~np.isfinite(self.position + self.velocity)
-        names = [name for name, is_bad in zip(self.joint_names, bad) if is_bad]
-        return Refusal("joint_state_not_finite", f"joint state of {', '.join(names)} is not finite")
-
 
 class OdometryReader:
     """Reads nav_msgs/Odometry of a floating base.
 
-    `stamp_ns` is the stamp of the last one, good or bad, None before the first. After a `read` that
-    returned None: `pose` (7,) is position, m, and quaternion xyzw in the world frame, `twist`
-    (6,) linear, m/s, then angular velocity, rad/s, in the base frame (the message's child
-    frame), and `world_frame` the name of the world frame.
+    `world_frame` is the name of the world frame of the last one.
     """
 
     def __init__(self) -> None:
-        self.pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
-        self.twist = np.zeros(6)
-        self.stamp_ns: int | None = None
         self.world_frame = "world"
+        self._base = np.zeros(BASE_SIZE)
 
-    def read(self, message) -> Refusal | None:
-        """Read pose and twist; None, or why the message is refused."""
-        self.stamp_ns = nanoseconds(message.header.stamp)
+    def read(self, message) -> tuple[np.ndarray, int]:
+        """Base (13,), which the next call overwrites, and its time, ns.
+
+        Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
+        rad/s, in the base frame (the message's child frame).
+        """
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
-        values = np.array((p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z))
-        if not all_finite(values):
-            return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
-        quaternion = values[3:7]
-        norm = float(np.sqrt(quaternion.dot(quaternion)))
-        if abs(norm - 1.0) > _UNIT_TOLERANCE:
-            return Refusal(
-                "odometry_quaternion", f"quaternion of the odometry has norm {norm:g}, must be 1"
-            )
-        quaternion /= norm
-        self.pose[:] = values[:7]
-        self.twist[:] = values[7:]
+        self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self.world_frame = message.header.frame_id or "world"
-        return None
+        return self._base, nanoseconds(message.header.stamp)
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import gc
-import math
 import struct
 import sys
 import time
@@ -29,11 +28,11 @@ from contact_id_controller.exceptions import ConfigurationError, ContactIdError,
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.ros.conversions import Refusal
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 
 QUEUE = 20
@@ -103,7 +102,8 @@ class GaitPlannerNode(Node):
         with self._interrupt.leaving_at_once(self):  # it compiles
             robot = RobotModel.from_urdf(settings.urdf, joints=list(settings.joints) or None)
             self.planner = GaitPlanner(robot, self.settings)
-        self._input = StateInput(robot, math.inf, settings.odometry_age_limit_s)
+        checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
+        self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._lead_ns = round(self.settings.lead_time_s * 1e9)
 
@@ -145,7 +145,7 @@ class GaitPlannerNode(Node):
         if stamp_ns < self._last_ns - self._period_ns:
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
-            self._input.reset()
+            self._input.checks.reset()
             self._due_ns, self._velocity_ns = NEVER_NS, None
             self._packed_odometry.clear()
         self._last_ns = stamp_ns

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import os
 import sys
 
@@ -17,6 +18,7 @@ import numpy as np
 from agimus_pytroller_py.agimus_pytroller_base import ControllerImplBase
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import conversions
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.safety.in_process import InProcessController
@@ -43,6 +45,12 @@ class ControllerImpl(ControllerImplBase):
         log = functools.partial(print, "contact_id:", file=sys.stderr, flush=True)
         self.inner = InProcessController(load_settings(path), log)
         self._odometry = OdometryReader()
+        self._frames = self.inner.controller.settings.contact_frames
+        self._forces = np.zeros((len(self._frames), 3))
+        for k, frame in enumerate(self._frames):
+            # Force of the ground on one frame: geometry_msgs/WrenchStamped.
+            take = functools.partial(self.inner.guarded, "contact", self._take_ground_reaction, k)
+            setattr(self, f"ground_reaction_{frame}_cb", take)
         # What exists now will stay: the garbage collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -59,18 +67,28 @@ class ControllerImpl(ControllerImplBase):
         """State of the floating base: nav_msgs/Odometry."""
         self.inner.guarded("odometry", self._take_odometry, message)
 
+    def contact_states_cb(self, message) -> None:
+        """Measured contact: sensor_msgs/JointState, names are frames, position 1 is contact."""
+        self.inner.guarded("contact", self._take_contact_states, message)
+
     def joint_trajectory_cb(self, message) -> None:
         """Plan of the joints: trajectory_msgs/JointTrajectory."""
         moving = self.inner.controller.settings.allow_moving_trajectory_end
-        self.inner.follow("trajectory", lambda: conversions.joint_trajectory(message, moving))
+        self.inner.follow(
+            lambda: Plan(conversions.joint_trajectory(message, moving)), "joint_trajectory"
+        )
 
     def base_trajectory_cb(self, message) -> None:
         """Plan of the base: trajectory_msgs/MultiDOFJointTrajectory."""
-        self.inner.follow("base_trajectory", lambda: conversions.base_trajectory(message))
+        self.inner.follow(
+            lambda: Plan(base=conversions.base_trajectory(message)), "base_trajectory"
+        )
 
     def contact_schedule_cb(self, message) -> None:
         """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
-        self.inner.follow("contact_schedule", lambda: conversions.contact_schedule(message))
+        self.inner.follow(
+            lambda: Plan(contacts=conversions.contact_schedule(message)), "contact_schedule"
+        )
 
     def emergency_stop_cb(self, message) -> None:
         """Stop (true) or release the stop (false): std_msgs/Bool."""
@@ -81,8 +99,13 @@ class ControllerImpl(ControllerImplBase):
         self.inner.resume()
 
     def _take_odometry(self, message) -> None:
-        refusal = self._odometry.read(message)
-        if refusal is not None:
-            self.inner.take_base(np.full(13, np.nan))
-        else:
-            self.inner.take_base(np.concatenate((self._odometry.pose, self._odometry.twist)))
+        self.inner.guard.take_base(*self._odometry.read(message))
+
+    def _take_contact_states(self, message) -> None:
+        known = dict(zip(message.name, message.position))
+        self.inner.take_contact_states([known.get(frame, math.nan) for frame in self._frames])
+
+    def _take_ground_reaction(self, k: int, message) -> None:
+        force = message.wrench.force
+        self._forces[k] = force.x, force.y, force.z
+        self.inner.take_contact_forces(self._forces, np.arange(len(self._frames)) == k)

@@ -50,16 +50,22 @@ REACTIONS = {
     "gap": Reaction(
         "good states further apart than recovery_window_s: stopped, safe output", _EXPLICIT
     ),
+    "no measured contact": Reaction(
+        "where contact_sources or the solver need it and no foot was measured for "
+        "contact_timeout_s: a bad state",
+        _BY_ITSELF,
+    ),
     "time back": Reaction(
-        "stamps that do not increase are bad states, then missing ones",
-        "deactivate and activate: time may begin anywhere",
+        "stamps that do not increase are bad states, then missing ones; in process, where states "
+        "have none: plans dropped, present posture held",
+        "deactivate and activate: time may begin anywhere; in process by itself",
     ),
     "lost plan": Reaction(
         "the last posture of the plan is held, all feet stand", "by itself with the next plan"
     ),
     "bad plan": Reaction(
-        "malformed, in the past, or beginning farther than plan_jump_limit: refused, the plan before "
-        "is followed",
+        "malformed, in the past, or beginning farther than plan_jump_limit: refused as a whole, "
+        "base and schedule with its joints; the plan before is followed",
         "by itself with the next plan",
     ),
     "odometry jump": Reaction(

@@ -1,0 +1,460 @@
+"""The guard: measurements and plans in, torques out. The only copy of the safety logic; no ROS.
+
+    joints, base, contact -> checks -> state -> state machine -> controller -> output -> torques
+                                |                                                  ^
+                             refusal -------------- safe output -------------------+
+
+Both doors of the controller stand before it, the node (`ros.control_loop`) and the call from another
+process' loop (`safety.in_process`); they turn messages or arrays into values and torques back.
+Whatever comes in, finite torques within the limits go out: the controller's, or the safe output.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.warm_up import warm_up
+from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.plans.parts import PlanParts
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.safety import states
+from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
+from contact_id_controller.safety.monitor import StepMonitor, contact_figures, shortfall
+from contact_id_controller.safety.safe_output import SafeOutput
+from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
+from contact_id_controller.safety.torque_output import TorqueOutput
+from contact_id_controller.solution import NOT_CONVERGED
+from contact_id_controller.state import RobotState
+
+OK, WARNING, ERROR = range(3)
+"""Levels of `Guard.summary`."""
+
+
+class Guard:
+    """One controller, guarded: between two calls it always has torques that may be sent.
+
+    No method raises but `follow`, `take_contact_forces` and `take_contact_states`, which doors call
+    through `guarded`, and those of the settings.
+
+    Args:
+        controller: the controller, with its robot and settings.
+        lockstep: whether whoever sends states waits for the answer: then neither silence nor a
+            long step means anything.
+        clock: seconds of a clock that never jumps. Only silence and the length of a step are
+            judged by it; all else by the times of the measurements.
+
+    Attributes:
+        result: of the last step, None while the safe output is commanded. What a command interface
+            sends beside torques comes from here, and ends with it.
+        machine, checks, output, monitor, clock: state machine, checks of states, blending of
+            torques, counts and times; the clock given.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        lockstep: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        settings, robot = controller.settings, controller.robot
+        self.controller, self.lockstep = controller, lockstep
+        self.checks = StateChecks(robot)
+        self.machine = SafetyMachine(_limits(controller))
+        self.output = TorqueOutput(settings, controller.effort_limits)
+        self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
+        self.result: StepResult | None = None
+        self.clock = clock
+        self._parts = PlanParts()
+        self._now_s: float | None = None
+        self._commanding = self._keep_upright = self._moved = False
+        self._good_s, self._good_stamp_s = -math.inf, None
+        self._trouble = "no joint state"
+        self._velocity_s = -math.inf
+        count = len(settings.contact_frames)
+        self._forces, self._sizes = np.zeros((count, 3)), np.full(count, math.nan)
+        self._contacts = np.full(count, math.nan)
+        self._new_sizes = self._new_forces = self._new_contacts = False
+        self._news: list[str] = []
+        self._told: set[str] = set()
+        self._stop_told = ""
+        self._reported = 0, self.monitor.statuses.copy()
+        self._take_over()
+
+    @property
+    def time_s(self) -> float | None:
+        """Time of the last state since the start, s; None before the first."""
+        return self._now_s
+
+    # Settings
+
+    def warm_up(self) -> None:
+        """Compile everything that a step needs; takes seconds."""
+        warm_up(self.controller)
+        self.output.follow(self.output.sent)
+        states.warm_up()
+
+    def take_over(self, controller: Controller) -> None:
+        """Go on with another controller of the same robot, made with `Controller.take_over`."""
+        self.controller = controller
+        self._take_over()
+        self.output.apply(controller.settings, controller.effort_limits)
+        self.output.blend()
+
+    def _take_over(self) -> None:
+        controller, settings = self.controller, self.controller.settings
+        damping = settings.spread("damping_nm_s_rad", controller.robot.na)
+        limits = controller.effort_limits
+        self._safe = SafeOutput(settings.safe_output, damping, limits)
+        self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
+        self.machine.limits = _limits(controller)
+        self.checks.apply(settings)
+        self._timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
+        self._needs_contact = controller.sensed or "measured" in settings.contact_sources
+
+    # Start and stop
+
+    def not_ready(self) -> str:
+        """Why the robot's state is not known well enough to command it; empty when it is."""
+        if self.lockstep:
+            return "" if self._good_s > -math.inf else self._trouble
+        if not self._silent():
+            return ""
+        return f"no good state for {self._timeout_s:g} s: {self._trouble}"
+
+    def observe(self, joints: JointReading | Refusal | None, now_ns: int | None) -> None:
+        """Look at a state without commanding; time may begin anew meanwhile."""
+        if isinstance(joints, JointReading) and self.checks.is_before_the_last(joints.time_ns):
+            self.checks.reset()
+        self.guarded("state", self._take, joints, now_ns)
+
+    def start(self, state_is_known: bool = True) -> str:
+        """Begin anew: the first state that is accepted is the posture to hold.
+
+        Returns why not, or nothing. state_is_known: False where no state can come before.
+        """
+        refusal = (self.not_ready() if state_is_known else "") or self.machine.activate(
+            self._good_stamp_s
+        )
+        if not refusal:
+            self.checks.reset()
+            self.monitor.pause()
+            self.result = self._now_s = None
+            self._keep_upright = False
+            self._velocity_s = -math.inf
+            self._jump(np.zeros_like(self.output.sent))
+            self._begin()
+        return refusal
+
+    def stop(self) -> np.ndarray:
+        """Command no more; the last torques (na,) to send."""
+        self.machine.deactivate()
+        self.checks.reset()
+        self._good_s, self._trouble = -math.inf, "no joint state"
+        self.result = None
+        return self._jump(self.safe_torques())
+
+    def resume(self) -> str:
+        """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
+        refusal = self.not_ready() or self.machine.resume(self._good_stamp_s)
+        if not refusal:
+            self._now_s, self._keep_upright = None, True
+            self.checks.reset_place()
+            self._begin()
+        return refusal
+
+    def _begin(self) -> None:
+        """The next torque begins the start ramp, not a blend from the safe output."""
+        self._told.clear()
+        self._parts.clear()
+        self._moved = False
+        self.output.ramp()
+        self._commanding = True
+
+    def emergency_stop(self) -> np.ndarray:
+        """Engage the emergency stop; the torques (na,) to send at once."""
+        self.machine.engage_emergency_stop()
+        self.result = None
+        return self._jump(self.safe_torques())
+
+    def time_began_anew(self) -> None:
+        """The next state may have any time: plans are dropped, its posture is held."""
+        self.checks.reset()
+        self._moved = True
+
+    # Measurements and plans between the states
+
+    def take_base(self, base: np.ndarray, time_ns: int) -> None:
+        """Keep the base (13,) for the next states; a bad one refuses them. See `StateChecks`."""
+        self.checks.take_base(base, time_ns)
+
+    def take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:
+        """Keep measured forces (n, 3), N, world frame, of the feet ``seen`` (n,) bool.
+
+        They count from the next state on; one that is not finite is none. Raises ContactIdError
+        for arrays of another size.
+        """
+        if np.shape(forces) != self._forces.shape or np.shape(seen) != self._sizes.shape:
+            raise ContactIdError(
+                f"contact forces have shape {np.shape(forces)}, must have {self._forces.shape}"
+            )
+        good = np.isfinite(forces).all(axis=1) & seen
+        self._forces[seen] = np.where(good[:, None], forces, 0.0)[seen]
+        self._sizes[seen] = np.where(good, np.linalg.norm(forces, axis=1), math.nan)[seen]
+        self._new_sizes = self._new_forces = True
+
+    def take_contact_states(self, contacts: np.ndarray) -> None:
+        """Keep measured contact (n,), 1 or 0, NaN where not measured, for the next state.
+
+        Raises ContactIdError for an array of another size.
+        """
+        if np.shape(contacts) != self._contacts.shape:
+            raise ContactIdError(
+                f"contacts have shape {np.shape(contacts)}, must have {self._contacts.shape}"
+            )
+        self._contacts[:] = contacts
+        self._new_contacts = True
+
+    def follow(self, plan: Plan) -> None:
+        """Follow a plan, or parts of one (`PlanParts`).
+
+        Raises TrajectoryError for one that is refused: the plan before is followed.
+        """
+        if self._now_s is None:
+            raise TrajectoryError("a plan before the first state of the robot is not followed")
+        joined = self._parts.join(plan, self._now_s)
+        if joined is None:
+            return
+        try:
+            self.controller.follow(joined, self._now_s)
+        except TrajectoryError:
+            self._parts.told(joined, refused=True)
+            raise
+        self._parts.told(joined, refused=False)
+
+    # Each period
+
+    def step(self, joints: JointReading | Refusal | None, now_ns: int | None = None) -> np.ndarray:
+        """Torques (na,), N·m, for measured joints, their refusal, or None: reading them failed.
+
+        `now_ns` is the time by the clock of the stamps, None if there is none. After bad input or
+        an error the torques move to the safe output, in a stop they are it; a view of `output`.
+        """
+        self.result = None
+        wanted = self.guarded("step", self._wanted, joints, now_ns)
+        if wanted is None:
+            self.machine.failed("an error in the step, see the log")
+        commanding = self.machine.commanding and self.result is not None
+        if self.machine.latched:
+            self.result = None
+            sent = self.output.jump(self.safe_torques())
+        elif not commanding and not self.lockstep and self._silent():
+            sent = self.output.jump(self.safe_torques())
+        else:
+            # To the safe output and back: an offset belongs to the source it was taken from.
+            if commanding != self._commanding:
+                self.output.blend()
+            sent = self.output.follow(wanted if commanding else self.safe_torques())
+        self._commanding = commanding
+        self.controller.commanded[:] = sent
+        return sent
+
+    def finish(self, arrival_s: float) -> float:
+        """After the command has left: count and time the step; how long it took, s.
+
+        arrival_s: when its state arrived, by the clock of this guard.
+        """
+        step_s = self.clock() - arrival_s
+        result = self.result
+        if result is not None:
+            self.machine.timed(not self.lockstep and step_s > self._period_s)
+            self.monitor.step(
+                self._now_s,
+                arrival_s,
+                step_s,
+                result.step_time_s,
+                result.solve_time_s,
+                result.status,
+            )
+        return step_s
+
+    def silence(self, refusal: Refusal | None = None) -> np.ndarray:
+        """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
+        self.result = None
+        refusal = refusal or Refusal("states_stopped", f"no good state for {self._timeout_s:g} s")
+        self.refuse(refusal)
+        self.machine.interrupt(refusal.detail)
+        return self._jump(self.safe_torques())
+
+    def safe_torques(self) -> np.ndarray:
+        """The safe output (na,), N·m; it damps only a velocity measured a moment ago."""
+        fresh = self.clock() - self._velocity_s <= self._timeout_s
+        stopped = self.machine.state is SafetyState.EMERGENCY_STOP
+        safe = self._emergency if stopped else self._safe
+        return safe.torques(self.checks.velocity if fresh else None)
+
+    def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None):
+        """Torques wanted; `result` stays None when they are the safe output."""
+        state, controller = self._take(joints, now_ns), self.controller
+        if state is None:
+            return None
+        if isinstance(state, Refusal):
+            self.refuse(state)
+            self.machine.interrupt(f"{state.reason}: {state.detail}")
+            return self.safe_torques()
+        if self._now_s is None:
+            controller.reset(state, self._keep_upright)
+            self.output.ramp()  # however long the first good state was waited for
+        elif self._moved:
+            controller.hold_here(state)
+            self._parts.clear()
+            self.output.blend()
+        self._now_s, self._moved = state.time_s, False
+        if not self.machine.good_state(state.time_s, controller.tilt(state.q)):
+            return self.safe_torques()
+        if self._parts.waiting:
+            for part in self._parts.due(state.time_s):
+                self.guarded("plan", self.follow, part)
+        if self._new_forces:
+            self._new_forces = False
+            controller.measure(self._forces)
+        result = controller.step(state)
+        if not all_finite(result.torques):
+            self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
+            self.machine.failed("torque not finite")
+            return self.safe_torques()
+        self.machine.stepped(result.status != NOT_CONVERGED, result.following)
+        if self.machine.commanding:
+            self.result = result
+        return result.torques
+
+    def _take(
+        self, joints: JointReading | Refusal | None, now_ns: int | None
+    ) -> RobotState | Refusal | None:
+        if joints is None or isinstance(joints, Refusal):
+            state = joints
+        else:
+            checks = self.checks
+            state = checks.take(joints, now_ns)
+            if checks.velocity_is_true:
+                self._velocity_s = self.clock()
+            # Kept until it has been acted on: an error on the way must not lose it.
+            self._moved = self._moved or checks.moved_elsewhere
+            if isinstance(state, RobotState):
+                state = self._check_contact(state.time_s) or state
+        if isinstance(state, RobotState):
+            self._good_s, self._good_stamp_s = self.clock(), state.time_s
+        elif state is not None:
+            self._trouble = state.detail
+        return state
+
+    def _check_contact(self, time_s: float) -> Refusal | None:
+        """Hand on what was measured of the contacts; refuse a state when that is nothing at all.
+
+        No foot would be in contact by it: the robot would be let go as if it flew.
+        """
+        detector = self.controller.sources.detector
+        if self._new_sizes:
+            detector.take_forces(self._sizes, time_s)
+            self._sizes[:] = math.nan
+        if self._new_contacts:
+            detector.take_states(self._contacts, time_s)
+        self._new_sizes = self._new_contacts = False
+        if not self._needs_contact or detector.knows_any(time_s):
+            return None
+        return Refusal(
+            "contact_not_measured", f"no contact was measured for {detector.timeout_s:g} s"
+        )
+
+    def _silent(self) -> bool:
+        """No good state has come for `state_timeout_s`."""
+        return self.clock() - self._good_s > self._timeout_s
+
+    def _jump(self, torques: np.ndarray) -> np.ndarray:
+        """Send torques (na,) at once; the controller's rate limit counts from them."""
+        sent = self.output.jump(torques)
+        self.controller.commanded[:] = sent
+        return sent
+
+    # Errors, counts, words
+
+    def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
+        """The one door at which errors end: counted, told once, None returned.
+
+        Whatever a host or a callback calls goes through here, or it could end the process.
+        """
+        try:
+            return action(*arguments)
+        except ContactIdError as error:
+            self.refuse(Refusal(what, str(error)))
+        except Exception as error:
+            self.refuse(Refusal(f"{what}_{type(error).__name__}", traceback.format_exc().strip()))
+        return None
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Count a refusal by its reason; the first one of each since the start is news."""
+        self.monitor.refuse(refusal.reason)
+        if refusal.reason not in self._told:
+            self._told.add(refusal.reason)
+            self._news.append(f"{refusal.reason}: {refusal.detail}")
+
+    def news(self) -> list[str]:
+        """Lines for the log since the last call: new refusals, a stop with its reason, its end."""
+        stopped = self.machine.reason if self.machine.latched else ""
+        if stopped != self._stop_told:
+            if stopped:
+                self._news.append(f"stopped: {stopped}")
+            elif self.machine.state is not SafetyState.INACTIVE:
+                self._news.append("commanding again")
+            self._stop_told = stopped
+        if not self._news:
+            return self._news
+        news, self._news = self._news, []
+        return news
+
+    def summary(self) -> tuple[int, str]:
+        """Level and words for diagnostics: what it does now, and what went wrong since last time."""
+        machine, monitor = self.machine, self.monitor
+        (refusals, statuses), new = (
+            self._reported,
+            (
+                monitor.refusals.total(),
+                monitor.statuses.copy(),
+            ),
+        )
+        self._reported = new
+        if machine.state is SafetyState.INACTIVE:
+            return OK, "inactive"
+        if machine.latched:
+            return ERROR, f"{machine.state.value}: {machine.reason}"
+        if self.result is None:
+            return ERROR, f"safe output: {machine.reason}"
+        if new[0] > refusals:
+            return WARNING, "commanding, some input refused"
+        problems = shortfall(new[1], statuses)
+        return (WARNING, f"commanding; {problems}") if problems else (OK, "commanding")
+
+    def figures(self) -> dict[str, str]:
+        """Names and values of all counts and times, of the state and of the last solution."""
+        figures = self.monitor.figures()
+        figures["safety state"] = self.machine.state.value
+        figures["safety reason"] = self.machine.reason or "none"
+        if self.result is not None:
+            figures.update(contact_figures(self.result, self.controller.robot.joint_names))
+        return figures
+
+
+def _limits(controller: Controller) -> SafetyLimits:
+    settings = controller.settings
+    return SafetyLimits(
+        settings.recovery_window_s,
+        settings.failures_in_a_row,
+        settings.overruns_in_a_row,
+        settings.tilt_limit_rad,
+    )

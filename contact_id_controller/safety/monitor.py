@@ -1,0 +1,136 @@
+"""What the controller has been doing, as figures and words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.control.controller import StepResult
+from contact_id_controller.control.limits import NAMES
+
+_WINDOW = 4096
+"""Steps over which percentiles are taken."""
+
+_TIMES = ("period", "step time", "controller step", "solve time")
+
+
+class StepMonitor:
+    """Counts and times the steps of the controller.
+
+    A step is a deadline miss when its state is more than 1.5 periods later than that of the step
+    before, by the stamps, so that states were lost (only in real time: a lockstep simulation loses
+    none), or when it took longer than a period itself, from the arrival of the state to the
+    publication of the command.
+    """
+
+    def __init__(self, period_s: float, real_time: bool) -> None:
+        self._period_s = period_s
+        self._real_time = real_time
+        self.steps = 0
+        self.deadline_misses = 0
+        self.long_steps = self.long_controller_steps = 0
+        """Steps longer than half a period: with the messages, and the controller's part alone."""
+        self.statuses: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+        self._times_s = np.zeros((len(_TIMES), _WINDOW))
+        self._last: tuple[float, float] | None = None
+
+    def pause(self) -> None:
+        """The next step has no predecessor."""
+        self._last = None
+
+    def step(
+        self,
+        stamp_s: float,
+        arrival_s: float,
+        step_s: float,
+        controller_s: float,
+        solve_s: float,
+        status: str,
+    ) -> None:
+        """Count a step: stamp and arrival of its state, and how long it took.
+
+        step_s: from the arrival to the publication; of it controller_s: `Controller.step`; of that
+        solve_s: the contact problem and its solution.
+        """
+        last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
+        self._last = stamp_s, arrival_s
+        interval_s = arrival_s - last_arrival_s
+        lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
+        if lost or step_s > self._period_s:
+            self.deadline_misses += 1
+        self.long_steps += step_s > 0.5 * self._period_s
+        self.long_controller_steps += controller_s > 0.5 * self._period_s
+        self._times_s[:, self.steps % _WINDOW] = interval_s, step_s, controller_s, solve_s
+        self.statuses[status] += 1
+        self.steps += 1
+
+    def refuse(self, reason: str) -> None:
+        """Count an input that was refused, or a failure, by its reason."""
+        self.refusals[reason] += 1
+
+    def figures(self) -> dict[str, str]:
+        """Names and values of all counts and times; times over the last 4096 steps."""
+        figures = {
+            "steps": str(self.steps),
+            "deadline misses": str(self.deadline_misses),
+            "steps over half a period": str(self.long_steps),
+            "controller steps over half a period": str(self.long_controller_steps),
+        }
+        if self.steps:
+            recent = self._times_s[:, : min(self.steps, _WINDOW)]
+            for name, row in zip(_TIMES, recent):
+                figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
+                for part in (99, 99.9):
+                    figures[f"{name} p{part:g} (us)"] = f"{np.percentile(row, part) * 1e6:.1f}"
+        for status, count in sorted(self.statuses.items()):
+            figures[f"status {status}"] = str(count)
+        for reason, count in sorted(self.refusals.items()):
+            figures[f"refused {reason}"] = str(count)
+        return figures
+
+
+def contact_figures(result: StepResult, joint_names: Sequence[str]) -> dict[str, str]:
+    """Names and values of the residuals of a step's solution, its contacts and saturated joints."""
+    figures = {"status": result.status, "contacts": str(int(np.count_nonzero(result.contact)))}
+    if result.solution is not None:
+        for name, value in result.solution.residuals().items():
+            figures[f"residual {name}"] = f"{value:.3g}"
+        disturbance = result.solution.disturbance
+        if disturbance is not None:
+            figures["plan given up (rad/s2)"] = f"{np.abs(disturbance).max(initial=0.0):.3g}"
+    if not np.isnan(result.power_loss_w):
+        figures["power loss (W)"] = f"{result.power_loss_w:.3g}"
+    figures["saturated joints"] = (
+        ", ".join(
+            f"{joint} ({_limits(acting)})"
+            for joint, acting in zip(joint_names, result.limits)
+            if acting
+        )
+        or "none"
+    )
+    return figures
+
+
+def _limits(acting: int) -> str:
+    return " and ".join(name for bit, name in NAMES.items() if acting & bit)
+
+
+WORDS = {
+    "relaxed": "plan given up in part, beyond friction or torque limits",
+    "inconsistent": "contacts contradict each other, fallback forces",
+    "not_converged": "solver failed, fallback forces",
+}
+
+
+def shortfall(statuses: Counter[str], before: Counter[str]) -> str:
+    """What went wrong in the steps since ``before``, in words with counts; empty when nothing did."""
+    new = statuses - before
+    parts = [
+        f"{words} in {new[status]} of {new.total()} steps"
+        for status, words in WORDS.items()
+        if new[status]
+    ]
+    return "; ".join(parts)

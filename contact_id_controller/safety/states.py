@@ -1,0 +1,201 @@
+"""Measured joints and base in, the state of the robot out: or the reason why there is none.
+
+Every check that can refuse a state stands here. Each judges what a measurement says of itself (its
+stamp, its numbers, the one before), whatever the door it came through.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.safety.odometry_jump import OdometryJump
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.state import RobotState
+
+BASE_SIZE = 13
+"""Numbers of a base: position, quaternion xyzw, linear and angular velocity."""
+
+UNIT_TOLERANCE = 1e-2
+"""Largest deviation of the norm of a measured quaternion from 1."""
+
+CLOCK_LAG_S = 0.1
+"""How far simulated time, which comes in steps, may be behind the stamps."""
+
+NANO = 1e-9
+
+
+class Refusal(NamedTuple):
+    """Why something is refused: a short countable reason, and the detail for the log."""
+
+    reason: str
+    detail: str
+
+
+class JointReading(NamedTuple):
+    """Measured joints at one time: ns; positions (na,), rad or m, velocities (na,), robot's order."""
+
+    time_ns: int
+    position: np.ndarray
+    velocity: np.ndarray
+
+
+class StateChecks:
+    """Accepts a state only when it is complete, finite, in order and fresh.
+
+    Args:
+        robot: the robot whose state it is.
+        age_limit_s: largest age of a state by the clock.
+        odometry_age_limit_s: largest difference between the times of joints and base.
+
+    Attributes:
+        velocity: (na,) rad/s, of the last state in order, also when it was refused for its base.
+        velocity_is_true: whether `velocity` is that of the last state taken.
+        moved_elsewhere: whether the last state accepted is at another place than its base's
+            velocity led to.
+        base_ns: time of the last base, good or bad; None before the first.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        age_limit_s: float = math.inf,
+        odometry_age_limit_s: float = math.inf,
+    ) -> None:
+        self.age_limit_s = age_limit_s
+        self.odometry_age_limit_s = odometry_age_limit_s
+        self.velocity = np.zeros(robot.na)
+        self.velocity_is_true = self.moved_elsewhere = False
+        self.base_ns: int | None = None
+        self._robot = robot
+        self._jump = OdometryJump()
+        self._base = np.zeros(BASE_SIZE)
+        self._base_refusal: Refusal | None = None
+        self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
+        self._last_ns: int | None = None
+
+    def apply(self, settings: ControllerSettings) -> None:
+        """Take over the limits of other settings."""
+        self.age_limit_s = settings.state_timeout_s
+        self.odometry_age_limit_s = settings.odometry_age_limit_s
+        self._jump.limit_m, self._jump.limit_rad = (
+            settings.odometry_jump_m,
+            settings.odometry_jump_rad,
+        )
+
+    def reset(self) -> None:
+        """Let time and place start anywhere."""
+        self._last_ns = None
+        self.velocity_is_true = False
+        self._jump.reset()
+
+    def reset_place(self) -> None:
+        """Let the base start anywhere."""
+        self._jump.reset()
+
+    def is_before_the_last(self, time_ns: int) -> bool:
+        """Whether time has gone back."""
+        return self._last_ns is not None and time_ns < self._last_ns
+
+    def take_base(self, base: np.ndarray, time_ns: int) -> None:
+        """Keep a measured base (13,) for the next states; a bad one makes `take` refuse.
+
+        Position, m, and quaternion xyzw in the world frame, linear, m/s, and angular velocity,
+        rad/s, in the base frame.
+        """
+        self.base_ns = time_ns
+        self._base_refusal = self._check_base(base)
+        if self._base_refusal is None:
+            self._base[:] = base
+            self._base[3:7] /= math.sqrt(base[3:7].dot(base[3:7]))
+
+    def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
+        """The state of the robot, whose arrays the next call overwrites; or why it is refused.
+
+        `now_ns` is what stamps are compared with, None if only with each other.
+        """
+        self.velocity_is_true = self.moved_elsewhere = False
+        time_ns, robot = joints.time_ns, self._robot
+        refusal = self._check_joints(joints) or self._check_time(time_ns, now_ns)
+        if refusal is not None:
+            return refusal
+        self._last_ns = time_ns
+        self.velocity[:] = joints.velocity
+        self.velocity_is_true = True
+        if robot.floating_base:
+            refusal = self._check_base_now(time_ns)
+            if refusal is not None:
+                return refusal
+            self._q[:7], self._v[:6] = self._base[:7], self._base[7:]
+        self._q[robot.q_index] = joints.position
+        self._v[robot.actuated] = joints.velocity
+        return RobotState(time_ns * NANO, self._q, self._v)
+
+    def _check_joints(self, joints: JointReading) -> Refusal | None:
+        if all_finite(joints.position) and all_finite(joints.velocity):
+            return None
+        bad = ~(np.isfinite(joints.position**2) & np.isfinite(joints.velocity**2))
+        names = [name for name, is_bad in zip(self._robot.joint_names, bad) if is_bad]
+        return Refusal(
+            "joint_state_not_finite",
+            f"joint state of {', '.join(names) or 'the joints'} is not finite",
+        )
+
+    def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
+        last_ns = self._last_ns
+        if last_ns is not None and time_ns <= last_ns:
+            ahead_s = (time_ns - last_ns) * NANO
+            return Refusal(
+                "out_of_order", f"stamp of the joint state is {ahead_s:+.6f} s from the last one"
+            )
+        if now_ns is None:
+            return None
+        age_s = (now_ns - time_ns) * NANO
+        if age_s > self.age_limit_s:
+            return Refusal("stale", f"joint state is {age_s:.6f} s old by the clock")
+        if -age_s > self.age_limit_s + CLOCK_LAG_S:
+            return Refusal("future", f"joint state is {-age_s:.6f} s ahead of the clock")
+        return None
+
+    @staticmethod
+    def _check_base(base: np.ndarray) -> Refusal | None:
+        if base.shape != (BASE_SIZE,):
+            return Refusal(
+                "odometry_size", f"base has shape {base.shape}, must have ({BASE_SIZE},)"
+            )
+        if not all_finite(base):
+            return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
+        norm = math.sqrt(base[3:7].dot(base[3:7]))
+        if abs(norm - 1.0) > UNIT_TOLERANCE:
+            return Refusal(
+                "odometry_quaternion", f"quaternion of the odometry has norm {norm:g}, must be 1"
+            )
+        return None
+
+    def _check_base_now(self, time_ns: int) -> Refusal | None:
+        """Whether the last base belongs to the joints of a time, and where its velocity led to."""
+        if self._base_refusal is not None:
+            return self._base_refusal
+        if self.base_ns is None:
+            return Refusal("odometry_missing", "no odometry, and the base floats")
+        age_s = (time_ns - self.base_ns) * NANO
+        if abs(age_s) > self.odometry_age_limit_s:
+            return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
+        away, self.moved_elsewhere = self._jump.take(self._base[:7], self._base[7:], self.base_ns)
+        return Refusal("odometry_jump", away) if away else None
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """Whether all values (n,) are finite, and none so large that its square is not."""
+    # A sum of squares is finite only if all terms are; four times faster than numpy.isfinite.
+    return math.isfinite(values.dot(values))
+
+
+def warm_up() -> None:
+    """Compile what `StateChecks` uses."""
+    jump, pose = OdometryJump(), np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    for time_ns in (1, 2):
+        jump.take(pose, np.zeros(6), time_ns)

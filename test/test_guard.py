@@ -1,0 +1,655 @@
+"""Every fault through both doors of the guard, the node's and the in-process one: one reaction.
+
+The node's door gets real messages without topics, the other one arrays. A row plays a fault to a
+door and states what must come of it; the doors must also agree with each other, period by period, in
+state, torque and what they counted.
+"""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from robots import QUADRUPED, QUADRUPED_FEET
+
+from contact_id_controller import RobotModel
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.parts import PlanParts
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
+from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.in_process import InProcessController
+from contact_id_controller.settings.controller import ControllerSettings
+
+LEGS = ("LF", "RF", "LH", "RH")
+JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
+STANDING = np.outer([1, -1, -1, 1], [0.1, 0.8, 1.2]).ravel()
+VELOCITY = 0.01 * np.arange(1, 13)
+DAMPING = -0.5 * VELOCITY
+BASE = np.r_[0.0, 0.0, 0.162, 0.0, 0.0, 0.0, 1.0, np.zeros(6)]
+LIFTED = np.r_[0.0, 0.0, 1.162, BASE[3:]]
+WEIGHT = np.tile([0.0, 0.0, 11.8], (4, 1))
+PERIOD_S, BLEND_NM_S, START_S = 0.001, 100.0, 100.0
+VALUES = {
+    "urdf": QUADRUPED,
+    "joints": JOINTS,
+    "contact_frames": QUADRUPED_FEET,
+    "contact_radii_m": [0.01],
+    "damping_nm_s_rad": [0.5],
+    "start_ramp_s": 0.0,
+    "blend_rate_nm_s": [BLEND_NM_S],
+    "state_timeout_s": 0.02,
+    "recovery_window_s": 0.1,
+    "failures_in_a_row": 3,
+    "overruns_in_a_row": 3,
+    "tilt_limit_rad": 0.5,
+    "plan_jump_limit": 0.5,
+    "emergency_stop_output": "zero",
+    "stamp_reference": "stream",
+    "contact_debounce_s": 0.002,
+}
+
+
+class Door:
+    """A door with a robot that stands before it; time goes on by a period with each state."""
+
+    def __init__(self, **changes):
+        self.settings = ControllerSettings.from_mapping({**VALUES, **changes})
+        self.time_s = START_S
+        self.log, self.trace = [], []
+        self._open()
+        # Silence and overruns by a clock that only this test moves.
+        self.steady_s = 0.0
+        self.guard.clock = lambda: self.steady_s
+        self.healthy_step = self.guard.controller.step
+
+    @property
+    def state(self):
+        return self.guard.machine.state.value
+
+    @property
+    def refused(self):
+        return self.guard.monitor.refusals
+
+    def pass_time(self, duration_s):
+        self.time_s += duration_s
+        self.steady_s += duration_s
+
+    def send(self, position=STANDING, velocity=VELOCITY, base=BASE, base_age_s=0.0, forces=None):
+        """Send a state; the torques that answer it. base None: none comes with it."""
+        self.pass_time(PERIOD_S)
+        if base is not None:
+            self.send_base(np.asarray(base, dtype=float), self.time_s - base_age_s)
+        torques = self.send_joints(position, velocity, forces).copy()
+        assert np.isfinite(torques).all()
+        self.trace.append((self.state, torques))
+        return torques
+
+    def stand(self, count=3, **state):
+        """Good states; the last torques."""
+        for _ in range(count):
+            torques = self.send(**state)
+        return torques
+
+    def fail(self, step):
+        """Replace the controller's step; None: the healthy one again."""
+        self.guard.controller.step = step or self.healthy_step
+
+
+class NodeDoor(Door):
+    """`ControlLoop` and real messages."""
+
+    def _open(self):
+        pytest.importorskip("rclpy", reason="the node's door needs ROS 2")
+        import ros_bench
+
+        from contact_id_controller.ros import plan_messages
+        from contact_id_controller.ros.control_loop import ControlLoop
+
+        self._bench, self._messages = ros_bench, plan_messages
+        robot = RobotModel.from_urdf(QUADRUPED, True, JOINTS)
+        self.loop = ControlLoop(Controller(robot, self.settings), self.log.append)
+        self.guard = self.loop.guard
+        self._forces = None
+        self.loop.contact_input = SimpleNamespace(pass_on=self._pass_on)
+        if "measured" in self.settings.contact_sources:
+            self._forces = WEIGHT
+        self.send_base(BASE, self.time_s)
+        self.loop.observe(ros_bench.joint_state(self.time_s), None)
+        assert self.guard.start() == ""
+
+    def _pass_on(self, guard):
+        if self._forces is not None:
+            guard.take_contact_forces(self._forces, np.ones(4, dtype=bool))
+
+    def send_base(self, base, time_s):
+        message = self._bench.odometry(time_s, quaternion=base[3:7].tolist(), height_m=base[2])
+        twist = message.twist.twist
+        twist.linear.x, twist.linear.y, twist.linear.z = base[7:10].tolist()
+        self.loop.take_odometry(message)
+
+    def send_joints(self, position, velocity, forces):
+        self._forces = forces
+        arrival_s, names = self.steady_s, JOINTS[: len(position)]
+        message = self._bench.joint_state(self.time_s, names, position, velocity)
+        torques = self.loop.command(message, None)
+        self.loop.finish(arrival_s)
+        return torques
+
+    def follow(self, plan):
+        """Send a plan as its three messages, in the order of our planner."""
+        for part, to_message, take in (
+            (plan.contacts, self._messages.stance_message, self.loop.take_contact_schedule),
+            (plan.base, self._messages.base_message, self.loop.take_base_trajectory),
+            (plan.joints, self._messages.joint_message, self.loop.take_joint_trajectory),
+        ):
+            if part is not None:
+                take(to_message(part, round(part.start_s * 1e9)))
+
+    def emergency_stop(self, engage):
+        if engage:
+            self.guard.emergency_stop()
+        else:
+            self.guard.machine.release_emergency_stop(True)
+
+    def resume(self):
+        return self.guard.resume() == ""
+
+
+class ArrayDoor(Door):
+    """`InProcessController` and arrays."""
+
+    def _open(self):
+        self.inner = InProcessController(self.settings, self.log.append, lambda: self.time_s)
+        self.guard = self.inner.guard
+
+    def send_base(self, base, time_s):
+        self.inner.take_base(base, time_s)
+
+    def send_joints(self, position, velocity, forces):
+        if forces is not None:
+            self.inner.take_contact_forces(forces)
+        torques = self.inner.update(np.concatenate((position, velocity)))
+        self.inner.post_update()
+        return torques
+
+    def follow(self, plan):
+        for name in ("contacts", "base", "joints"):
+            part = getattr(plan, name)
+            if part is not None:
+                what = {"joints": "joint_trajectory", "base": "base_trajectory"}
+                self.inner.follow(
+                    lambda part=part, name=name: Plan(**{name: part}),
+                    what.get(name, "contact_schedule"),
+                )
+
+    def emergency_stop(self, engage):
+        self.inner.emergency_stop(engage)
+
+    def resume(self):
+        before = self.refused["resume"]
+        self.inner.resume()
+        refused = self.refused["resume"] > before
+        del self.refused["resume"]  # the node answers its caller instead of counting
+        return not refused
+
+
+DOORS = {"node": NodeDoor, "in process": ArrayDoor}
+ROWS = {}
+
+
+def row(**changes):
+    """A row of the matrix: a function that plays a fault to a door with changed settings."""
+
+    def register(play):
+        ROWS[play.__name__.removeprefix("_")] = (play, changes)
+        return play
+
+    return register
+
+
+def blend_s(torques):
+    """Time, s, that torques need to the damping at the stated rate."""
+    return np.abs(torques - DAMPING).max() / BLEND_NM_S
+
+
+def moves_to_damping_and_back(door, reason, good, **bad):
+    """A bad state moves the torque at the stated rate, the next good one moves it back."""
+    before = good
+    for _ in range(3):
+        torques = door.send(**bad)
+        assert door.state == "interrupted" and door.guard.result is None
+        assert np.abs(torques - before).max() <= BLEND_NM_S * PERIOD_S + 1e-9
+        assert np.abs(torques - before).max() > 0.5 * BLEND_NM_S * PERIOD_S
+        before = torques
+    assert door.refused[reason] == 3
+    assert sum(line.startswith(f"{reason}:") for line in door.log) == 1, "told once"
+    door.stand(10)
+    assert door.state == "holding"
+    np.testing.assert_allclose(door.send(), good, atol=0.02)
+
+
+def _bad(name, reason, **state):
+    def play(door):
+        moves_to_damping_and_back(door, reason, door.stand(), **state)
+
+    play.__name__ = name
+    return row()(play)
+
+
+def _spoiled(values, k, value):
+    spoiled = np.array(values, dtype=float)
+    spoiled[k] = value
+    return spoiled
+
+
+_bad("position_not_finite", "joint_state_not_finite", position=_spoiled(STANDING, 3, math.nan))
+_bad("velocity_not_finite", "joint_state_not_finite", velocity=_spoiled(VELOCITY, 3, -math.inf))
+_bad("position_beyond_all_numbers", "joint_state_not_finite", position=_spoiled(STANDING, 3, 1e200))
+_bad("base_not_finite", "odometry_not_finite", base=_spoiled(BASE, 2, math.nan))
+_bad("base_turned_by_no_rotation", "odometry_quaternion", base=_spoiled(BASE, 6, 0.9))
+_bad("base_older_than_its_limit", "odometry_old", base_age_s=0.0051)
+_bad("base_from_the_future", "odometry_old", base_age_s=-0.0051)
+
+
+@row()
+def _joint_missing(door):
+    good = door.stand()
+    torques = door.send(STANDING[:11], VELOCITY[:11])
+    assert door.state == "interrupted" and door.refused.total() == 1
+    assert np.abs(torques - good).max() <= BLEND_NM_S * PERIOD_S + 1e-9
+    door.refused.clear()  # what has no names cannot say that one is missing
+    assert door.stand(5) is not None and door.state == "holding"
+
+
+@row()
+def _base_never_came(door):
+    door.guard.checks.base_ns = None
+    for _ in range(3):
+        np.testing.assert_allclose(door.send(base=None), 0.0, atol=0.3)
+    assert door.state == "interrupted" and door.refused == {"odometry_missing": 3}
+
+
+@row()
+def _base_jumps_and_comes_back(door):
+    moves = door.stand()
+    for _ in range(2):
+        door.send(base=LIFTED)
+        assert door.state == "interrupted"
+    assert door.refused == {"odometry_jump": 2}
+    door.stand(10)
+    assert door.state == "holding"
+    np.testing.assert_allclose(door.send(), moves, atol=0.02)
+
+
+@row()
+def _base_stays_at_another_place(door):
+    follow_goal(door, STANDING + 0.1)
+    door.stand()
+    assert door.state == "following"
+    for _ in range(2):
+        door.send(base=LIFTED)
+    door.send(base=LIFTED)
+    assert door.state == "holding", "plans dropped"
+    np.testing.assert_allclose(door.guard.result.reference.position, STANDING)
+
+
+@row()
+def _new_place_is_held_though_the_first_try_failed(door):
+    door.stand()
+    hold = door.guard.controller.hold_here
+    door.guard.controller.hold_here = lambda state: 1 / 0
+    for _ in range(3):
+        door.send(base=LIFTED)
+    assert door.refused == {"odometry_jump": 2, "step_ZeroDivisionError": 1}
+    held = []
+    door.guard.controller.hold_here = lambda state: (held.append(state.q[2]), hold(state))
+    door.send(base=LIFTED)
+    assert held == [LIFTED[2]] and door.state == "holding"
+
+
+@row(blend_rate_nm_s=[1.0])
+def _no_good_state_for_the_timeout(door):
+    """A slow blend must not carry the last torque on: then the safe output comes at once."""
+    good = door.stand()
+    assert np.abs(good - DAMPING).max() > 0.3
+    bad = {"position": _spoiled(STANDING, 3, math.nan)}
+    # The velocity of the last good state is known as long.
+    torques = [door.send(**bad) for _ in range(25)]
+    assert np.abs(torques[18] - good).max() <= 20 * PERIOD_S * 1.0
+    assert not torques[-1].any()
+    assert door.state == "interrupted"
+    door.stand()
+    assert door.state == "holding"
+
+
+@row()
+def _gap_longer_than_the_recovery_window(door):
+    door.stand()
+    door.pass_time(0.11)
+    np.testing.assert_allclose(door.send(), DAMPING)
+    assert door.state == "stopped" and "no good state for 0.111" in door.guard.machine.reason
+    assert any(line.startswith("stopped: no good state") for line in door.log)
+    np.testing.assert_allclose(door.stand(), DAMPING)
+    assert door.resume() and not door.resume()
+    door.stand()
+    assert door.state == "holding" and door.log[-1] == "commanding again"
+
+
+@row()
+def _gap_of_bad_states(door):
+    door.stand()
+    for _ in range(101):
+        door.send(position=_spoiled(STANDING, 0, math.nan))
+    assert door.state == "interrupted"
+    assert not door.resume()
+    door.send()
+    assert door.state == "stopped"
+
+
+def plan_of(door, goal=None, feet=QUADRUPED_FEET, begin_s=0.01, last_s=1.0, names=JOINTS, **joints):
+    """A plan of all three parts, which lifts LF and sinks."""
+    times, start_s = np.array([0.0, last_s]), round(door.time_s + begin_s, 3)
+    goal = STANDING if goal is None else goal
+    base, still = np.tile(BASE[:7], (2, 1)), np.zeros((2, 3))
+    return Plan(
+        JointTrajectory(names, times, np.array([goal, goal]), start_s=start_s, **joints),
+        BaseTrajectory(times, base[:, :3], base[:, 3:], still, still, start_s),
+        ContactSchedule(feet, times, [[0, 1, 1, 1]] * 2, start_s),
+    )
+
+
+def follow_goal(door, goal):
+    door.stand(1)
+    door.follow(Plan(JointTrajectory(JOINTS, [0.0, 1.0], np.array([STANDING, goal]))))
+
+
+@row()
+def _a_plan_before_the_first_state(door):
+    door.follow(plan_of(door))
+    assert door.refused == dict.fromkeys(
+        ("joint_trajectory", "base_trajectory", "contact_schedule"), 1
+    )
+    door.stand()
+    assert door.state == "holding"
+
+
+@row()
+def _a_plan_of_three_parts(door):
+    door.stand()
+    door.follow(plan_of(door))
+    door.stand(15)
+    assert door.state == "following" and not door.refused
+    assert door.guard.result.contact.tolist() == [False, True, True, True]
+
+
+@row()
+def _base_and_schedule_of_joints_that_are_refused(door):
+    """Far away, a foreign joint, an end in the past, a foot that is none: nothing of it is taken."""
+    follow_goal(door, STANDING)
+    before = door.stand()
+    far = _spoiled(STANDING, 4, STANDING[4] + 2.0)
+    foreign = ["TAIL", *JOINTS[1:]]
+    for bad in (
+        plan_of(door, goal=far),
+        plan_of(door, names=foreign),
+        plan_of(door, feet=[*QUADRUPED_FEET[:3], "TAIL"]),
+    ):
+        refused = door.refused["joint_trajectory"]
+        door.follow(bad)
+        assert door.refused["joint_trajectory"] == refused + 1
+    door.stand(20)
+    assert door.state == "following" and door.guard.result.contact.all()
+    np.testing.assert_allclose(door.send(), before, atol=0.02)
+
+
+@row()
+def _schedule_that_comes_after_its_joints_were_refused(door):
+    follow_goal(door, STANDING)
+    door.stand()
+    bad = plan_of(door, goal=STANDING + 2.0)
+    door.follow(Plan(joints=bad.joints))
+    door.follow(Plan(contacts=bad.contacts))
+    door.stand(20)
+    assert door.guard.result.contact.all()
+    assert door.refused["joint_trajectory"] == door.refused["plan"] == 1
+
+
+@row()
+def _schedule_alone(door):
+    door.stand()
+    door.follow(Plan(contacts=plan_of(door).contacts))
+    door.stand(20)
+    assert door.guard.result.contact.tolist() == [False, True, True, True] and not door.refused
+
+
+@row(allow_moving_trajectory_end=True)
+def _plan_lost_on_the_way(door):
+    door.stand()
+    fast = {"velocities": np.full((2, 12), 0.1), "allow_moving_end": True}
+    door.follow(plan_of(door, begin_s=0.0, last_s=0.01, **fast))
+    door.stand(5)
+    assert door.state == "following"
+    door.stand(20)
+    assert door.state == "holding" and door.guard.result.contact.all()
+
+
+def _failing(name, step, counted):
+    def play(door):
+        good = door.stand()
+        door.fail(step(door))
+        door.send()
+        assert door.state == "interrupted" if counted else "holding"
+        door.fail(None)
+        door.stand(5)
+        assert door.state == "holding", "by itself"
+        door.fail(step(door))
+        for _ in range(3):
+            door.send()
+        assert door.state == "stopped" and "3 failures in a row" in door.guard.machine.reason
+        np.testing.assert_allclose(door.send(), DAMPING)
+        assert door.refused == ({counted: 4} if counted else {})
+        door.fail(None)
+        assert door.resume()
+        door.stand(10)
+        np.testing.assert_allclose(door.send(), good, atol=0.02)
+
+    play.__name__ = name
+    return row()(play)
+
+
+def _returns(**fields):
+    return lambda door: lambda state: door.healthy_step(state)._replace(**fields)
+
+
+_failing("an_error_in_the_step", lambda door: lambda state: 1 / 0, "step_ZeroDivisionError")
+_failing("torque_not_finite", _returns(torques=np.full(12, math.nan)), "torque_not_finite")
+_failing("torque_beyond_all_numbers", _returns(torques=np.full(12, 1e200)), "torque_not_finite")
+_failing("solver_not_converged", _returns(status="not_converged"), "")
+
+
+@row()
+def _steps_longer_than_a_period(door):
+    def slow(state):
+        door.steady_s += 1.1 * PERIOD_S
+        return door.healthy_step(state)
+
+    door.stand()
+    door.fail(slow)
+    door.stand(3)
+    assert door.state == "stopped" and "longer than a period" in door.guard.machine.reason
+    assert door.guard.monitor.deadline_misses == 3
+    np.testing.assert_allclose(door.send(), DAMPING)
+
+
+@row()
+def _tilt(door):
+    door.stand()
+    for angle in np.linspace(0.0, 0.6, 40):
+        turn = np.r_[BASE[:3], math.sin(angle / 2), 0.0, 0.0, math.cos(angle / 2), BASE[7:]]
+        door.send(base=turn)
+    assert door.state == "stopped" and "tilted by 0.5" in door.guard.machine.reason
+    np.testing.assert_allclose(door.send(base=turn), DAMPING)
+    assert door.resume()
+    door.send(base=turn)
+    assert door.state == "stopped", "its attitude of now is not the upright one"
+
+
+@row()
+def _emergency_stop(door):
+    good = door.stand()
+    door.emergency_stop(True)
+    assert not door.send().any() and door.state == "emergency_stop"
+    assert not door.resume()
+    door.emergency_stop(False)
+    np.testing.assert_allclose(door.send(), DAMPING)
+    assert door.state == "stopped"
+    assert door.resume()
+    door.stand(10)
+    np.testing.assert_allclose(door.send(), good, atol=0.02)
+
+
+@row(contact_sources=["measured", "schedule"])
+def _contact_by_measured_forces(door):
+    plain = door.stand(10, forces=WEIGHT)
+    door.trace.clear()  # the node had measured before it was activated
+    assert door.state == "holding" and door.guard.result.contact.all()
+    assert door.guard.result.forces[:, 2].sum() == pytest.approx(47.1, rel=0.2)
+    one_off = WEIGHT * np.array([[1], [0], [1], [1]])
+    door.stand(5, forces=one_off)
+    assert door.guard.result.contact.tolist() == [True, False, True, True]
+    nan = WEIGHT * np.array([[1], [math.nan], [1], [1]])
+    door.stand(5, forces=nan)
+    assert door.guard.result.contact.tolist() == [True, False, True, True]
+    door.stand(5, forces=WEIGHT)
+    np.testing.assert_allclose(door.stand(5, forces=WEIGHT), plain, atol=0.05)
+
+
+@row(contact_sources=["measured", "schedule"], contact_timeout_s=0.0105)
+def _contact_is_measured_no_more(door):
+    """Nothing is known of any foot: the safe output, not the torque of a robot that flies."""
+    door.stand(10, forces=WEIGHT)
+    door.trace.clear()
+    door.stand(9)
+    assert door.guard.result.contact.all()
+    door.stand(2)
+    assert door.state == "interrupted" and door.guard.result is None
+    assert door.refused["contact_not_measured"] == 1
+    door.stand(10, forces=WEIGHT)
+    assert door.state == "holding" and door.guard.result.contact.all()
+
+
+@row()
+def _plans_that_are_none(door):
+    door.stand()
+    door.guard.guarded("joint_trajectory", lambda: door.guard.follow(None))
+    assert door.refused == {"joint_trajectory_AttributeError": 1}
+    assert door.stand() is not None and door.state == "holding"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once():
+    """Kernels are compiled once a process, not once a row."""
+    ArrayDoor()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Guard, "warm_up", lambda guard: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Traces of rows that were played, by row and door."""
+    return {}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", ROWS)
+def test_reaction(name, door, played):
+    play, changes = ROWS[name]
+    made = DOORS[door](**changes)
+    play(made)
+    played[name, door] = made.trace, dict(made.refused), made.guard.figures()["steps"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_both_doors_react_alike(name, played):
+    if (name, "node") not in played:
+        pytest.skip("the node's door was not played")
+    (node, node_refused, node_steps), (arrays, refused, steps) = (
+        played[name, door] for door in DOORS
+    )
+    assert [state for state, _ in node] == [state for state, _ in arrays]
+    np.testing.assert_allclose([t for _, t in node], [t for _, t in arrays], atol=1e-6)
+    assert (node_refused, node_steps) == (refused, steps)
+
+
+def test_an_in_process_clock_that_is_set_back_drops_plans_and_holds():
+    door = ArrayDoor()
+    follow_goal(door, STANDING + 0.5)
+    door.stand(3)
+    assert door.state == "following"
+    door.time_s -= 0.5 * PERIOD_S  # a hair: still the same time
+    door.stand(1)
+    assert door.state == "following"
+    door.time_s -= 50.0
+    last = door.trace[-1][1]
+    torques = door.send()
+    assert door.state == "holding" and not door.refused
+    np.testing.assert_allclose(door.guard.result.reference.position, STANDING)
+    assert np.abs(torques - last).max() <= BLEND_NM_S * PERIOD_S + 0.05
+
+
+# Parts of a plan
+
+
+def parts(start_s=0.0):
+    still = np.zeros((1, 3))
+    return (
+        Plan(JointTrajectory(["a"], [1.0], [[0.0]], start_s=start_s)),
+        Plan(base=BaseTrajectory([1.0], still, [[0, 0, 0, 1]], still, still, start_s)),
+        Plan(contacts=ContactSchedule(["f"], [1.0], [[1]], start_s)),
+    )
+
+
+def test_parts_with_the_same_start_are_one_plan_in_any_order():
+    joints, base, contacts = parts(5.0)
+    joiner = PlanParts()
+    assert joiner.join(base, 4.0) is None and joiner.join(contacts, 4.0) is None
+    whole = joiner.join(joints, 4.0)
+    assert (whole.joints, whole.base, whole.contacts) == (
+        joints.joints,
+        base.base,
+        contacts.contacts,
+    )
+    joiner.told(whole, refused=False)
+    assert joiner.join(base, 4.0) is base, "after its joints: at once"
+    assert not joiner.waiting
+
+
+def test_parts_without_start_or_with_another_one_go_alone():
+    joiner = PlanParts()
+    for part in parts(0.0):
+        assert joiner.join(part, 4.0).parts == part.parts
+    _, base, _ = parts(5.0)
+    joiner.join(base, 4.0)
+    joiner.join(parts(6.0)[2], 4.0)
+    assert joiner.join(parts(7.0)[0], 4.0).base is None
+    assert joiner.due(4.9) == [] and joiner.due(5.0) == [base]
+    assert list(joiner.waiting) == ["contacts"]
+    joiner.clear()
+    assert joiner.due(9.0) == []
+
+
+def test_a_part_of_refused_joints_is_refused_unless_they_come_again():
+    joints, base, contacts = parts(5.0)
+    joiner = PlanParts()
+    joiner.told(joiner.join(joints, 4.0), refused=True)
+    assert joiner.join(base, 4.0) is None and joiner.join(contacts, 4.0) is None
+    for part in joiner.due(5.0):
+        with pytest.raises(TrajectoryError, match="begins at 5.000000 s, were refused"):
+            joiner.join(part, 5.0)
+    assert joiner.join(base, 4.0) is None
+    again = joiner.join(joints, 4.0)
+    assert again.base is base.base
