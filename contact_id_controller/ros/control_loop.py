@@ -101,7 +101,8 @@ class ControlLoop:
             )
         if self._candidate.sensed and not self._sensed:
             raise ConfigurationError(
-                "solver 'sensed' can only be chosen before configure, which subscribes to forces"
+                f"solver {settings.solver!r} can only be chosen before configure, which subscribes "
+                "to forces"
             )
         if self.contact_input is None and "measured" in settings.contact_sources:
             raise ConfigurationError(
