@@ -276,12 +276,12 @@ def test_noisy_sensors_weighed_as_by_dense_least_squares(solo):
         for name, value in truth.measurements(estimator).items()
     }
     found = estimator.estimate(truth.q, truth.v, None, noisy)
-    z = np.concatenate([estimator._base, estimator._z])
+    z = np.concatenate([estimator._layout.results.base, estimator._layout.results.z])
     residual = {name: value.copy() for name, value in found.residuals.items()}
     estimator.by_limbs = False
     estimator.estimate(truth.q, truth.v, None, noisy)
     np.testing.assert_allclose(
-        np.concatenate([estimator._base, estimator._z]), z, rtol=0, atol=1e-8 * np.abs(z).max()
+        np.concatenate([estimator._layout.results.base, estimator._layout.results.z]), z, rtol=0, atol=1e-8 * np.abs(z).max()
     )
     A, target, B = estimator._assemble(truth.q, truth.v, truth.v[3:6], np.array([0.0, 0.0, 1.0]))
     layout = estimator._layout
@@ -290,13 +290,13 @@ def test_noisy_sensors_weighed_as_by_dense_least_squares(solo):
     rows = np.vstack([
         A * weight[:, None],
         np.diag(np.concatenate([np.zeros(6), prior]))[6:],
-        B / np.sqrt(estimator._softness)[:, None],
+        B / np.sqrt(layout.system.facts.softness)[:, None],
     ])  # fmt: skip
     y = estimator._y
     right = np.concatenate([
         target * weight,
-        prior * np.where(prior > 0.0, y[layout.prior_values], 0.0),
-        -estimator._motion.fb[0] / np.sqrt(estimator._softness),
+        prior * np.where(prior > 0.0, y[layout.columns.prior_value], 0.0),
+        -layout.system.motion.fb[0] / np.sqrt(layout.system.facts.softness),
     ])  # fmt: skip
     best = np.linalg.lstsq(rows, right, rcond=None)[0]
     np.testing.assert_allclose(z, best, rtol=0, atol=1e-7 * np.abs(best).max())

@@ -15,22 +15,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.linalg
 
-from contact_id_controller.estimation.elimination import (
-    SOLVED,
-    WORK,
-    by_limbs,
-    dense,
-    outputs,
-    sweep,
-    unpack_columns,
-    unpack_rows,
-)
+from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense, outputs, sweep
 from contact_id_controller.estimation.layout import Layout
 from contact_id_controller.estimation.observability import Observability, observe
-from contact_id_controller.estimation.rows import Limbs
 from contact_id_controller.estimation.sensors import Contact
-from contact_id_controller.estimation.sweep import MOTION_WIDTH, unpack_motion
-from contact_id_controller.estimation.tree import Mechanism, unpack_tree
+from contact_id_controller.estimation.system import unpack_buffer, unpack_system
+from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,
@@ -60,9 +50,10 @@ class Estimate:
 
     def __init__(self, estimator: DynamicsEstimator):
         self._estimator = estimator
-        self.base_acceleration = estimator._a[0]
-        self.joint_accelerations = estimator._joint_acceleration[1:]
-        self.joint_efforts = estimator._effort[1:]
+        results = estimator._layout.results
+        self.base_acceleration = results.a[0]
+        self.joint_accelerations = results.joint_acceleration[1:]
+        self.joint_efforts = results.effort[1:]
 
     @property
     def contact_wrenches(self) -> dict[str, np.ndarray]:
@@ -73,14 +64,14 @@ class Estimate:
         """(3,) N, force of a contact in base axes."""
         layout, force = self._estimator._layout, np.zeros(3)
         for k, amount in zip(layout.components[contact], self._estimator._components(contact)):
-            force += amount * self._estimator._units[layout.component_place[k], :3]
+            force += amount * layout.system.units[layout.component_place[k], :3]
         return force
 
     @property
     def joint_wrenches(self) -> dict[str, np.ndarray]:
         """Joint -> wrench (6,) that passes through it to the outer link, about the base origin."""
         estimator = self._estimator
-        return {name: estimator._f[i + 1] for i, name in enumerate(estimator.joint_names)}
+        return {name: estimator._layout.results.f[i + 1] for i, name in enumerate(estimator.joint_names)}
 
     @property
     def residuals(self) -> dict[str, np.ndarray]:
@@ -152,7 +143,6 @@ class DynamicsEstimator:
         }
         self._layout = Layout(self.mechanism, sensors, self.contacts)
         self.joint_names, self.slices = list(self.mechanism.names), self._layout.slices
-        self._gravity = float(np.linalg.norm(robot.model.gravity.linear))
         self._allocate(model_force_noise_n)
         self.observability: Observability = observe(self, regularisation)
         if self.observability.undetermined:
@@ -161,30 +151,15 @@ class DynamicsEstimator:
         self.estimate(*self.observability.states[0])  # compiles
 
     def _allocate(self, noise):
-        layout, mechanism = self._layout, self.mechanism
-        n, m, columns = len(mechanism), len(layout.rows.kind), len(layout.labels)
-        limbs = layout.limbs_integers.shape[1]
-        widest = max([1, *(layout.limbs_integers[7] - layout.limbs_integers[6])])
-        self._y = np.zeros(layout.size)
-        self._buffer = np.zeros(MOTION_WIDTH * n)
-        self._motion = unpack_motion(self._buffer, n)
-        self._work = np.zeros(WORK + 6 + n + max(widest, 6))
-        self._units = np.zeros((len(layout.wrenches), 6))
-        self._row_vectors = np.zeros((m, 6))
-        self._H, self._Y = np.zeros((limbs, widest, widest)), np.zeros((limbs, widest, 13))
-        self._K = np.zeros((12, 13))
-        self._base, self._z = np.zeros(6), np.zeros(columns)
-        self._joint_acceleration, self._effort = np.zeros(n), np.zeros(n)
-        self._a, self._f = np.zeros((n, 6)), np.zeros((n, 6))
-        self._residual = np.zeros(m)
-        self._base_bias = np.zeros(6)
-        if not mechanism.floating:
-            self._base_bias[:3] = -np.asarray(self.robot.model.gravity.linear)
-        trace = mechanism.tree.inertia[:, [0, 3, 5]].sum()  # of the links alone: a size is enough
-        lever = (mechanism.tree.mass[:, None] * mechanism.tree.lever**2).sum()
+        tree, gravity = self.mechanism.tree, np.asarray(self.robot.model.gravity.linear)
+        trace = tree.inertia[:, [0, 3, 5]].sum()  # of the links alone: a size is enough
+        lever = (tree.mass[:, None] * tree.lever**2).sum()
         radius = np.sqrt((trace / 2.0 + lever) / max(self.robot.mass, 1e-12))
-        self._softness = np.repeat([noise**2, (noise * radius) ** 2], 3)
-        self._nowhere = np.zeros(3)
+        softness = np.repeat([noise**2, (noise * radius) ** 2], 3)
+        bolted = np.zeros(3) if self.mechanism.floating else -gravity
+        self._layout.freeze([np.linalg.norm(gravity), *softness, *bolted, 0.0, 0.0, 0.0])
+        self._y, self._nowhere = np.zeros(self._layout.size), np.zeros(3)
+        self._answer = Estimate(self)
 
     def estimate(
         self,
@@ -222,7 +197,7 @@ class DynamicsEstimator:
                 "no estimate: state or measurements are not finite, or the sensors do not suffice "
                 "in this configuration"
             )
-        return Estimate(self)
+        return self._answer
 
     def _take(self, measurements):
         y, slices = self._y, self.slices
@@ -246,28 +221,22 @@ class DynamicsEstimator:
                 y[place] = value
 
     def _solve_by_limbs(self, q, v, w, up):
-        layout, mechanism = self._layout, self.mechanism
+        layout = self._layout
         return SOLVED == _estimate(
-            mechanism.integers, mechanism.numbers, layout.rows_integers, layout.rows_numbers,
-            layout.joint_columns, layout.wrench_columns, layout.prior_values, layout.column_numbers,
-            layout.limbs_integers, self._buffer, self._work, q, v, w, up, self._base_bias, self._y,
-            self._gravity, self._softness, mechanism.floating, self._units, self._row_vectors,
-            self._H, self._Y, self._K, self._base, self._z, self._joint_acceleration, self._a,
-            self._f, self._effort, self._residual,
-        )  # fmt: skip
+            layout.integers, layout.constants, layout.buffer, q, v, w, up, self._y
+        )
 
     def _assemble(self, q, v, w, up):
-        """A x = target of all rows, priors last, and B x = -fb_0 of the base, x = (a_0, z)."""
+        """A x = target of all rows, and B x = -fb_0 of the base, x = (a_0, z), at a state."""
+        _sweep(self._layout.system, self._layout.scratch, q, v, w, up, self._y)
+        return self._swept(up)
+
+    def _swept(self, up):
+        """The same for the state last swept, which is still in the buffers."""
         layout = self._layout
-        m, width = len(layout.rows.kind), 6 + len(layout.labels)
+        m, width = layout.sizes.rows, 6 + layout.sizes.columns
         A, target, B = np.zeros((m, width)), np.zeros(m), np.zeros((6, width))
-        args = (layout.rows, layout.columns, layout.limbs, self._motion, self._y, up)
-        n = len(self.mechanism)
-        work = self._work
-        _sweep(self.mechanism.tree, layout.columns, q, v, w, up, self._base_bias, self._y,
-               work[WORK + 6 : WORK + 6 + n], self._motion, self._units, work)  # fmt: skip
-        dense(self.mechanism.tree, *args, self._gravity, self._units, self._row_vectors,
-              work[WORK : WORK + 6], work[WORK + 6 + n :], A, target, B)  # fmt: skip
+        dense(layout.system, self._y, up, layout.scratch, A, target, B)
         return A, target, B
 
     def _system(self, A, B):
@@ -279,7 +248,7 @@ class DynamicsEstimator:
         equalities, soft = [A[exact]], [np.zeros(exact.sum())]
         if self.mechanism.floating:
             equalities.append(B)
-            soft.append(self._softness)
+            soft.append(layout.system.facts.softness)
         else:
             free[:6] = False
         E, soft = np.vstack(equalities)[:, free], np.concatenate(soft)
@@ -297,10 +266,10 @@ class DynamicsEstimator:
         K, free, exact = self._system(A, B)
         weights, prior = layout.rows.weight, layout.columns.prior
         right = (A[~exact].T * weights[~exact]) @ target[~exact]
-        right[6:] += prior * np.where(prior > 0.0, self._y[layout.prior_values], 0.0)
+        right[6:] += prior * np.where(prior > 0.0, self._y[layout.columns.prior_value], 0.0)
         right = [right[free], target[exact]]
         if self.mechanism.floating:
-            right.append(-self._motion.fb[0])
+            right.append(-layout.system.motion.fb[0])
         right = np.concatenate(right)
         if not (np.isfinite(K).all() and np.isfinite(right).all()):
             return False
@@ -310,12 +279,8 @@ class DynamicsEstimator:
         count = int(free.sum())
         whole = np.zeros(len(free))
         whole[free] = x[:count]
-        self._base[:], self._z[:] = whole[:6], whole[6:]
-        _outputs(
-            self.mechanism.tree, layout.rows, layout.columns, layout.limbs, self._motion, self._y,
-            up, self._gravity, self._units, self._row_vectors, self._base, self._z,
-            self._joint_acceleration, self._a, self._f, self._effort, self._residual,
-        )  # fmt: skip
+        layout.results.base[:], layout.results.z[:] = whole[:6], whole[6:]
+        _outputs(layout.system, self._y, up, layout.scratch, layout.results)
         return True
 
     def _limbs_suffice(self):
@@ -341,7 +306,7 @@ class DynamicsEstimator:
             place = layout.component_place[k]
             column = layout.columns.wrench[place]
             if column >= 0:
-                values.append(self._z[layout.limbs.column[layout.wrenches[k].limb] + column])
+                values.append(layout.results.z[layout.limbs.column[layout.wrenches[k].limb] + column])
             else:
                 values.append(self._y[layout.columns.wrench_value[place]])
         return np.array(values)
@@ -349,20 +314,20 @@ class DynamicsEstimator:
     def _residuals(self):
         layout, found = self._layout, {}
         for k, sensor in enumerate(layout.row_sensors):
-            found.setdefault(sensor, []).append(self._residual[k])
+            found.setdefault(sensor, []).append(layout.results.residual[k])
         prior = layout.columns.prior
         names = {}
         for name, place in self.slices.items():
             for at in range(place.start, place.stop):
                 names[at] = name
         for column in np.flatnonzero(prior > 0.0):
-            at = int(layout.prior_values[column])
+            at = int(layout.columns.prior_value[column])
             if at in names:
-                difference = (self._y[at] - self._z[column]) * np.sqrt(prior[column])
+                difference = (self._y[at] - layout.results.z[column]) * np.sqrt(prior[column])
                 found.setdefault(names[at], []).append(difference)
         for sensor, link, rotation, place, noise in layout.gyroscopes:
-            axes = self._motion.R[link].reshape(3, 3) @ rotation
-            difference = self._y[place] - axes.T @ self._motion.v[link, 3:]
+            axes = self._layout.system.motion.R[link].reshape(3, 3) @ rotation
+            difference = self._y[place] - axes.T @ self._layout.system.motion.v[link, 3:]
             found[sensor.name] = difference / np.where(noise > 0.0, noise, 1.0)
         return {name: np.asarray(values) for name, values in found.items()}
 
@@ -378,17 +343,17 @@ class DynamicsEstimator:
     def _normalised_residuals(self):
         """From the state of the last estimate; all measured rows and unknowns as one matrix."""
         layout = self._layout
-        A, B = self._swept()
+        A, _, B = self._swept(UP)
         names = {at: name for name, p in self.slices.items() for at in range(p.start, p.stop)}
         measured = np.flatnonzero(layout.rows.exact == 0)
         H = [A[measured] * np.sqrt(layout.rows.weight[measured])[:, None]]
         owners = [layout.row_sensors[m] for m in measured]
         for column in np.flatnonzero(layout.columns.prior > 0.0):
-            if int(layout.prior_values[column]) in names:
+            if int(layout.columns.prior_value[column]) in names:
                 row = np.zeros((1, A.shape[1]))
                 row[0, 6 + column] = np.sqrt(layout.columns.prior[column])
                 H.append(row)
-                owners.append(names[int(layout.prior_values[column])])
+                owners.append(names[int(layout.columns.prior_value[column])])
         H = np.vstack(H)
         covariance = np.eye(len(H)) - H @ self._inverse_of(A, B) @ H.T
         found = {}
@@ -404,20 +369,10 @@ class DynamicsEstimator:
             found[name] = float(np.sqrt((along @ along) / max(1, seen.sum())))
         return found
 
-    def _swept(self):
-        """A and B of the state last swept, which is still in the buffers."""
-        layout, n = self._layout, len(self.mechanism)
-        m, width = len(layout.rows.kind), 6 + len(layout.labels)
-        A, target, B = np.zeros((m, width)), np.zeros(m), np.zeros((6, width))
-        dense(self.mechanism.tree, layout.rows, layout.columns, layout.limbs, self._motion, self._y,
-              UP, self._gravity, self._units, self._row_vectors, self._work[WORK : WORK + 6],
-              self._work[WORK + 6 + n :], A, target, B)  # fmt: skip
-        return A, B
-
     def _covariance(self, name):
         """From the state of the last estimate, whose sweep is still in the buffers."""
         layout, n = self._layout, len(self.mechanism)
-        A, B = self._swept()
+        A, _, B = self._swept(UP)
         width = A.shape[1]
         P = self._inverse_of(A, B)
         if name == "base_acceleration":
@@ -443,49 +398,31 @@ class DynamicsEstimator:
 
 
 @kernel
-def _sweep(tree, columns, q, v, w, up, base_bias, y, known, motion, units, work):
-    sweep(tree, columns, q, v, w, up, base_bias, y, known, motion, units, work)
+def _sweep(system, scratch, q, v, w, up, y):
+    sweep(system, scratch, q, v, w, up, y)
 
 
 @kernel
-def _outputs(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base_acceleration, z,
-             joint_acceleration, a, f, effort, residual):  # fmt: skip
-    outputs(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base_acceleration, z,
-            joint_acceleration, a, f, effort, residual)  # fmt: skip
+def _outputs(system, y, up, scratch, results):
+    outputs(system, y, up, scratch, results)
 
 
 @kernel
-def _estimate(
-    tree_integers, tree_numbers, row_integers, row_numbers, joint_columns, wrench_columns, priors,
-    column_numbers, limb_integers, buffer, work, q, v, w, up, base_bias, y, gravity, softness,
-    floating, units, r, H, Y, K, base, z, joint_acceleration, a, f, effort, residual,
-):  # fmt: skip
-    """Flat entry: the arrays become named tuples, then sweep, elimination by limbs, outputs."""
-    n = tree_integers.shape[1]
-    tree, motion = unpack_tree(tree_integers, tree_numbers), unpack_motion(buffer, n)
-    rows = unpack_rows(row_integers, row_numbers)
-    columns = unpack_columns(joint_columns, wrench_columns, priors, column_numbers)
-    limbs = Limbs(
-        limb_integers[0], limb_integers[1], limb_integers[2], limb_integers[3], limb_integers[4],
-        limb_integers[5], limb_integers[6], limb_integers[7],
-    )  # fmt: skip
-    known, spare = work[WORK + 6 : WORK + 6 + n], work[WORK + 6 + n :]
-    sweep(tree, columns, q, v, w, up, base_bias, y, known, motion, units, work)
-    status = by_limbs(
-        tree, rows, columns, limbs, motion, y, up, gravity, softness, floating, units, r,
-        work[WORK : WORK + 6], spare, H, Y, K, base, z,
-    )  # fmt: skip
+def _estimate(integers, constants, buffer, q, v, w, up, y):
+    """Sweep, elimination by limbs, outputs; SOLVED only with finite results."""
+    system = unpack_system(integers, constants, buffer)
+    scratch, results = unpack_buffer(integers, buffer)
+    sweep(system, scratch, q, v, w, up, y)
+    status = by_limbs(system, y, up, scratch, results)
     if status == SOLVED:
-        outputs(
-            tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, z,
-            joint_acceleration, a, f, effort, residual,
-        )  # fmt: skip
-        for k in range(z.shape[0]):
-            if not np.isfinite(z[k]):
-                status += 1
+        outputs(system, y, up, scratch, results)
+        total = 0.0
+        for k in range(results.z.shape[0]):
+            total += abs(results.z[k])
         for k in range(6):
-            if not np.isfinite(base[k]):
-                status += 1
+            total += abs(results.base[k])
+        if not total < np.inf:  # isfinite is x - x == 0, which reassociation may cancel
+            status += 1
     return status
 
 

@@ -18,74 +18,39 @@ import numpy as np
 
 from contact_id_controller.estimation.rows import (
     ACCELERATION,
-    Columns,
-    Rows,
     contact_wrench,
     row_coefficients,
     row_vector,
 )
-from contact_id_controller.estimation.sweep import (
-    accumulate,
-    dot6,
-    inertia_times,
-    propagate,
-)
+from contact_id_controller.estimation.sweep import accumulate, dot6, inertia_times, propagate
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 SOLVED, SINGULAR = 0, 1
 SINGULAR_PIVOT = 1e-13  # smallest accepted pivot relative to the largest diagonal entry
-GRAVITY = 9.81
-WORK = 15
-
-
-@kernel
-def unpack_rows(integers, numbers):
-    """``Rows`` as views into (6, m) and flat (10 m,)."""
-    m = integers.shape[1]
-    return Rows(
-        integers[0], integers[1], integers[2], integers[3], integers[4], integers[5],
-        numbers[: 6 * m].reshape((m, 6)), numbers[6 * m : 9 * m].reshape((m, 3)),
-        numbers[9 * m :],
-    )  # fmt: skip
-
-
-@kernel
-def unpack_columns(joints, wrenches, priors, numbers):
-    """``Columns`` as views into (2, n), (3, c), (N,) and flat (7 c + N,)."""
-    c = wrenches.shape[1]
-    return Columns(
-        joints[0], joints[1], wrenches[0], wrenches[1], wrenches[2],
-        numbers[: 6 * c].reshape((c, 6)), numbers[6 * c : 7 * c], numbers[7 * c :], priors,
-    )  # fmt: skip
 
 
 @bare_kernel
-def _fold(columns, y, up, motion, units):
-    """Unit wrenches of all contact components; those known exactly go into the links' bias."""
+def sweep(system, scratch, q, v, w, up, y):
+    """Everything in the common frame, with what is known exactly folded into the bias."""
+    columns, motion, units = system.columns, system.motion, system.units
+    for i in range(1, scratch.known.shape[0]):
+        scratch.known[i] = y[columns.joint_value[i]] if columns.joint[i] < 0 else 0.0
+    propagate(system.tree, q, v, w, system.facts.base_bias, scratch.known, motion, scratch.sweep)
     for c in range(columns.wrench.shape[0]):
         contact_wrench(columns, c, motion, up, units[c])
         if columns.wrench[c] < 0 and columns.wrench_value[c] >= 0:
             force, link = y[columns.wrench_value[c]], columns.wrench_link[c]
             for k in range(6):
                 motion.fb[link, k] -= force * units[c, k]
+    accumulate(system.tree, motion)
 
 
 @bare_kernel
-def sweep(tree, columns, q, v, w, up, base_bias, y, known, motion, units, work):
-    """Everything in the common frame, with what is known exactly folded into the bias."""
-    for i in range(1, known.shape[0]):
-        known[i] = y[columns.joint_value[i]] if columns.joint[i] < 0 else 0.0
-    propagate(tree, q, v, w, base_bias, known, motion, work)
-    _fold(columns, y, up, motion, units)
-    accumulate(tree, motion)
-
-
-@bare_kernel
-def measured(rows, m, y, up, gravity, r):
+def measured(system, m, y, up, r):
     """The value of row m; that of a stationary frame is gravity against ``up``."""
-    if rows.value[m] >= 0:
-        return y[rows.value[m]]
-    return gravity * (r[0] * up[0] + r[1] * up[1] + r[2] * up[2])
+    if system.rows.value[m] >= 0:
+        return y[system.rows.value[m]]
+    return system.facts.gravity * (r[0] * up[0] + r[1] * up[1] + r[2] * up[2])
 
 
 @bare_kernel
@@ -214,10 +179,10 @@ def solve_pivoted(K, n):
 
 
 @bare_kernel
-def _limb(
-    b, tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, h, H, Y, K, floating
-):
+def _limb(system, b, y, up, scratch):
     """Normal equations of limb b, and what it adds to the base's."""
+    columns, limbs, motion = system.columns, system.limbs, system.motion
+    h, base, H, Y = scratch.h, scratch.base, scratch.H[b], scratch.Y[b]
     first = limbs.column[b]
     n = limbs.column_end[b] - first
     for i in range(n):
@@ -225,7 +190,7 @@ def _limb(
             H[i, k] = 0.0
         for k in range(13):
             Y[i, k] = 0.0
-    if floating:
+    if system.facts.floating:
         for i in range(limbs.link[b], limbs.link_end[b]):
             if columns.joint[i] >= 0:
                 for k in range(6):
@@ -233,19 +198,16 @@ def _limb(
         for c in range(limbs.component[b], limbs.component_end[b]):
             if columns.wrench[c] >= 0:
                 for k in range(6):
-                    Y[columns.wrench[c], 6 + k] = -units[c, k]
+                    Y[columns.wrench[c], 6 + k] = -system.units[c, k]
     for m in range(limbs.row[b], limbs.row_end[b]):
         for i in range(n):
             h[i] = 0.0
-        bias = row_coefficients(
-            rows, m, tree, columns, limbs.component[b], limbs.component_end[b], motion, units, r[m],
-            base, h,
-        )  # fmt: skip
-        if not floating:
+        bias = row_coefficients(system, m, b, scratch.r[m], base, h)
+        if not system.facts.floating:
             for k in range(6):
                 base[k] = 0.0
-        target = measured(rows, m, y, up, gravity, r[m]) - bias
-        _add_row(h, base, rows.weight[m], target, n, H, Y, K)
+        target = measured(system, m, y, up, scratch.r[m]) - bias
+        _add_row(h, base, system.rows.weight[m], target, n, H, Y, scratch.K)
     for i in range(n):
         weight = columns.prior[first + i]
         if weight > 0.0:
@@ -254,41 +216,30 @@ def _limb(
 
 
 @bare_kernel
-def by_limbs(tree, rows, columns, limbs, motion, y, up, gravity, softness, floating, units, r, base,
-             h, H, Y, K, base_acceleration, z):  # fmt: skip
-    """a_0 (6,) and z (N,) of the least-squares problem; SINGULAR where a limb's part is."""
+def _base(system, y, up, scratch):
+    """The 12 x 12 of the base: its equation, and the rows of its own sensors."""
+    K, facts, limbs = scratch.K, system.facts, system.limbs
     for i in range(12):
         for j in range(13):
             K[i, j] = 0.0
-    if floating:
-        _base_equation(motion.Ic[0], motion.fb[0], softness, K)
+    if not facts.floating:
+        return
+    _base_equation(system.motion.Ic[0], system.motion.fb[0], facts.softness, K)
+    for m in range(limbs.row_end[limbs.link.shape[0] - 1], system.rows.kind.shape[0]):
+        bias = row_coefficients(system, m, -1, scratch.r[m], scratch.base, scratch.h)
+        target = measured(system, m, y, up, scratch.r[m]) - bias
+        _add_row(scratch.h, scratch.base, system.rows.weight[m], target, 0, scratch.H[0], scratch.Y[0], K)
+
+
+@bare_kernel
+def by_limbs(system, y, up, scratch, results):
+    """a_0 (6,) and z (N,) of the least-squares problem; SINGULAR where a limb's part is."""
+    limbs, K, floating = system.limbs, scratch.K, system.facts.floating
+    _base(system, y, up, scratch)
     for b in range(limbs.link.shape[0]):
-        _limb(
-            b,
-            tree,
-            rows,
-            columns,
-            limbs,
-            motion,
-            y,
-            up,
-            gravity,
-            units,
-            r,
-            base,
-            h,
-            H[b],
-            Y[b],
-            K,
-            floating,
-        )
-        if not _eliminate(H[b], Y[b], limbs.column_end[b] - limbs.column[b], K):
+        _limb(system, b, y, up, scratch)
+        if not _eliminate(scratch.H[b], scratch.Y[b], limbs.column_end[b] - limbs.column[b], K):
             return SINGULAR
-    for m in range(limbs.row_end[limbs.link.shape[0] - 1], rows.kind.shape[0]):
-        bias = row_coefficients(rows, m, tree, columns, 0, 0, motion, units, r[m], base, h)
-        if floating:
-            target = measured(rows, m, y, up, gravity, r[m]) - bias
-            _add_row(h, base, rows.weight[m], target, 0, H[0], Y[0], K)
     if floating:
         for i in range(12):
             for j in range(i):
@@ -296,43 +247,40 @@ def by_limbs(tree, rows, columns, limbs, motion, y, up, gravity, softness, float
         if not solve_pivoted(K, 12):
             return SINGULAR
     for k in range(6):
-        base_acceleration[k] = K[k, 12]
+        results.base[k] = K[k, 12] if floating else 0.0
     for b in range(limbs.link.shape[0]):
-        first = limbs.column[b]
-        factor, right = H[b], Y[b]
-        for i in range(limbs.column_end[b] - first - 1, -1, -1):
+        first, factor, right = limbs.column[b], scratch.H[b], scratch.Y[b]
+        z = results.z[first : limbs.column_end[b]]
+        for i in range(z.shape[0] - 1, -1, -1):
             total = right[i, 12]
             if floating:
                 for k in range(12):
                     total -= right[i, k] * K[k, 12]
-            for k in range(i + 1, limbs.column_end[b] - first):
-                total -= factor[k, i] * z[first + k]
-            z[first + i] = total * factor[i, i]
+            for k in range(i + 1, z.shape[0]):
+                total -= factor[k, i] * z[k]
+            z[i] = total * factor[i, i]
     return SOLVED
 
 
 @kernel
-def dense(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, h, A, target, B):
+def dense(system, y, up, scratch, A, target, B):
     """The same problem over all unknowns x = (a_0, z), for who wants to see it whole.
 
     A (m, 6 + N), target (m,): A x = target of the rows. B (6, 6 + N): f_0 = B x + fb_0.
     """
+    columns, limbs, motion, tree = system.columns, system.limbs, system.motion, system.tree
     A[:] = 0.0
     B[:] = 0.0
-    for m in range(rows.kind.shape[0]):
-        limb = tree.limb[rows.link[m]]
-        component, component_end, first, n = 0, 0, 0, 0
+    for m in range(system.rows.kind.shape[0]):
+        limb = tree.limb[system.rows.link[m]]
+        first, n = 0, 0
         if limb >= 0:
-            component, component_end = limbs.component[limb], limbs.component_end[limb]
             first, n = limbs.column[limb], limbs.column_end[limb] - limbs.column[limb]
-        for k in range(n):
-            h[k] = 0.0
-        bias = row_coefficients(
-            rows, m, tree, columns, component, component_end, motion, units, r[m], base, h
-        )
-        target[m] = measured(rows, m, y, up, gravity, r[m]) - bias
-        A[m, :6] = base
-        A[m, 6 + first : 6 + first + n] = h[:n]
+        scratch.h[:n] = 0.0
+        bias = row_coefficients(system, m, limb, scratch.r[m], scratch.base, scratch.h)
+        target[m] = measured(system, m, y, up, scratch.r[m]) - bias
+        A[m, :6] = scratch.base
+        A[m, 6 + first : 6 + first + n] = scratch.h[:n]
     unit, image = np.zeros(6), np.zeros(6)
     for k in range(6):
         unit[k] = 1.0
@@ -345,47 +293,48 @@ def dense(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base, h,
     for b in range(limbs.link.shape[0]):
         for c in range(limbs.component[b], limbs.component_end[b]):
             if columns.wrench[c] >= 0:
-                B[:, 6 + limbs.column[b] + columns.wrench[c]] = -units[c]
+                B[:, 6 + limbs.column[b] + columns.wrench[c]] = -system.units[c]
 
 
 @bare_kernel
-def outputs(tree, rows, columns, limbs, motion, y, up, gravity, units, r, base_acceleration, z,
-            joint_acceleration, a, f, effort, residual):  # fmt: skip
-    """All else from a_0 and z: accelerations a (n, 6), wrenches f (n, 6), efforts (n,), residuals.
+def outputs(system, y, up, scratch, results):
+    """All else from a_0 and z; residuals are (measured less estimated) / sigma.
 
-    a: proper, f: through the link's joint, both about the base origin in base axes. residual (m,):
-    (measured less estimated) / sigma, of exact rows in the row's own unit.
+    Residuals of exact rows are in the row's own unit.
     """
+    tree, rows, columns, limbs = system.tree, system.rows, system.columns, system.limbs
+    motion, units, a, f = system.motion, system.units, results.a, results.f
     n = tree.parent.shape[0]
     for k in range(6):
-        a[0, k] = base_acceleration[k]  # without bias: the bias is added last
+        a[0, k] = results.base[k]  # without bias: it is added last
         f[0, k] = 0.0
     for i in range(1, n):
         column = columns.joint[i]
-        amount = z[limbs.column[tree.limb[i]] + column] if column >= 0 else 0.0
-        joint_acceleration[i] = amount if column >= 0 else y[columns.joint_value[i]]
+        amount = results.z[limbs.column[tree.limb[i]] + column] if column >= 0 else 0.0
+        results.joint_acceleration[i] = amount if column >= 0 else y[columns.joint_value[i]]
         for k in range(6):
             a[i, k] = a[tree.parent[i], k] + motion.S[i, k] * amount
             f[i, k] = motion.P[i, k] * amount
     for b in range(limbs.link.shape[0]):
         for c in range(limbs.component[b], limbs.component_end[b]):
             if columns.wrench[c] >= 0:
-                amount, link = z[limbs.column[b] + columns.wrench[c]], columns.wrench_link[c]
+                amount, link = results.z[limbs.column[b] + columns.wrench[c]], columns.wrench_link[c]
                 for k in range(6):
                     f[link, k] -= units[c, k] * amount
     for i in range(n - 1, 0, -1):
         for k in range(6):
             f[tree.parent[i], k] += f[i, k]
     for i in range(n):
-        inertia_times(motion.Ic[i], a[tree.parent[i]] if i else a[0], motion.P[0])
+        inertia_times(motion.Ic[i], a[tree.parent[i]] if i else a[0], scratch.base)
         for k in range(6):
-            f[i, k] += motion.P[0, k] + motion.fb[i, k]
-        effort[i] = dot6(motion.S[i], f[i])
+            f[i, k] += scratch.base[k] + motion.fb[i, k]
+        results.effort[i] = dot6(motion.S[i], f[i])
     for i in range(n):
         for k in range(6):
             a[i, k] += motion.ab[i, k]
     for m in range(rows.kind.shape[0]):
-        bias = row_vector(rows, m, motion, r[m])
+        r = scratch.r[m]
+        bias = row_vector(rows, m, motion, r)
         own = a[rows.link[m]] if rows.kind[m] == ACCELERATION else f[rows.link[m]]
-        difference = measured(rows, m, y, up, gravity, r[m]) - bias - dot6(r[m], own)
-        residual[m] = difference if rows.exact[m] else difference * np.sqrt(rows.weight[m])
+        difference = measured(system, m, y, up, r) - bias - dot6(r, own)
+        results.residual[m] = difference if rows.exact[m] else difference * np.sqrt(rows.weight[m])

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from contact_id_controller.estimation.elimination import unpack_columns, unpack_rows
-from contact_id_controller.estimation.rows import Limbs
 from contact_id_controller.estimation.sensors import (
     COMPONENTS,
     Contact,
@@ -19,6 +17,7 @@ from contact_id_controller.estimation.sensors import (
     StationaryFrame,
     joint_links,
 )
+from contact_id_controller.estimation.system import Sizes, buffer_size, unpack_buffer, unpack_system
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownFrameError, choices
 
@@ -44,7 +43,8 @@ class Layout:
         contacts: name -> ``Contact``; components: name -> indices of its components in ``wrenches``.
         joints, wrenches: the unknowns, as ``_Unknown``.
         labels: of the N columns.  row_labels, row_sensors: of the rows; row_noise (m,).
-        rows_integers ...: buffers for ``unpack_rows`` and ``unpack_columns``; limbs (8, limbs).
+        integers, constants, buffer: see ``system``; system, scratch, results: views into them, and
+            rows, columns, limbs those of the system.
 
     Raises:
         ConfigurationError: two sensors of one name, a noise that is negative or of wrong size, a
@@ -168,7 +168,6 @@ class Layout:
             vector[k], position[k] = row.vector, row.position
             weight[k] = 1.0 / sigma**2 if sigma > 0.0 else 0.0
         self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight])
-        self.rows = unpack_rows(self.rows_integers, self.rows_numbers)
 
     def _columns(self):
         n, c, limbs = len(self.mechanism), len(self.wrenches), self._limbs_count
@@ -199,7 +198,7 @@ class Layout:
                 if not exact:
                     self.labels.append(unknown.label)
                     prior.append(0.0 if unknown.noise is None else unknown.noise**-2.0)
-                    prior_value.append(max(unknown.value, -1))
+                    prior_value.append(unknown.value)
             row = rows[0] if rows else (self.limbs_integers[3, b - 1] if b else 0)
             self.limbs_integers[:, b] = (
                 links[0], links[1], row, row + len(rows), first_component, len(order), start,
@@ -211,17 +210,31 @@ class Layout:
         radius = np.array([self._geometry[k][2] for k in order])
         self.prior_values = np.array(prior_value, np.int64).reshape(-1)
         self.column_numbers = np.concatenate([vector.ravel(), radius, np.array(prior)])
-        self.columns = unpack_columns(
-            self.joint_columns, self.wrench_columns, self.prior_values, self.column_numbers
+        self._lengths = (self.rows_integers.shape[1], c, len(self.labels), limbs)
+
+    def freeze(self, facts: Sequence[float]) -> None:
+        """Lay everything into three buffers; facts (13,): gravity, softness (6), base_bias (6)."""
+        m, c, columns, limbs = self._lengths
+        widths = self.limbs_integers[7] - self.limbs_integers[6]
+        self.sizes = Sizes(len(self.mechanism), m, c, columns, limbs, max(6, *widths, 6))
+        parts = [self.mechanism.integers, self.rows_integers, self.joint_columns,
+                 self.wrench_columns, self.prior_values, self.limbs_integers]  # fmt: skip
+        head = [*self.sizes, int(self.mechanism.floating)]
+        self.integers = np.concatenate([head, *(part.ravel() for part in parts)]).astype(np.int64)
+        self.constants = np.concatenate(
+            [self.mechanism.numbers, self.rows_numbers, self.column_numbers, facts]
         )
-        self.limbs = Limbs(*self.limbs_integers)
+        self.buffer = np.zeros(buffer_size(self.sizes))
+        self.system = unpack_system(self.integers, self.constants, self.buffer)
+        self.scratch, self.results = unpack_buffer(self.integers, self.buffer)
+        self.rows, self.columns, self.limbs = self.system.rows, self.system.columns, self.system.limbs
 
     def add_prior(self, column: int, noise: float) -> None:
         """Expect zero, with this noise, of an unknown that nothing measures."""
         if not noise > 0.0:
             raise ConfigurationError(f"regularisation must be positive, got {noise}")
         self.columns.prior[column] = noise**-2.0
-        self.prior_values[column] = self.size - 1
+        self.columns.prior_value[column] = self.size - 1
 
 
 def noises(sensor, count: int) -> np.ndarray:

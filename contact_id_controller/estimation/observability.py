@@ -67,7 +67,8 @@ class Probe:
 
     def matrix(self, estimator) -> np.ndarray:
         """(outputs, 6 + N)."""
-        motion, layout, tree = estimator._motion, estimator._layout, estimator.mechanism.tree
+        layout, tree = estimator._layout, estimator.mechanism.tree
+        motion, units = layout.system.motion, layout.system.units
         columns, limbs = layout.columns, layout.limbs
         T = np.zeros((len(self.rows), 6 + len(layout.labels)))
         for k, row in enumerate(self.rows):
@@ -86,7 +87,7 @@ class Probe:
                         link = columns.wrench_link[c]
                         if columns.wrench[c] >= 0 and j <= link < tree.end[j]:
                             at = limbs.column[layout.wrenches[index].limb] + columns.wrench[c]
-                            T[k, 6 + at] = -r @ estimator._units[c]
+                            T[k, 6 + at] = -r @ units[c]
                 above = tree.parent[j] if j else 0
             else:
                 r = base = np.concatenate([linear, angular + np.cross(p, linear)])
@@ -224,7 +225,7 @@ def _words(estimator, direction):
                     amount = direction[
                         6 + layout.limbs.column[layout.wrenches[index].limb] + column
                     ]
-                    force += amount * estimator._units[place, :3]
+                    force += amount * layout.system.units[place, :3]
             forces.append(force)
         if np.abs(forces[0] + forces[1]).max() <= 1e-6 * np.abs(forces[0]).max():
             return f"opposite forces on {touched[0]} and {touched[1]} along the line between them"

@@ -105,13 +105,13 @@ def row_vector(rows, m, motion, out):
 
 
 @bare_kernel
-def row_coefficients(rows, m, tree, columns, limb_component, limb_component_end, motion, units,
-                     r, base, h):  # fmt: skip
+def row_coefficients(system, m, limb, r, base, h):
     """Coefficients of row m: base (6,) on a_0 and h (columns of the limb,), added to zeros.
 
-    units (c, 6): the unit wrenches of all components. r (6,) is filled. Returns the bias, so that
+    limb: number of the row's, -1 for the base. r (6,) is filled. Returns the bias, so that
     measurement = bias + base^T a_0 + h^T z.
     """
+    rows, tree, columns, motion = system.rows, system.tree, system.columns, system.motion
     bias = row_vector(rows, m, motion, r)
     j = rows.link[m]
     if rows.kind[m] == WRENCH:
@@ -121,9 +121,9 @@ def row_coefficients(rows, m, tree, columns, limb_component, limb_component_end,
             if columns.joint[i] >= 0:
                 h[columns.joint[i]] = dot6(r, motion.P[i])
         k = tree.parent[j]
-        for c in range(limb_component, limb_component_end):
+        for c in range(system.limbs.component[limb], system.limbs.component_end[limb]):
             if columns.wrench[c] >= 0 and j <= columns.wrench_link[c] < tree.end[j]:
-                h[columns.wrench[c]] = -dot6(r, units[c])
+                h[columns.wrench[c]] = -dot6(r, system.units[c])
     else:
         for k in range(6):
             base[k] = r[k]

@@ -14,6 +14,8 @@ from contact_id_controller.robot import RobotModel
 REVOLUTE_X, REVOLUTE_Y, REVOLUTE_Z, REVOLUTE, PRISMATIC = range(5)
 """Kinds of joint; the first three turn about an axis of their own frame."""
 
+TREE_INTEGERS, TREE_NUMBERS = 7, 25  # numbers a link in the two buffers
+
 
 class Tree(NamedTuple):
     """What does not change while the robot moves; n links, link 0 the base (massless: bolted down).
