@@ -71,7 +71,9 @@ class Estimate:
     def joint_wrenches(self) -> dict[str, np.ndarray]:
         """Joint -> wrench (6,) that passes through it to the outer link, about the base origin."""
         estimator = self._estimator
-        return {name: estimator._layout.results.f[i + 1] for i, name in enumerate(estimator.joint_names)}
+        return {
+            name: estimator._layout.results.f[i + 1] for i, name in enumerate(estimator.joint_names)
+        }
 
     @property
     def residuals(self) -> dict[str, np.ndarray]:
@@ -306,7 +308,9 @@ class DynamicsEstimator:
             place = layout.component_place[k]
             column = layout.columns.wrench[place]
             if column >= 0:
-                values.append(layout.results.z[layout.limbs.column[layout.wrenches[k].limb] + column])
+                values.append(
+                    layout.results.z[layout.limbs.column[layout.wrenches[k].limb] + column]
+                )
             else:
                 values.append(self._y[layout.columns.wrench_value[place]])
         return np.array(values)

@@ -228,7 +228,9 @@ def _base(system, y, up, scratch):
     for m in range(limbs.row_end[limbs.link.shape[0] - 1], system.rows.kind.shape[0]):
         bias = row_coefficients(system, m, -1, scratch.r[m], scratch.base, scratch.h)
         target = measured(system, m, y, up, scratch.r[m]) - bias
-        _add_row(scratch.h, scratch.base, system.rows.weight[m], target, 0, scratch.H[0], scratch.Y[0], K)
+        _add_row(
+            scratch.h, scratch.base, system.rows.weight[m], target, 0, scratch.H[0], scratch.Y[0], K
+        )
 
 
 @bare_kernel
@@ -318,7 +320,10 @@ def outputs(system, y, up, scratch, results):
     for b in range(limbs.link.shape[0]):
         for c in range(limbs.component[b], limbs.component_end[b]):
             if columns.wrench[c] >= 0:
-                amount, link = results.z[limbs.column[b] + columns.wrench[c]], columns.wrench_link[c]
+                amount, link = (
+                    results.z[limbs.column[b] + columns.wrench[c]],
+                    columns.wrench_link[c],
+                )
                 for k in range(6):
                     f[link, k] -= units[c, k] * amount
     for i in range(n - 1, 0, -1):

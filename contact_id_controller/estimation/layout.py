@@ -227,7 +227,11 @@ class Layout:
         self.buffer = np.zeros(buffer_size(self.sizes))
         self.system = unpack_system(self.integers, self.constants, self.buffer)
         self.scratch, self.results = unpack_buffer(self.integers, self.buffer)
-        self.rows, self.columns, self.limbs = self.system.rows, self.system.columns, self.system.limbs
+        self.rows, self.columns, self.limbs = (
+            self.system.rows,
+            self.system.columns,
+            self.system.limbs,
+        )
 
     def add_prior(self, column: int, noise: float) -> None:
         """Expect zero, with this noise, of an unknown that nothing measures."""

@@ -122,7 +122,9 @@ def unpack_system(integers, constants, buffer):
         constants[end + 7 * c : end + 7 * c + N], priors,
     )  # fmt: skip
     end += 7 * c + N
-    facts = Facts(integers[6], constants[end], constants[end + 1 : end + 7], constants[end + 7 : end + 13])
+    facts = Facts(
+        integers[6], constants[end], constants[end + 1 : end + 7], constants[end + 7 : end + 13]
+    )
     limbs = Limbs(li[0], li[1], li[2], li[3], li[4], li[5], li[6], li[7])
     units = buffer[MOTION_WIDTH * n : MOTION_WIDTH * n + 6 * c].reshape((c, 6))
     return System(tree, rows, columns, limbs, facts, unpack_motion(buffer, n), units)

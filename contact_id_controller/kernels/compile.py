@@ -102,7 +102,11 @@ def _cache_directory(source: str) -> str | None:
 
 
 def kernel(function):
-    """Compile a numeric kernel with numba; without a writable place only the disk cache is lost."""
+    """Compile a numeric kernel with numba; without a writable place only the disk cache is lost.
+
+    Sums may be reassociated, so that ``x - x`` of a sum x vanishes even where x is not a number:
+    ask ``abs(x) < inf``, not ``isfinite``.
+    """
     return _compiled(function, _OPTIONS)
 
 

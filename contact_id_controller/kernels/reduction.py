@@ -203,11 +203,11 @@ def _without_contact(M, actuated, push, dt, reduced):
         for k in range(nu):
             total += C[k, i] * base[k]
         reduced.torque_offset[i] = total / dt
-        if not np.isfinite(total):
+        if not abs(total) < np.inf:
             return False
     finite = True
     for i in range(nu):
-        finite = finite and np.isfinite(base[i])
+        finite = finite and abs(base[i]) < np.inf
     return finite
 
 
@@ -297,7 +297,7 @@ def _contact_rows(dynamics, tree, contacts, period, position, reduced):
                     share -= surface[i, k]
                 total += w[k] * share
             reduced.c[r] = total
-            if not np.isfinite(total):
+            if not abs(total) < np.inf:
                 return False
         gap = contacts.gaps[i]
         reduced.gap_speed[i] = gap / dt if gap >= 0.0 else period.penetration_gain * gap / dt
