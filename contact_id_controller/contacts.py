@@ -28,7 +28,8 @@ class ContactSet:
         points: (n, 3) m, world frame, on the robot.
         normals: (n, 3) unit vectors, world frame, from the environment towards the robot.
         frames: n names of the robot frames the points move with.
-        friction: (n,) or scalar Coulomb coefficient in [0, inf].
+        friction: (n,) or scalar Coulomb coefficient in [0, inf]; from 1e3
+            (``kernels.pyramid.UNBOUNDED_FRICTION``) on it counts as infinite: no slip.
         gaps: (n,) m, signed distance, positive when apart; None means touching.
         identities: n hashable names that stay with a contact from one period to the next; by
             default the frame name and a running number within the frame.

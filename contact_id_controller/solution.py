@@ -10,13 +10,15 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.frozen import draft_of, open_draft
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.problem import Problem
 
 SOLVED = "solved"
 INCONSISTENT = "inconsistent"  # no motion satisfies the contacts; forces are a fallback
 RELAXED = "relaxed"  # physics and limits hold; the plan was given up as far as need be
+UNHOLDABLE = "unholdable"  # no set of contacts holds under load alone; some hold without
 NOT_CONVERGED = "not_converged"  # the solver gave up; forces are a fallback
-STATUSES = (SOLVED, RELAXED, INCONSISTENT, NOT_CONVERGED)
+STATUSES = (SOLVED, RELAXED, INCONSISTENT, UNHOLDABLE, NOT_CONVERGED)
 
 
 class Certificate(NamedTuple):
@@ -130,9 +132,8 @@ class Solution:
             f = self.impulses.reshape(-1, 3) / problem.period
             slip = np.hypot(f[:, 1], f[:, 2])
             mu = problem.contacts.friction
-            bound = np.where(
-                np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * np.maximum(f[:, 0], 0)
-            )
+            bounded = np.where(mu < UNBOUNDED_FRICTION, mu, 0.0)
+            bound = np.where(mu < UNBOUNDED_FRICTION, bounded * np.maximum(f[:, 0], 0), np.inf)
             parting = self.contact_velocity[:, 0] + problem.gap_speed
             result["cone_n"] = float(np.maximum(slip - bound, 0.0).max())
             result["adhesion_n"] = float(np.maximum(-f[:, 0], 0.0).max())

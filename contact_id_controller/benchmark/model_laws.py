@@ -10,6 +10,7 @@ import inspect
 
 import numpy as np
 
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION, effective_friction
 from contact_id_controller.models import ContactModel, Normal, Tangential, row_of
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
 from contact_id_controller.models.no_slip_qp import unbounded_friction
@@ -32,7 +33,7 @@ def friction_bound(
         return unbounded_friction(problem), 4
     if row.tangential is not Tangential.COULOMB:
         return np.zeros(len(problem)), 4
-    mu = problem.contacts.friction
+    mu = effective_friction(problem.contacts.friction, 1.0)
     if row.exact_cone:
         return mu, EXACT
     return mu / (np.cos(np.pi / edges) if polygon == "circumscribed" else 1.0), edges
@@ -164,7 +165,7 @@ def _complementary(z, w, parting, mu, edges):
 
 
 def _no_slip(z, w, parting, touching):
-    """Normal complementarity; no tangential motion where a touching contact holds."""
+    """Normal complementarity; no tangential motion where a touching contact holds, and only under load."""
     holds = np.abs(z[:, 1:]).max(axis=1)
     slip = np.abs(w[:, 1:]).max(axis=1)
     free = np.where(touching, 0.0, holds)
@@ -174,6 +175,7 @@ def _no_slip(z, w, parting, touching):
             np.maximum(-parting, 0.0).max(),
             np.abs(z[:, 0] * parting).max(),
             free.max(),
+            (holds - UNBOUNDED_FRICTION * z[:, 0]).max(),
             (np.abs(z).max(axis=1) * slip * touching).max(),
         )
     )

@@ -28,7 +28,14 @@ from contact_id_controller.models import (
     solve,
 )
 from contact_id_controller.models.steps.yielding import elastic, mean_diagonal
-from contact_id_controller.solution import INCONSISTENT, RELAXED, SOLVED, STATUSES, Solution
+from contact_id_controller.solution import (
+    INCONSISTENT,
+    RELAXED,
+    SOLVED,
+    STATUSES,
+    UNHOLDABLE,
+    Solution,
+)
 
 TOLERANCE = 1e-6  # relative distance from the cone up to which forces lie in it
 DYNAMICS_EVERY = 10  # every so many problems also by Pinocchio's recursions, which take long
@@ -192,7 +199,7 @@ def run_chunk(task: tuple[int, int, int, list[tuple[str, str]]]) -> dict:
             outcome = trial.outcome.split(" (")[0]
             row["outcomes"][outcome] += 1
             row["iterations"] = max(row["iterations"], trial.iterations)
-            if outcome in (SOLVED, RELAXED, IMPOSSIBLE):
+            if outcome in (SOLVED, RELAXED, IMPOSSIBLE, UNHOLDABLE):
                 row["worst"] = max(row["worst"], trial.violation)
             else:
                 row["examples"].append((number, trial.outcome, trial.violation, case.description))
@@ -268,7 +275,7 @@ def run_robustness(
 
 
 def _possible(counts: Counter) -> int:
-    return sum(counts.values()) - counts[IMPOSSIBLE]
+    return sum(counts.values()) - counts[IMPOSSIBLE] - counts[UNHOLDABLE]
 
 
 def passed(total: dict) -> bool:

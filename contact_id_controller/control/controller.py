@@ -23,6 +23,7 @@ from contact_id_controller.control.feedback import (
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans.checks import Followed, ready_to_follow
@@ -79,7 +80,7 @@ def effective_model(settings: ControllerSettings) -> tuple[str, str]:
     Where no contact ever slips that is the limit which the model's row names.
     """
     row = row_of(settings.friction, settings.solver)
-    unbounded = set(settings.friction_coefficient) == {math.inf}
+    unbounded = min(settings.friction_coefficient) >= UNBOUNDED_FRICTION
     return row.without_slip if unbounded and row.without_slip else row.pair
 
 
@@ -135,7 +136,7 @@ class Controller:
         )
         self._unbounded = (
             row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
-            and math.inf in settings.friction_coefficient
+            and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
         )
         self._links = self.feet.links
         self.limits = Limits(robot, settings)
@@ -402,7 +403,9 @@ class Controller:
             # Models without complementarity let it hold without load, here even before it touches.
             parting = contacts.gaps > TOUCHING_SPEED * settings.period_s
             contacts = contacts.moved(
-                friction=np.where(np.isinf(contacts.friction) & parting, 0.0, contacts.friction)
+                friction=np.where(
+                    (contacts.friction >= UNBOUNDED_FRICTION) & parting, 0.0, contacts.friction
+                )
             )
         return build_problem(
             self.robot,

@@ -14,7 +14,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
+from contact_id_controller.kernels.pyramid import STICKING, Pieces, edge_directions, project_contact
 from contact_id_controller.kernels.triangular import (
     backward_substitute,
     cholesky,
@@ -31,13 +31,13 @@ MAX_SECTIONS = 60  # evaluations of one line search
 
 
 @kernel
-def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, first, second):
+def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces):
     """z(u), the gradient u - Y^T z, its largest entry and that of its rounding error."""
     n, nu = mu.shape[0], u.shape[0]
     for k in range(nu):
         gradient[k] = u[k]
     noise = 0.0
-    sizes = np.empty(3)
+    sizes, force = np.empty(3), np.empty(3)
     for i in range(n):
         for d in range(3):
             r = 3 * i + d
@@ -48,7 +48,7 @@ def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, f
                 total -= term
                 large += abs(term)
             force[d], sizes[d] = total / eps, large
-        pieces[i] = project_contact(
+        pieces.number[i] = project_contact(
             STICKING,
             0.0,
             0.0,
@@ -56,11 +56,11 @@ def _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, f
             directions,
             force,
             z[3 * i : 3 * i + 3],
-            basis[i],
-            first,
-            second,
+            pieces.basis[i],
+            pieces.first,
+            pieces.second,
         )
-        if pieces[i] > 0:
+        if pieces.number[i] > 0:
             # Within a pyramid the rounding of one direction reaches the others.
             most = 0.0 if np.isinf(mu[i]) else max(sizes[0], sizes[1], sizes[2])
             for d in range(3):
@@ -88,14 +88,14 @@ def _along(Y, basis, i, r, column):
 
 
 @kernel
-def _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
+def _newton_step(Y, eps, gradient, pieces, H, column, step):
     """Solve (I + Y_p^T Y_p / eps) step = -gradient on the cones' present pieces p; False without a factor."""
     nu = gradient.shape[0]
     for a in range(nu):
         fill(H[a], 0.0)
-    for i in range(pieces.shape[0]):
-        for r in range(pieces[i] & 3):
-            _along(Y, basis, i, r, column)
+    for i in range(pieces.number.shape[0]):
+        for r in range(pieces.number[i] & 3):
+            _along(Y, pieces.basis, i, r, column)
             for a in range(nu):
                 for c in range(a + 1):
                     H[a, c] += column[a] * column[c]
@@ -113,15 +113,15 @@ def _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
 
 
 @kernel
-def _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z):
+def _refine(Y, b, eps, mu, directions, H, pieces, column, u, z):
     """Correct z so that (Y Y^T + eps) z + b vanishes along its pieces; H: factor from ``_newton_step``.
 
     There z is not the small difference of large velocities divided by eps, so rounding is not either.
     Where that would take forces out of their cones, u and z stay as they are.
     """
-    n, nu = mu.shape[0], u.shape[0]
+    n, nu, basis = mu.shape[0], u.shape[0], pieces.basis
     rest, total = np.zeros((n, 3)), np.empty(nu)
-    force, first, second, spare = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    force, spare = np.empty(3), np.empty((3, 3))
     old_u, old_z = u.copy(), z.copy()
     largest, outside = 0.0, 0.0
     for repetition in range(REFINEMENTS):
@@ -136,7 +136,7 @@ def _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z):
                 force[d] = b[r] + eps * z[r]
                 for k in range(nu):
                     force[d] += Y[r, k] * u[k]
-            for r in range(pieces[i] & 3):
+            for r in range(pieces.number[i] & 3):
                 rest[i, r] = 0.0
                 for d in range(3):
                     rest[i, r] += basis[i, r, d] * force[d]
@@ -148,14 +148,14 @@ def _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z):
         for i in range(n):
             for d in range(3):
                 force[d] = z[3 * i + d]
-            for r in range(pieces[i] & 3):
+            for r in range(pieces.number[i] & 3):
                 _along(Y, basis, i, r, column)
                 change = -rest[i, r]
                 for k in range(nu):
                     change += column[k] * total[k]
                 for d in range(3):
                     force[d] += basis[i, r, d] * change / eps
-            if pieces[i] > 0:
+            if pieces.number[i] > 0:
                 project_contact(
                     STICKING,
                     0.0,
@@ -165,8 +165,8 @@ def _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z):
                     force,
                     z[3 * i : 3 * i + 3],
                     spare,
-                    first,
-                    second,
+                    pieces.first,
+                    pieces.second,
                 )
                 for d in range(3):
                     largest = max(largest, abs(force[d]))
@@ -194,18 +194,14 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
     """
     n, nu = mu.shape[0], u.shape[0]
     gradient, trial, step, column = np.empty(nu), np.empty(nu), np.empty(nu), np.empty(nu)
-    H, pieces, basis = np.empty((nu, nu)), np.empty(n, np.int64), np.zeros((n, 3, 3))
-    force, first, second = np.empty(3), np.empty(3), np.empty(3)
+    H = np.empty((nu, nu))
+    pieces = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))
     best_u, directions = np.empty(nu), np.empty((edges, 2))
     edge_directions(edges, directions)
-    defect, noise = _gradient(
-        Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, first, second
-    )
+    defect, noise = _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces)
     if not defect < np.inf:
         fill(u, 0.0)
-        defect, noise = _gradient(
-            Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, first, second
-        )
+        defect, noise = _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces)
     best, allowed = defect, 0.0
     assign(best_u, u)
     steps, stalled = 0, 0
@@ -217,7 +213,7 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
         if defect <= allowed:
             break
         steps += 1
-        _newton_step(Y, eps, gradient, pieces, basis, H, column, step)
+        _newton_step(Y, eps, gradient, pieces, H, column, step)
         slope = 0.0
         for k in range(nu):
             slope += gradient[k] * step[k]
@@ -225,9 +221,7 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
         for section in range(MAX_SECTIONS):
             for k in range(nu):
                 trial[k] = u[k] + share * step[k]
-            defect, noise = _gradient(
-                Y, b, eps, mu, directions, trial, z, gradient, pieces, basis, force, first, second
-            )
+            defect, noise = _gradient(Y, b, eps, mu, directions, trial, z, gradient, pieces)
             if section == 0 and defect <= 0.5 * best:
                 low = share
                 break
@@ -244,9 +238,7 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
         if share != low:
             for k in range(nu):
                 trial[k] = u[k] + low * step[k]
-            defect, noise = _gradient(
-                Y, b, eps, mu, directions, trial, z, gradient, pieces, basis, force, first, second
-            )
+            defect, noise = _gradient(Y, b, eps, mu, directions, trial, z, gradient, pieces)
         assign(u, trial)
         if defect < 0.9 * best:
             stalled = 0
@@ -257,14 +249,12 @@ def cone_descent(Y, b, eps, mu, edges, u, z):
             assign(best_u, u)
     if best < defect:
         assign(u, best_u)
-        defect, noise = _gradient(
-            Y, b, eps, mu, directions, u, z, gradient, pieces, basis, force, first, second
-        )
+        defect, noise = _gradient(Y, b, eps, mu, directions, u, z, gradient, pieces)
     size = 0.0
     for k in range(nu):
         size = max(size, abs(u[k]))
     if not defect <= max(ENOUGH * size, 100.0 * ROUNDINGS * noise):
         return -steps - 1
-    if _newton_step(Y, eps, gradient, pieces, basis, H, column, step):
-        _refine(Y, b, eps, mu, directions, H, pieces, basis, column, u, z)
+    if _newton_step(Y, eps, gradient, pieces, H, column, step):
+        _refine(Y, b, eps, mu, directions, H, pieces, column, u, z)
     return steps

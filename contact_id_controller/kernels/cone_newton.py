@@ -20,6 +20,8 @@ from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.pyramid import (
     INSIDE,
     STICKING,
+    AdmissibleSets,
+    Pieces,
     edge,
     edge_directions,
     project_contact,
@@ -42,20 +44,20 @@ NONE = -1  # no piece yet
 
 
 @bare_kernel
-def _project(forces, mode, angle, span, mu, directions, z, pieces, basis, first, second):
-    """z (3n,), pieces and their bases: the projection of ``forces`` (3n,), contact by contact."""
-    for i in range(mode.shape[0]):
-        pieces[i] = project_contact(
-            mode[i],
-            angle[i],
-            span[i],
-            mu[i],
-            directions,
+def _project(forces, sets, z, pieces):
+    """z (3n,) and its pieces: the projection of ``forces`` (3n,), contact by contact."""
+    for i in range(sets.mode.shape[0]):
+        pieces.number[i] = project_contact(
+            sets.mode[i],
+            sets.angle[i],
+            sets.span[i],
+            sets.mu[i],
+            sets.directions,
             forces[3 * i : 3 * i + 3],
             z[3 * i : 3 * i + 3],
-            basis[i],
-            first,
-            second,
+            pieces.basis[i],
+            pieces.first,
+            pieces.second,
         )
 
 
@@ -136,29 +138,29 @@ def _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H):
 
 
 @bare_kernel
-def assume_inside(mode, angle, span, mu, directions, pieces, basis, z, force, first, second):
-    """Pieces for a first step that takes every force to lie inside its cone."""
-    for i in range(mode.shape[0]):
-        if mode[i] == STICKING and mu[i] > 0.0:
-            pieces[i] = INSIDE
+def _assume_inside(sets, pieces, z, force):
+    """Pieces for a first step that takes every force to lie inside its cone; z (3n,), force (3,): work."""
+    for i in range(sets.mode.shape[0]):
+        if sets.mode[i] == STICKING and sets.mu[i] > 0.0:
+            pieces.number[i] = INSIDE
             for r in range(3):
                 for d in range(3):
-                    basis[i, r, d] = 1.0 if r == d else 0.0
+                    pieces.basis[i, r, d] = 1.0 if r == d else 0.0
         else:
             force[0], force[1], force[2] = 1.0, 0.0, 0.0
-            if mode[i] != STICKING:
-                edge(mu[i], angle[i] + 0.5 * span[i], force)
-            pieces[i] = project_contact(
-                mode[i],
-                angle[i],
-                span[i],
-                mu[i],
-                directions,
+            if sets.mode[i] != STICKING:
+                edge(sets.mu[i], sets.angle[i] + 0.5 * sets.span[i], force)
+            pieces.number[i] = project_contact(
+                sets.mode[i],
+                sets.angle[i],
+                sets.span[i],
+                sets.mu[i],
+                sets.directions,
                 force,
                 z[3 * i : 3 * i + 3],
-                basis[i],
-                first,
-                second,
+                pieces.basis[i],
+                pieces.first,
+                pieces.second,
             )
 
 
@@ -177,7 +179,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
 
     Args:
         W (3n, dim), weight (dim,) the diagonal of D, target (dim,), shift (3n,) or (0,) for none.
-        mode, angle, span (n,), mu (n,), edges: the cones, see ``cones.project_contact``.
+        mode, angle, span (n,), mu (n,), edges: the cones, see ``pyramid.project_contact``.
         x (dim,): zero for a cold start, or the multipliers of a similar problem; out.
         z (3n,): out.
     """
@@ -185,11 +187,11 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
     forces, trial, slope_of = np.empty(3 * n), np.empty(3 * n), np.empty(3 * n)
     H, L, columns = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((3, dim))
     gradient, step = np.empty(dim), np.empty(dim)
-    pieces, held = np.empty(n, np.int64), np.empty(n, np.int64)
-    basis, held_basis = np.zeros((n, 3, 3)), np.empty((n, 3, 3))
-    force, first, second = np.empty(3), np.empty(3), np.empty(3)
+    held, held_basis = np.empty(n, np.int64), np.empty((n, 3, 3))
+    pieces = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
+    sets = AdmissibleSets(mode, angle, span, mu, directions)
     for i in range(n):
         held[i] = NONE
     norm, warm = 0.0, False
@@ -203,14 +205,16 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
             forces[r] -= shift[r]
             for k in range(dim):
                 norm = max(norm, abs(W[r, k] * shift[r]))
-    _project(forces, mode, angle, span, mu, directions, z, pieces, basis, first, second)
+    _project(forces, sets, z, pieces)
     if norm == 0.0:
         return 0
     _gradient(W, weight, target, x, z, gradient)
     if not warm and not shift.shape[0]:
-        assume_inside(mode, angle, span, mu, directions, pieces, basis, trial, force, first, second)
+        _assume_inside(sets, pieces, trial, np.empty(3))
     for iteration in range(MAX_STEPS):
-        trace = _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H)
+        trace = _update_hessian(
+            W, weight, pieces.number, pieces.basis, held, held_basis, columns, H
+        )
         damping, share = DAMPING * trace, 0.0
         for attempt in range(MAX_DAMPINGS):
             for a in range(dim):
@@ -224,24 +228,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
                 backward_substitute(L, dim, step)
                 _times(W, step, slope_of)
                 share = _search(
-                    forces,
-                    slope_of,
-                    weight,
-                    target,
-                    x,
-                    step,
-                    gradient,
-                    mode,
-                    angle,
-                    span,
-                    mu,
-                    directions,
-                    trial,
-                    z,
-                    pieces,
-                    basis,
-                    first,
-                    second,
+                    forces, slope_of, weight, target, x, step, gradient, sets, trial, z, pieces
                 )
             if share > 0.0:
                 break
@@ -255,7 +242,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
         defect = _defect(gradient)
         settled = share == 1.0
         for i in range(n):
-            settled = settled and pieces[i] == held[i]
+            settled = settled and pieces.number[i] == held[i]
         # A full step on settled pieces is exact: all that is left of the defect is rounding.
         if defect <= (ACCEPTED if settled or share == 0.0 else TIGHT) * norm:
             return iteration + 1
@@ -265,26 +252,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
 
 
 @bare_kernel
-def _search(
-    forces,
-    slope_of,
-    weight,
-    target,
-    x,
-    step,
-    gradient,
-    mode,
-    angle,
-    span,
-    mu,
-    directions,
-    trial,
-    z,
-    pieces,
-    basis,
-    first,
-    second,
-):
+def _search(forces, slope_of, weight, target, x, step, gradient, sets, trial, z, pieces):
     """Share of ``step`` at which the convex objective along it is nearly flat; trial, z belong to it.
 
     The derivative target^T step + x^T D step - (W step)^T z is monotone and costs no product with W.
@@ -300,7 +268,7 @@ def _search(
     for attempt in range(MAX_TRIALS):
         for r in range(forces.shape[0]):
             trial[r] = forces[r] - share * slope_of[r]
-        _project(trial, mode, angle, span, mu, directions, z, pieces, basis, first, second)
+        _project(trial, sets, z, pieces)
         slope = level + share * curvature
         for r in range(forces.shape[0]):
             slope -= slope_of[r] * z[r]

@@ -10,11 +10,14 @@ when they agree with the others.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
 
 SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
+NONE, IMPOSSIBLE = -1, -2  # instead of a row's number
 
 FEASIBILITY = 1e-13  # a row counts as violated below this times its terms and the largest -b
 AGREEMENT = 1e-9  # a dependent row agrees with the others within this share of the same
@@ -32,6 +35,154 @@ def _rotate(a, b):
     return a / radius, b / radius, radius
 
 
+class _ActiveSet(NamedTuple):
+    """Active rows and the factorisation Q [R; 0] of their columns; d, r, u: vectors of a step.
+
+    rows (dim + 1,), Q, R (dim, dim); d (dim,) the chosen row in Q's basis, r (dim,) how the active
+    rows' multipliers change for one unit of its own, u (dim,) these multipliers.
+    """
+
+    rows: np.ndarray
+    Q: np.ndarray
+    R: np.ndarray
+    d: np.ndarray
+    r: np.ndarray
+    u: np.ndarray
+
+
+@bare_kernel
+def _is_active(rows, count, row):
+    """Whether ``row`` is one of the first ``count`` active ones."""
+    found = False
+    for k in range(count):
+        found = found or rows[k] == row
+    return found
+
+
+@bare_kernel
+def _residual(A, b, x, i, scale):
+    """Row i at x: A_i x + b_i, the size of its terms, and its squared length."""
+    total, size, square = b[i], scale, 0.0
+    for k in range(x.shape[0]):
+        term = A[i, k] * x[k]
+        total += term
+        size += abs(term)
+        square += A[i, k] * A[i, k]
+    return total, size, square
+
+
+@bare_kernel
+def _worst_equality(A, b, equalities, x, multipliers, rows, count, scale):
+    """The equation farthest from x and the sign that makes it an inequality; NONE, IMPOSSIBLE."""
+    chosen, worst, sign = NONE, 0.0, 1.0
+    for i in range(equalities):
+        if multipliers[i] != 0.0:
+            continue  # depends on the active rows, and agrees with them
+        total, size, square = _residual(A, b, x, i, scale)
+        if abs(total) > FEASIBILITY * size:
+            if square == 0.0:
+                if abs(total) > AGREEMENT * size:
+                    return IMPOSSIBLE, sign
+                continue
+            distance = abs(total) / np.sqrt(square)
+            if distance > worst and not _is_active(rows, count, i):
+                chosen, worst, sign = i, distance, -1.0 if total > 0.0 else 1.0
+    return chosen, sign
+
+
+@bare_kernel
+def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolerance):
+    """The inequality that x violates most, of the preferred ones (rows,), or of all (0,); NONE, IMPOSSIBLE."""
+    chosen, worst = NONE, 0.0
+    for i in range(equalities, A.shape[0]):
+        if preferred.shape[0] and not preferred[i]:
+            continue
+        total, size, square = _residual(A, b, x, i, scale)
+        if square == 0.0 and total < -AGREEMENT * size:
+            return IMPOSSIBLE  # a row that no x can change
+        if total < -tolerance * size and square > 0.0:
+            # Compare distances, not residuals: rows may have any length.
+            distance = total / np.sqrt(square)
+            if distance < worst and not _is_active(rows, count, i):
+                chosen, worst = i, distance
+    return chosen
+
+
+@bare_kernel
+def _directions(row, sign, factor, count):
+    """Fill d and r for the chosen row; returns the square of what is left of it beside the active ones."""
+    Q, R, d, r = factor.Q, factor.R, factor.d, factor.r
+    dim, rest = row.shape[0], 0.0
+    for j in range(dim):
+        total = 0.0
+        for k in range(dim):
+            total += Q[k, j] * row[k]
+        d[j] = sign * total
+        if j >= count:
+            rest += d[j] * d[j]
+    for j in range(count - 1, -1, -1):
+        total = d[j]
+        for k in range(j + 1, count):
+            total -= R[j, k] * r[k]
+        r[j] = total / R[j, j]
+    return rest
+
+
+@bare_kernel
+def _dual_step(factor, equalities, count):
+    """The largest step that keeps the active inequalities' multipliers >= 0, and who stops it."""
+    longest, leaving = np.inf, NONE
+    for j in range(count):
+        if factor.rows[j] >= equalities and factor.r[j] > 0.0:
+            ratio = factor.u[j] / factor.r[j]
+            if ratio < longest:
+                longest, leaving = ratio, j
+    return longest, leaving
+
+
+@bare_kernel
+def _join(factor, row, multiplier, sign, count):
+    """A row joins the active set: rotate its remainder d onto one column of Q."""
+    Q, R, d = factor.Q, factor.R, factor.d
+    dim = Q.shape[0]
+    for j in range(dim - 1, count, -1):
+        cosine, sine, radius = _rotate(d[j - 1], d[j])
+        d[j - 1], d[j] = radius, 0.0
+        if sine != 0.0:
+            for k in range(dim):
+                upper, lower = Q[k, j - 1], Q[k, j]
+                Q[k, j - 1] = cosine * upper + sine * lower
+                Q[k, j] = cosine * lower - sine * upper
+    # The multiplier of the row as given, and its column with that sign.
+    factor.rows[count] = row
+    factor.u[count] = sign * multiplier
+    for j in range(count + 1):
+        R[j, count] = sign * d[j]
+
+
+@bare_kernel
+def _leave(factor, leaving, count):
+    """The active row number ``leaving`` of ``count`` leaves."""
+    Q, R = factor.Q, factor.R
+    dim = Q.shape[0]
+    for j in range(leaving, count - 1):
+        factor.rows[j] = factor.rows[j + 1]
+        factor.u[j] = factor.u[j + 1]
+        for k in range(j + 2):
+            R[k, j] = R[k, j + 1]
+    for j in range(leaving, count - 1):
+        cosine, sine, radius = _rotate(R[j, j], R[j + 1, j])
+        R[j, j], R[j + 1, j] = radius, 0.0
+        for k in range(j + 1, count - 1):
+            upper, lower = R[j, k], R[j + 1, k]
+            R[j, k] = cosine * upper + sine * lower
+            R[j + 1, k] = cosine * lower - sine * upper
+        for k in range(dim):
+            upper, lower = Q[k, j], Q[k, j + 1]
+            Q[k, j] = cosine * upper + sine * lower
+            Q[k, j + 1] = cosine * lower - sine * upper
+
+
 @bare_kernel
 def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
@@ -44,7 +195,7 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
         active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (3, dim + 1): workspace.
     """
     rows, dim = A.shape
-    d, r, u = work[0], work[1], work[2]
+    factor = _ActiveSet(active, Q, R, work[0], work[1], work[2])
     for i in range(dim):
         for j in range(dim):
             Q[i, j] = 1.0 if i == j else 0.0
@@ -66,93 +217,31 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
 
         # The next row to satisfy: the most violated of the preferred ones, then of the equalities,
         # then of all. Which one that is does not depend on the rows' order.
-        chosen, worst, sign = -1, 0.0, 1.0
+        chosen, sign = NONE, 1.0
         if not warm:
+            chosen, sign = _worst_equality(A, b, equalities, x, multipliers, active, count, scale)
+        if chosen == NONE:
+            tried = preferred if warm else preferred[:0]
+            chosen = _worst_inequality(A, b, equalities, tried, x, active, count, scale, tolerance)
+        if chosen == IMPOSSIBLE:
+            return INFEASIBLE, steps
+        if chosen == NONE and warm:
+            warm = False
+            continue
+        if chosen == NONE:
             for i in range(equalities):
-                if multipliers[i] != 0.0:
-                    continue  # depends on the active rows, and agrees with them
-                total, size, square = b[i], scale, 0.0
-                for k in range(dim):
-                    term = A[i, k] * x[k]
-                    total += term
-                    size += abs(term)
-                    square += A[i, k] * A[i, k]
-                if abs(total) > FEASIBILITY * size:
-                    if square == 0.0:
-                        if abs(total) > AGREEMENT * size:
-                            return INFEASIBLE, steps
-                        continue
-                    distance = abs(total) / np.sqrt(square)
-                    if distance > worst:
-                        listed = False
-                        for k in range(count):
-                            listed = listed or active[k] == i
-                        if not listed:
-                            chosen, worst, sign = i, distance, -1.0 if total > 0.0 else 1.0
-        if chosen < 0:
-            for i in range(equalities, rows):
-                if warm and not preferred[i]:
-                    continue
-                total, size = b[i], scale
-                square = 0.0
-                for k in range(dim):
-                    term = A[i, k] * x[k]
-                    total += term
-                    size += abs(term)
-                    square += A[i, k] * A[i, k]
-                if square == 0.0 and total < -AGREEMENT * size:
-                    return INFEASIBLE, steps  # a row that no x can change
-                if total < -tolerance * size and square > 0.0:
-                    # Compare distances, not residuals: rows may have any length.
-                    distance = total / np.sqrt(square)
-                    if distance < worst:
-                        listed = False
-                        for k in range(count):
-                            if active[k] == i:
-                                listed = True
-                        if not listed:
-                            chosen, worst = i, distance
-            if chosen < 0 and warm:
-                warm = False
-                continue
-            if chosen < 0:
-                for i in range(equalities):
-                    multipliers[i] = 0.0
-                for k in range(count):
-                    multipliers[active[k]] = u[k]
-                return SOLVED, steps
-        violation = b[chosen]
-        size = scale
-        square = 0.0
-        for k in range(dim):
-            violation += A[chosen, k] * x[k]
-            size += abs(A[chosen, k] * x[k])
-            square += A[chosen, k] * A[chosen, k]
+                multipliers[i] = 0.0
+            for k in range(count):
+                multipliers[active[k]] = factor.u[k]
+            return SOLVED, steps
+        violation, size, square = _residual(A, b, x, chosen, scale)
         violation *= sign
         gained = 0.0
         while True:
             steps += 1
-            rest = 0.0
-            for j in range(dim):
-                total = 0.0
-                for k in range(dim):
-                    total += Q[k, j] * A[chosen, k]
-                d[j] = sign * total
-                if j >= count:
-                    rest += d[j] * d[j]
-            for j in range(count - 1, -1, -1):
-                total = d[j]
-                for k in range(j + 1, count):
-                    total -= R[j, k] * r[k]
-                r[j] = total / R[j, j]
+            rest = _directions(A[chosen], sign, factor, count)
             independent = rest > INDEPENDENCE * INDEPENDENCE * square and count < dim
-            # The largest dual step that keeps the active inequalities' multipliers >= 0.
-            dual_step, leaving = np.inf, -1
-            for j in range(count):
-                if active[j] >= equalities and r[j] > 0.0:
-                    ratio = u[j] / r[j]
-                    if ratio < dual_step:
-                        dual_step, leaving = ratio, j
+            dual_step, leaving = _dual_step(factor, equalities, count)
             if independent:
                 primal_step = -violation / rest
             else:
@@ -165,57 +254,25 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                 return INFEASIBLE, steps
             step = min(dual_step, primal_step)
             for j in range(count):
-                u[j] -= step * r[j]
+                factor.u[j] -= step * factor.r[j]
             gained += step
             if independent:
                 for k in range(dim):
                     total = 0.0
                     for j in range(count, dim):
-                        total += Q[k, j] * d[j]
+                        total += Q[k, j] * factor.d[j]
                     x[k] += step * total
                 violation += step * rest
             if primal_step <= dual_step:
-                # Full step: the row joins the active set; rotate its remainder onto one column.
-                for j in range(dim - 1, count, -1):
-                    cosine, sine, radius = _rotate(d[j - 1], d[j])
-                    d[j - 1], d[j] = radius, 0.0
-                    if sine != 0.0:
-                        for k in range(dim):
-                            upper, lower = Q[k, j - 1], Q[k, j]
-                            Q[k, j - 1] = cosine * upper + sine * lower
-                            Q[k, j] = cosine * lower - sine * upper
-                for j in range(count + 1):
-                    R[j, count] = d[j]
-                active[count] = chosen
-                u[count] = gained
-                if sign < 0.0:
-                    # Store the multiplier of the row as given, and its column with that sign.
-                    u[count] = -gained
-                    for j in range(count + 1):
-                        R[j, count] = -R[j, count]
+                _join(factor, chosen, gained, sign, count)
                 count += 1
                 break
             # Partial step: the blocking row leaves, the chosen one is tried again. Equalities that
             # depended on the row that leaves have to be looked at once more.
             for i in range(equalities):
                 multipliers[i] = 0.0
+            _leave(factor, leaving, count)
             count -= 1
-            for j in range(leaving, count):
-                active[j] = active[j + 1]
-                u[j] = u[j + 1]
-                for k in range(j + 2):
-                    R[k, j] = R[k, j + 1]
-            for j in range(leaving, count):
-                cosine, sine, radius = _rotate(R[j, j], R[j + 1, j])
-                R[j, j], R[j + 1, j] = radius, 0.0
-                for k in range(j + 1, count):
-                    upper, lower = R[j, k], R[j + 1, k]
-                    R[j, k] = cosine * upper + sine * lower
-                    R[j + 1, k] = cosine * lower - sine * upper
-                for k in range(dim):
-                    upper, lower = Q[k, j], Q[k, j + 1]
-                    Q[k, j] = cosine * upper + sine * lower
-                    Q[k, j + 1] = cosine * lower - sine * upper
             if steps >= limit:
                 break
     return STEP_LIMIT, steps

@@ -6,15 +6,53 @@ along tangent 1, at distance mu times the normal force.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+
+UNBOUNDED_FRICTION = 1e3  # a coefficient from here on is infinite: nothing slips under load
 
 # What a contact may carry at the chosen motion.
 # HOLDING: tangentially only, without load (unbounded friction of a contact that parts).
 APART, STICKING, SLIDING, HOLDING = 0, 1, 2, 3
 # Which piece of its cone a contact's force lies on: the piece's dimension + 4 (number of its edge).
 ZERO, RAY, PLANE, INSIDE = 0, 1, 2, 3
+
+
+class AdmissibleSets(NamedTuple):
+    """Which forces each contact may have, as ``project_contact`` takes them.
+
+    mode (n,), angle, span (n,) rad, mu (n,), directions (edges, 2).
+    """
+
+    mode: np.ndarray
+    angle: np.ndarray
+    span: np.ndarray
+    mu: np.ndarray
+    directions: np.ndarray
+
+
+class Pieces(NamedTuple):
+    """The piece of its set on which each contact's force lies: number (n,), basis (n, 3, 3).
+
+    first, second (3,): workspace.
+    """
+
+    number: np.ndarray
+    basis: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+@kernel
+def effective_friction(mu, factor):
+    """Coefficients (n,) times ``factor``; infinite from UNBOUNDED_FRICTION on, whatever was written."""
+    out = np.empty(mu.shape[0])
+    for i in range(mu.shape[0]):
+        out[i] = mu[i] * factor if mu[i] < UNBOUNDED_FRICTION else np.inf
+    return out
 
 
 @bare_kernel

@@ -19,7 +19,7 @@ from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
-from contact_id_controller.models.steps.compliance import solve_compliant
+from contact_id_controller.models.steps.compliance import STIFF, UNFELT, solve_compliant
 from contact_id_controller.models.steps.finish import finish, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
 from contact_id_controller.models.steps.options import (
@@ -83,11 +83,12 @@ def solve_coulomb_lcp(
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
         map_identities(problem, warm_start, memory, basis)
     mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
+    chosen = DISTRIBUTIONS.index(distribution)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
         *matrices(problem),
         *Cones(mu, edges, problem.contacts.load_share),
-        DISTRIBUTIONS.index(distribution),
+        chosen,
         consistency == "project",
         basis,
         real,
@@ -95,10 +96,13 @@ def solve_coulomb_lcp(
         *answer,
     )
     solution = outcome(problem, code, steps, contradiction, answer, basis)
+    again = None
     if code == NOT_CONVERGED:
-        solution = (
-            solve_compliant(solution, mu, edges, DISTRIBUTIONS.index(distribution)) or solution
-        )
+        again = solve_compliant(solution, mu, edges, chosen, solution.attainable)
+    elif code == INFEASIBLE and consistency == "report":
+        # What Lemke's method missed, and the convex program does not have, may exist all the same.
+        again = solve_compliant(solution, mu, edges, chosen, problem.c, STIFF, UNFELT)
+    solution = again or solution
     return with_fallback(solution, mu, edges)
 
 

@@ -23,6 +23,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.assembly import hold, solve_program, units_of_cone
 from contact_id_controller.models.steps.finish import finish, shift_offset
@@ -105,7 +106,7 @@ def solve_coulomb_qcqp(
             guess = guess[:na]
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.contacts.friction,
+        effective_friction(problem.contacts.friction, 1.0),
         limits,
         W,
         rho,

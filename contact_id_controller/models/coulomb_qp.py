@@ -66,6 +66,8 @@ def solve_coulomb_qp(
     Args:
         warm_start: not needed; the forces are unique, so the last period's have no influence.
         edges, polygon: the friction pyramid, ``inscribed`` in the cone or ``circumscribed``.
+            Inscribed, friction between two edges is cos(pi / edges) of that along them: 4 edges, the
+            first along tangent 1, lose 29 % of it at 45 degrees, 8 lose 8 % at 22.5.
         objective: ``contact_velocity`` (eq. 75) or ``kinetic_energy`` (eq. 69, as in the paper; it
             brakes a walking robot).
         distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),

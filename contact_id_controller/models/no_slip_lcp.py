@@ -5,23 +5,28 @@
 On the reduced problem the tangential rows are projected out with their multipliers (at most nu
 independent ones; near-dependent rows would produce enormous forces, algorithm 1), and what is left
 is a positive semidefinite LCP of rank nu: the principal pivoting of algorithm 2, here in its dual
-form (``lcp.dual_qp``), with at most nu basic forces, a factorisation updated by each pivot, and the
-last period's loaded contacts as first candidates. The n x n matrix is never formed.
+form (``steps.motion.stage_one``), with at most nu basic forces, a factorisation updated by each
+pivot, and the last period's loaded contacts as first candidates. The n x n matrix is never formed.
 
-A contact that parts must not hold tangentially: its tangential rows are dropped and the problem is
-solved again. Where it would then be pressed and slip, no solution does without: it holds, as in the
-paper.
+The paper lets contacts without load hold tangentially. Here a solution also has
+
+    f_T = 0 where f_N = 0,    T v+ = 0 where f_N > 0
+
+(only the contacts that carry load hold): tangential rows of others are dropped and the problem is
+solved again. Where no set of contacts does this, the status is ``unholdable`` and the forces are the
+paper's.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
-from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING
+from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.models.steps.finish import (
+    UNHOLDABLE,
     finish,
     map_identities,
     outcome,
@@ -48,6 +53,8 @@ from contact_id_controller.models.steps.yielding import ease, tame, with_fallbac
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
+MOST_TRIED = 8  # touching contacts, up to which all sets of them are tried
+
 
 def solve_no_slip_lcp(
     problem: Problem,
@@ -69,7 +76,9 @@ def solve_no_slip_lcp(
         consistency: ``project`` or ``report``, as for coulomb/qp. A plan that slips has no solution
             here (status ``inconsistent``).
 
-    Handles positive semidefinite problems of any rank. Ends after finitely many pivots.
+    Handles positive semidefinite problems of any rank. Ends after finitely many pivots. With up to
+    ``MOST_TRIED`` touching contacts ``unholdable`` is proven by trying all sets; with more it says that
+    none was found.
 
     Source: first paper, section 4, algorithms 1 and 2; viscous and no-slip paper, section V.
     """
@@ -95,29 +104,199 @@ def solve_no_slip_lcp(
 
 
 @kernel
-def _change_grip(Y, moved, gap_speed, grip, locked, tolerance, u, z):
-    """Let go of contacts that part; grip for good those that then carry load. False: nothing to do."""
-    changed = False
+def _normal_velocities(Y, moved, gap_speed, u, parting):
+    """Normal velocity N v+ + gap of each contact at the motion u; returns what counts as zero."""
+    scale = 0.0
+    for r in range(moved.shape[0]):
+        scale = max(scale, abs(moved[r]))
     for i in range(gap_speed.shape[0]):
-        if grip[i] > 0.0 and not locked[i] and _parting(Y, moved, gap_speed, u, i) > tolerance:
-            grip[i] = 0.0
+        parting[i] = moved[3 * i] + gap_speed[i]
+        for k in range(u.shape[0]):
+            parting[i] += Y[3 * i, k] * u[k]
+    return STICKING_SPEED * scale + STILL_M_S
+
+
+@kernel
+def _motion(reduced, edges, project, eased, loaded, grip, u, moved, z):
+    """Stage I for the contacts that hold (grip inf); returns (status, steps, change of moved m/s)."""
+    Y, gap_speed = reduced.Y, reduced.gap_speed
+    if eased:
+        return ease(Y, reduced.c, reduced.speed, moved, gap_speed, grip, edges, u, z)
+    status, steps = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
+    change = 0.0
+    if status == ENORMOUS:
+        status = SOLVED
+        if project:
+            more, change = tame(reduced, moved, grip, edges, u, z)
+            steps += more
+    return status, steps, change
+
+
+@kernel
+def _holds_by_load(z, i):
+    """Whether the tangential impulse of contact i is no larger than some friction would return."""
+    tangential = max(abs(z[3 * i + 1]), abs(z[3 * i + 2]))
+    return tangential <= UNBOUNDED_FRICTION * z[3 * i]
+
+
+@kernel
+def _distribute_lawfully(reduced, cones, distribution, grip, parting, tolerance, delta, u, z):
+    """Impulses z at the motion u without any tangential one where there is no load; False: none.
+
+    Within the contacts' own friction where there are such impulses, else within friction as good as
+    unbounded. A touching contact that does not hold (grip 0) may slip, so it carries nothing.
+    """
+    n = grip.shape[0]
+    mode, bound, nothing = np.empty(n, np.int64), np.empty(n), np.zeros(n)
+    lawful, narrower = True, False
+    for i in range(n):
+        touches = reduced.gap_speed[i] <= TOUCHING_SPEED
+        if grip[i] > 0.0 and parting[i] > tolerance:
+            return False, 0
+        free = touches and grip[i] == 0.0
+        mode[i] = STICKING if parting[i] <= tolerance and not free else APART
+        bound[i] = min(cones.mu[i], UNBOUNDED_FRICTION) if grip[i] > 0.0 else 0.0
+        narrower = narrower or bound[i] < min(grip[i], UNBOUNDED_FRICTION)
+        lawful = lawful and (z[3 * i] == 0.0 if mode[i] == APART else True) and _holds_by_load(z, i)
+    if distribution == 2 and lawful:
+        return True, 0
+    shifted = np.empty(reduced.T.shape[1])
+    shift_offset(reduced, delta, shifted)
+    face, weight = Face(mode, nothing, nothing), 1.0 if distribution == 0 else 0.0
+    within = Cones(bound, cones.edges, cones.load_share)
+    steps = distribute(reduced.T, shifted, reduced.Y, u, face, within, weight, z)
+    if steps < 0 and narrower:
+        for i in range(n):
+            bound[i] = min(grip[i], UNBOUNDED_FRICTION)
+        more = distribute(reduced.T, shifted, reduced.Y, u, face, within, weight, z)
+        steps = more + steps if more < 0 else more - steps
+    return steps >= 0, abs(steps)
+
+
+@kernel
+def _distribute_unbounded(reduced, cones, distribution, grip, parting, tolerance, delta, u, z):
+    """The paper's forces: what holds may do so without load. Returns steps, negative if there are none."""
+    n = grip.shape[0]
+    mode, nothing = np.empty(n, np.int64), np.zeros(n)
+    for i in range(n):
+        mode[i] = STICKING if parting[i] <= tolerance else (HOLDING if grip[i] > 0.0 else APART)
+        if grip[i] == 0.0 and reduced.gap_speed[i] <= TOUCHING_SPEED:
+            mode[i] = APART
+    shifted = np.empty(reduced.T.shape[1])
+    shift_offset(reduced, delta, shifted)
+    face, weight = Face(mode, nothing, nothing), 1.0 if distribution == 0 else 0.0
+    unbounded = Cones(grip, cones.edges, cones.load_share)
+    return distribute(reduced.T, shifted, reduced.Y, u, face, unbounded, weight, z)
+
+
+@kernel
+def _change_grip(reduced, cones, grip, locked, parting, tolerance, delta, u, z):
+    """Let go of contacts that hold without load; hold for good those that slip under load.
+
+    Returns False where neither is left to do.
+    """
+    n, changed = grip.shape[0], False
+    for i in range(n):
+        free = grip[i] == 0.0 and reduced.gap_speed[i] <= TOUCHING_SPEED
+        if free and not locked[i] and z[3 * i] > 0.0:
+            grip[i], locked[i] = np.inf, True
             changed = True
     if changed:
         return True
-    for i in range(gap_speed.shape[0]):
-        if grip[i] == 0.0 and gap_speed[i] <= TOUCHING_SPEED and z[3 * i] > 0.0:
-            grip[i] = np.inf
-            locked[i] = True
+    other = z.copy()
+    _distribute_unbounded(reduced, cones, 1, grip, parting, tolerance, delta, u, other)
+    for i in range(n):
+        if grip[i] > 0.0 and not locked[i] and not _holds_by_load(other, i):
+            grip[i] = 0.0
             changed = True
     return changed
 
 
 @kernel
-def _parting(Y, moved, gap_speed, u, i):
-    total = moved[3 * i] + gap_speed[i]
-    for k in range(u.shape[0]):
-        total += Y[3 * i, k] * u[k]
-    return total
+def _let_go(grip, locked, parting, tolerance):
+    """Let go of the contacts that part; False: none does."""
+    changed = False
+    for i in range(grip.shape[0]):
+        if grip[i] > 0.0 and not locked[i] and parting[i] > tolerance:
+            grip[i] = 0.0
+            changed = True
+    return changed
+
+
+@kernel
+def _find_grip(reduced, cones, distribution, project, eased, loaded, grip, u, answer):
+    """Touching contacts that hold under load while all others part or rest: their grip, motion, forces.
+
+    Starts with all of them and follows the law's contradictions. Returns (status, steps, largest
+    change of ``moved``, m/s): UNHOLDABLE, with the last motion, where that leads to no such set.
+    """
+    moved, z, delta = answer.moved, answer.z, answer.delta
+    n, steps, change, verdict = grip.shape[0], 0, 0.0, SOLVED
+    parting, locked = np.empty(n), np.zeros(n, np.bool_)
+    for repetition in range(3 * n + 1):
+        status, count, size = _motion(
+            reduced, cones.edges, project, eased, loaded, grip, u, moved, z
+        )
+        steps, change, verdict = steps + count, max(change, size), max(verdict, status)
+        if status != SOLVED and not eased:
+            return status, steps, change
+        tolerance = _normal_velocities(reduced.Y, moved, reduced.gap_speed, u, parting)
+        if _let_go(grip, locked, parting, tolerance):
+            continue
+        for i in range(n):
+            loaded[i] = z[3 * i] > 0.0
+        held, count = _distribute_lawfully(
+            reduced, cones, distribution, grip, parting, tolerance, delta, u, z
+        )
+        steps += count
+        if held:
+            return verdict, steps, change
+        if not _change_grip(reduced, cones, grip, locked, parting, tolerance, delta, u, z):
+            break
+    return UNHOLDABLE if verdict == SOLVED else verdict, steps, change
+
+
+@kernel
+def _try_grips(reduced, cones, distribution, plan, answer):
+    """``_find_grip`` by trying all sets of at most MOST_TRIED contacts, those that let go of fewest first.
+
+    plan (3n,): the contact velocities at z = 0. Returns (whether one was found, steps).
+    """
+    n, steps, count = plan.shape[0] // 3, 0, 0
+    touching, grip, parting = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    for i in range(n):
+        if reduced.gap_speed[i] <= TOUCHING_SPEED:
+            touching[count] = i
+            count += 1
+    if count > MOST_TRIED:
+        return False, 0
+    u, z, none = np.empty(reduced.Y.shape[1]), np.empty(3 * n), np.empty(0, np.bool_)
+    for released in range(1, count + 1):
+        for choice in range(1 << count):
+            size = 0
+            for k in range(count):
+                size += (choice >> k) & 1
+            if size != released:
+                continue
+            fill(grip, 0.0)
+            for k in range(count):
+                grip[touching[k]] = 0.0 if (choice >> k) & 1 else np.inf
+            status, spent = stage_one(
+                reduced.Y, plan, reduced.gap_speed, grip, cones.edges, none, u, z
+            )
+            steps += spent
+            if status != SOLVED:
+                continue
+            tolerance = _normal_velocities(reduced.Y, plan, reduced.gap_speed, u, parting)
+            held, spent = _distribute_lawfully(
+                reduced, cones, distribution, grip, parting, tolerance, answer.delta, u, z
+            )
+            steps += spent
+            if held:
+                assign(answer.moved, plan)
+                assign(answer.z, z)
+                return True, steps
+    return False, steps
 
 
 @kernel
@@ -167,77 +346,50 @@ def _hold(reduced, cones, distribution, project, loaded, answer):
 
     cones: of the distribution. loaded (n,): bool, a guess in, the contacts with load out.
     """
-    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
-    moved, z, delta = answer.moved, answer.z, answer.delta
-    n, nu, na = gap_speed.shape[0], Y.shape[1], reduced.T.shape[1]
+    n, moved = reduced.gap_speed.shape[0], answer.moved
     contradiction = 0.0
-    u = np.zeros(nu)
     status, steps = SOLVED, 0
-    if n:
-        grip, locked = np.empty(n), np.empty(n, np.bool_)
-        tolerance = 0.0
-        eased = False
-        for attempt in range(3):
-            eased = attempt == 2
-            for i in range(n):
-                grip[i] = np.inf if gap_speed[i] <= TOUCHING_SPEED else 0.0
-            if project and not eased:
-                contradiction = project_plan(reduced, grip, attempt == 0, delta, moved)
-            scale = 0.0
-            for r in range(3 * n):
-                scale = max(scale, abs(moved[r]))
-            tolerance = STICKING_SPEED * scale + STILL_M_S
-            verdict = SOLVED
-            fill(locked, False)
-            for release in range(2 * n + 1):
-                if eased:
-                    status, count, change = ease(
-                        Y, reduced.c, reduced.speed, moved, gap_speed, grip, edges, u, z
-                    )
-                    contradiction = max(contradiction, change)
-                    verdict = max(verdict, status)
-                else:
-                    status, count = stage_one(Y, moved, gap_speed, grip, edges, loaded, u, z)
-                    if status == ENORMOUS:
-                        status = SOLVED
-                        if project:
-                            more, change = tame(reduced, moved, grip, edges, u, z)
-                            contradiction, count = max(contradiction, change), count + more
-                steps += count
-                if status != SOLVED and not eased:
-                    break
-                if not _change_grip(Y, moved, gap_speed, grip, locked, tolerance, u, z):
-                    break
-            if eased:
-                status = verdict if project else INFEASIBLE
-            if status == SOLVED:
-                break
+    u, grip, parting = np.zeros(reduced.Y.shape[1]), np.empty(n), np.empty(n)
+    for attempt in range(3 if n else 0):
+        eased = attempt == 2
+        if attempt == 1 and not project:
+            continue
         for i in range(n):
-            loaded[i] = z[3 * i] > 0.0
-        if distribution < 2 or eased:
-            shifted = np.empty(na)
-            shift_offset(reduced, delta, shifted)
-            mode = np.empty(n, np.int64)
-            nothing = np.zeros(n)
-            for i in range(n):
-                parting = _parting(Y, moved, gap_speed, u, i)
-                mode[i] = (
-                    STICKING if parting <= tolerance else (HOLDING if grip[i] > 0.0 else APART)
+            grip[i] = np.inf if reduced.gap_speed[i] <= TOUCHING_SPEED else 0.0
+        if project and not eased:
+            contradiction = project_plan(reduced, grip, attempt == 0, answer.delta, moved)
+        plan = moved.copy()
+        status, count, change = _find_grip(
+            reduced, cones, distribution, project, eased, loaded, grip, u, answer
+        )
+        steps += count
+        if status == UNHOLDABLE:
+            if eased:
+                assign(plan, moved)
+            held, count = _try_grips(reduced, cones, distribution, plan, answer)
+            if held:
+                status, change = SOLVED, change if eased else 0.0
+            else:
+                # As in the paper: tangential forces where there is no load.
+                tolerance = _normal_velocities(reduced.Y, moved, reduced.gap_speed, u, parting)
+                count += abs(
+                    _distribute_unbounded(
+                        reduced,
+                        cones,
+                        distribution,
+                        grip,
+                        parting,
+                        tolerance,
+                        answer.delta,
+                        u,
+                        answer.z,
+                    )
                 )
-                if grip[i] == 0.0 and gap_speed[i] <= TOUCHING_SPEED:
-                    mode[i] = APART  # let go: it may slip, so it must stay without load
-            bound = np.empty(n)
-            for i in range(n):
-                # What holds without load has no friction cone to stay in.
-                bound[i] = grip[i] if mode[i] == HOLDING else min(mu[i], grip[i])
-            weight = 1.0 if distribution == 0 else 0.0
-            face = Face(mode, nothing, nothing)
-            within = Cones(bound, edges, cones.load_share)
-            count = distribute(reduced.T, shifted, Y, u, face, within, weight, z)
-            if count < 0:
-                # No forces within the contacts' friction hold this motion: the model's own, unbounded.
-                unbounded = Cones(grip, edges, cones.load_share)
-                count = distribute(reduced.T, shifted, Y, u, face, unbounded, weight, z)
-            steps += abs(count)
+            steps += count
+        contradiction = max(contradiction, change)
+        if eased and not project:
+            status = INFEASIBLE
+        if status in (SOLVED, UNHOLDABLE):
+            break
     finish(reduced, answer)
     return status, steps, contradiction

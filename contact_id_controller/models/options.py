@@ -43,7 +43,9 @@ EDGES = option(
     "edges",
     "integer",
     4,
-    "Edges of the pyramid that stands for the friction cone.",
+    """Edges of the pyramid that stands for the friction cone. Inscribed, it has the cone's friction
+    along its edges, the first along tangent 1, and cos(pi/edges) of it between two: 71 % with 4 edges,
+    92 % with 8, so what slides that way stops after up to 1.41 or 1.08 times the distance.""",
     parameter="friction_edges",
     minimum=3,
     maximum=64,

@@ -10,6 +10,8 @@ LCP on the normals.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
@@ -136,68 +138,136 @@ def _solve(
     )
 
 
+class _Friction(NamedTuple):
+    """Tangential impulses z_r = -rub_r (slope Y_r u + slip_r).
+
+    slope: 1 implicit, 0 explicit; rub (3n,) dt mu_v, zero on normals and where nothing touches; slip
+    (3n,) m/s; H (nu, nu) Cholesky factor of I + slope Y^T rub Y, ill-conditioned where friction is strong.
+    """
+
+    slope: float
+    rub: np.ndarray
+    slip: np.ndarray
+    H: np.ndarray
+
+
+@kernel
+def _rubbing(reduced, viscosity, implicit):
+    """``_Friction`` of the touching contacts, slip still zero."""
+    Y, slope = reduced.Y, 1.0 if implicit else 0.0
+    nu = Y.shape[1]
+    rub, H = np.zeros(Y.shape[0]), np.zeros((nu, nu))
+    for k in range(nu):
+        H[k, k] = 1.0
+    for i in range(viscosity.shape[0]):
+        if reduced.gap_speed[i] > TOUCHING_SPEED:
+            continue
+        for r in range(3 * i + 1, 3 * i + 3):
+            rub[r] = reduced.dt * viscosity[i]
+            for a in range(nu):
+                for b in range(a + 1):
+                    H[a, b] += slope * rub[r] * Y[r, a] * Y[r, b]
+    cholesky(H, nu, 0.0)
+    return _Friction(slope, rub, np.zeros(Y.shape[0]), H)
+
+
+@kernel
+def _tangential_impulse(Y, friction, u, r):
+    """The tangential impulse of row r at the motion u."""
+    total = friction.slip[r]
+    for k in range(u.shape[0]):
+        total += friction.slope * Y[r, k] * u[k]
+    return -friction.rub[r] * total
+
+
+@kernel
+def _drag(reduced, friction, keep, moved, A, free, target):
+    """Set the slip for the plan ``moved``; free (nu,): what it does to w = H^T u, target (3n,): normals then.
+
+    A (3n, nu): the normals' rows in w.
+    """
+    Y, speed, nu = reduced.Y, reduced.speed, free.shape[0]
+    fill(free, 0.0)
+    for r in range(moved.shape[0]):
+        if friction.rub[r] > 0.0:
+            friction.slip[r] = moved[r] + keep * speed[r] if friction.slope > 0.0 else speed[r]
+            for k in range(nu):
+                free[k] -= friction.rub[r] * friction.slip[r] * Y[r, k]
+    forward_substitute(friction.H, nu, free)
+    for r in range(0, moved.shape[0], 3):
+        target[r] = moved[r]
+        for k in range(nu):
+            target[r] += A[r, k] * free[k]
+
+
+@kernel
+def _distribute_normals(reduced, friction, load_share, distribution, u, answer, normals):
+    """Tangential impulses into ``answer.z`` at the motion u; ``normals`` (3n,) by stage II. Returns steps."""
+    Y, T, moved, z = reduced.Y, reduced.T, answer.moved, answer.z
+    n, nu, na = load_share.shape[0], Y.shape[1], T.shape[1]
+    shifted, rest = np.empty(na), u.copy()
+    shift_offset(reduced, answer.delta, shifted)
+    scale = 0.0
+    for i in range(n):
+        scale = max(scale, abs(moved[3 * i]))
+        for r in range(3 * i + 1, 3 * i + 3):
+            z[r] = _tangential_impulse(Y, friction, u, r)
+            for k in range(nu):
+                rest[k] -= Y[r, k] * z[r]
+            for j in range(na):
+                shifted[j] += T[r, j] * z[r]
+    if distribution > 1:
+        return 0
+    mode, smooth = np.empty(n, np.int64), np.zeros(n)
+    for i in range(n):
+        parting = moved[3 * i] + reduced.gap_speed[i]
+        for k in range(nu):
+            parting += Y[3 * i, k] * u[k]
+        mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
+    face, frictionless = Face(mode, smooth, smooth), Cones(smooth, np.int64(4), load_share)
+    weight = 1.0 if distribution == 0 else 0.0
+    return abs(distribute(T, shifted, Y, rest, face, frictionless, weight, normals))
+
+
 @kernel
 def _rub(reduced, keep, viscosity, load_share, distribution, project, implicit, loaded, answer):
     """Contacts that rub, and the torques; as ``coulomb_qp._two_stages``."""
-    Y, T, gap_speed, speed, dt = (
-        reduced.Y,
-        reduced.T,
-        reduced.gap_speed,
-        reduced.speed,
-        reduced.dt,
-    )
-    moved, z, delta = answer.moved, answer.z, answer.delta
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
+    Y, gap_speed, moved, z = reduced.Y, reduced.gap_speed, answer.moved, answer.z
+    n, nu = gap_speed.shape[0], Y.shape[1]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
-        # Tangential impulse of row r: -rub[r] (slope Y_r u + slip[r]).
-        slope = 1.0 if implicit else 0.0
-        slip, rub = np.zeros(3 * n), np.zeros(3 * n)
-        H, u, free = np.zeros((nu, nu)), np.zeros(nu), np.empty(nu)
-        for k in range(nu):
-            H[k, k] = 1.0
-        for i in range(n):
-            if gap_speed[i] > TOUCHING_SPEED:
-                continue
-            for r in range(3 * i + 1, 3 * i + 3):
-                rub[r] = dt * viscosity[i]
-                for a in range(nu):
-                    for b in range(a + 1):
-                        H[a, b] += slope * rub[r] * Y[r, a] * Y[r, b]
-        cholesky(H, nu, 0.0)
+        friction = _rubbing(reduced, viscosity, implicit)
         # The normals' problem in w = H^T u, its tangential rows empty.
         A = np.zeros((3 * n, nu))
         for i in range(n):
             assign(A[3 * i], Y[3 * i])
-            forward_substitute(H, nu, A[3 * i])
+            forward_substitute(friction.H, nu, A[3 * i])
         smooth, normals, target = np.zeros(n), np.zeros(3 * n), np.zeros(3 * n)
+        u, free = np.zeros(nu), np.empty(nu)
         eased = False
         for attempt in range(3):
             eased = attempt == 2
             if attempt < 2 and project:
-                contradiction = project_plan(reduced, smooth, attempt == 0, delta, moved)
+                contradiction = project_plan(reduced, smooth, attempt == 0, answer.delta, moved)
             elif attempt == 1:
                 continue
-            fill(free, 0.0)
-            for r in range(3 * n):
-                if rub[r] > 0.0:
-                    slip[r] = moved[r] + keep * speed[r] if implicit else speed[r]
-                    for k in range(nu):
-                        free[k] -= rub[r] * slip[r] * Y[r, k]
-            forward_substitute(H, nu, free)
-            for i in range(n):
-                target[3 * i] = moved[3 * i]
-                for k in range(nu):
-                    target[3 * i] += A[3 * i, k] * free[k]
+            _drag(reduced, friction, keep, moved, A, free, target)
             if not eased:
                 status, count = stage_one(
                     A, target, gap_speed, smooth, np.int64(4), loaded, u, normals
                 )
             else:
-                before = np.empty(3 * n)
-                assign(before, target)
+                before = target.copy()
                 status, count, change = ease(
-                    A, reduced.c, speed, target, gap_speed, smooth, np.int64(4), u, normals
+                    A,
+                    reduced.c,
+                    reduced.speed,
+                    target,
+                    gap_speed,
+                    smooth,
+                    np.int64(4),
+                    u,
+                    normals,
                 )
                 contradiction = max(contradiction, change)
                 for i in range(n):
@@ -209,47 +279,29 @@ def _rub(reduced, keep, viscosity, load_share, distribution, project, implicit, 
                 break
         for k in range(nu):
             u[k] += free[k]
-        backward_substitute(H, nu, u)
-        shifted, rest = np.empty(na), np.empty(nu)
-        assign(rest, u)
-        shift_offset(reduced, delta, shifted)
-        scale = 0.0
+        backward_substitute(friction.H, nu, u)
         for i in range(n):
             loaded[i] = normals[3 * i] > 0.0
-            scale = max(scale, abs(moved[3 * i]))
-            for r in range(3 * i + 1, 3 * i + 3):
-                total = slip[r]
-                for k in range(nu):
-                    total += slope * Y[r, k] * u[k]
-                z[r] = -rub[r] * total
-                for k in range(nu):
-                    rest[k] -= Y[r, k] * z[r]
-                for j in range(na):
-                    shifted[j] += T[r, j] * z[r]
-        if distribution < 2 or eased:
-            mode = np.empty(n, np.int64)
-            for i in range(n):
-                parting = moved[3 * i] + gap_speed[i]
-                for k in range(nu):
-                    parting += Y[3 * i, k] * u[k]
-                mode[i] = STICKING if parting <= STICKING_SPEED * scale + STILL_M_S else APART
-            face, frictionless = Face(mode, smooth, smooth), Cones(smooth, np.int64(4), load_share)
-            weight = 1.0 if distribution == 0 else 0.0
-            steps += abs(distribute(T, shifted, Y, rest, face, frictionless, weight, normals))
+        steps += _distribute_normals(
+            reduced,
+            friction,
+            load_share,
+            1 if eased and distribution > 1 else distribution,
+            u,
+            answer,
+            normals,
+        )
         for i in range(n):
             z[3 * i] = normals[3 * i]
-        _refine(Y, H, slope, rub, slip, u, z)
+        _refine(Y, friction, u, z)
         contradiction = max(contradiction, _settle(Y, gap_speed, z, moved))
     finish(reduced, answer)
     return status, steps, contradiction
 
 
 @kernel
-def _refine(Y, H, slope, rub, slip, u, z):
-    """Correct the motion u, and the tangential impulses in z (3n,) with it, by the equation's own residual.
-
-    H: Cholesky factor of I + slope Y_T^T rub Y_T, ill-conditioned where friction is strong.
-    """
+def _refine(Y, friction, u, z):
+    """Correct the motion u, and the tangential impulses in z (3n,) with it, by the equation's own residual."""
     nu = u.shape[0]
     rest = np.empty(nu)
     for repetition in range(REFINEMENTS):
@@ -258,16 +310,13 @@ def _refine(Y, H, slope, rub, slip, u, z):
         for r in range(z.shape[0]):
             for k in range(nu):
                 rest[k] += Y[r, k] * z[r]
-        forward_substitute(H, nu, rest)
-        backward_substitute(H, nu, rest)
+        forward_substitute(friction.H, nu, rest)
+        backward_substitute(friction.H, nu, rest)
         for k in range(nu):
             u[k] += rest[k]
         for r in range(z.shape[0]):
             if r % 3:
-                total = slip[r]
-                for k in range(nu):
-                    total += slope * Y[r, k] * u[k]
-                z[r] = -rub[r] * total
+                z[r] = _tangential_impulse(Y, friction, u, r)
 
 
 @kernel

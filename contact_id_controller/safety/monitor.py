@@ -121,6 +121,7 @@ def _limits(acting: int) -> str:
 WORDS = {
     "relaxed": "plan given up in part, beyond friction or torque limits",
     "inconsistent": "contacts contradict each other, fallback forces",
+    "unholdable": "no set of feet holds under load alone: some hold without, which a ground does not",
     "not_converged": "solver failed, fallback forces",
 }
 

@@ -20,16 +20,30 @@ from contact_id_controller.models.steps.slip import share_forces
 from contact_id_controller.models.steps.yielding import TOLERATED, mean_diagonal
 from contact_id_controller.solution import Solution
 
-COMPLIANCES = (1e-7, 1e-6, 1e-5, 1e-4)  # eps relative to the mean diagonal of G, tried in turn
+# eps relative to the mean diagonal of G, tried in turn. What has a solution yields in proportion to
+# eps; what has none yields as much as the contacts contradict each other, whatever eps.
+COMPLIANCES = (1e-7, 1e-6, 1e-5, 1e-4)
+STIFF = (1e-9, 1e-8, 1e-7)
+UNFELT = 1e-6  # share of the largest contact velocity; a plan with stiff contacts yielding less is attainable
 
 
-def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution: int):
+def solve_compliant(
+    solution: Solution,
+    mu: np.ndarray,
+    edges: int,
+    distribution: int,
+    start: np.ndarray,
+    compliances: tuple[float, ...] = COMPLIANCES,
+    tolerated: float = TOLERATED,
+) -> Solution | None:
     """Try again what failed, for the same plan; None when no tolerable compliance helps.
 
     Args:
-        solution: the failed one; its plan and attainable velocities are kept.
+        solution: the failed one; its plan is kept.
         mu (n,): finite coefficients.  edges: of the polygon.
         distribution: index into ``options.DISTRIBUTIONS``.
+        start (3n,): contact velocities at z = 0, m/s.
+        compliances, tolerated: to try, and the share of the largest contact velocity that may yield.
 
     Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.
     """
@@ -37,19 +51,21 @@ def solve_compliant(solution: Solution, mu: np.ndarray, edges: int, distribution
     n, delta = len(problem), solution.joint_velocity_change
     angle = 2.0 * np.pi * np.arange(edges) / edges
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    free = solution.attainable.copy()
+    free = start.copy()
     free[::3] += problem.gap_speed
     plan = problem.c - problem.period * (problem.T @ delta)
     scale = max(np.abs(array).max() for array in (problem.c, problem.speed, plan))
-    tolerable = TOLERATED * scale + max(-problem.gap_speed.min(), 0.0)
+    tolerable = tolerated * scale
+    if tolerated >= TOLERATED:
+        tolerable += max(-problem.gap_speed.min(), 0.0)  # recovery of a penetration may give way
     steps = solution.iterations
-    for compliance in COMPLIANCES:
+    for compliance in compliances:
         eps = compliance * mean_diagonal(problem.Y)
         rows = np.hstack([problem.Y, np.sqrt(eps) * np.eye(3 * n)])
         result = lemke_friction(rows, free, mu, directions)
         steps += result.pivots
         yielded = eps * result.impulses.ravel()
-        moved = solution.attainable + yielded
+        moved = start + yielded
         if result.solved and np.abs(moved - plan).max() <= tolerable:
             break
     else:

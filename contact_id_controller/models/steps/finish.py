@@ -11,8 +11,10 @@ from contact_id_controller.models.steps.reduced import Answer, Reduced, matrices
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
+from contact_id_controller.solution import UNHOLDABLE as UNHOLDABLE_NAME
 
-STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT}
+UNHOLDABLE = 4  # beside the codes of ``nearest_point`` and ``motion``
+STATUS_NAMES = {SOLVED: SOLVED_NAME, INFEASIBLE: INCONSISTENT, UNHOLDABLE: UNHOLDABLE_NAME}
 
 
 def map_identities(

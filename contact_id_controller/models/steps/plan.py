@@ -28,7 +28,7 @@ REFINEMENTS = 6
 ROUNDING = 1e-13  # refining ends when the contradiction is below this share of the motion
 STALLED = 0.7  # and where a refinement leaves more than this share of it
 NOISE = 1e-4  # contradictions below this share of the motion are taken for rounding
-BASE_WEIGHT = 1e-13  # keeps the base motion determined when the contacts leave it free
+BASE_WEIGHT = 1e-13  # relative; determines the base motion where the contacts leave it free
 
 
 @bare_kernel
@@ -118,15 +118,14 @@ def project_held(reduced, mu, lift, held, delta, moved):
         for r in range(rows):
             for k in range(nu):
                 x[k] -= R[r, k] * rhs[r]
-        trace_u, trace_a = 0.0, 0.0
-        for k in range(nu):
-            trace_u += H[k, k]
+        trace_a = 0.0
         for k in range(nu, dim):
             trace_a += H[k, k]
         if trace_a == 0.0:
             return 0.0
         for k in range(nu):
-            H[k, k] += BASE_WEIGHT * trace_u
+            # Relative to its own size: a light body's columns are large, a free one's zero.
+            H[k, k] = H[k, k] * (1.0 + BASE_WEIGHT) if H[k, k] > 0.0 else 1.0
         for k in range(nu, dim):
             H[k, k] += CHANGE_WEIGHT * trace_a
         if not cholesky(H, dim, 0.0):

@@ -29,7 +29,7 @@ from contact_id_controller.models.steps.reduced import (
     matrices,
 )
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
-from contact_id_controller.solution import Solution
+from contact_id_controller.solution import UNHOLDABLE, Solution
 
 SOFTNESS = 1e-7  # eps relative to the mean diagonal of G
 EXACT = 1e-11  # difference of u and Y^T z, relative to u, that easing may leave
@@ -223,7 +223,7 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
     The regularisation is of the size of G itself, so that contradictory velocities are resisted with
     forces of ordinary size. Status, plan and what was found to be attainable stay.
     """
-    if solution.status == SOLVED_NAME:
+    if solution.status in (SOLVED_NAME, UNHOLDABLE):
         return solution
     problem = solution.problem
     answer = empty_answer(problem)

@@ -1,0 +1,53 @@
+"""project_plan: what the contacts allow is left as it is, whatever the bodies weigh."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from robots import SOLO_FEET, SOLO_POSTURE, frame_positions, solo12
+
+from contact_id_controller import ContactSet, build_problem, solve
+
+TWIST = np.array([0.3, 0.1, 0.05, 0.2, -0.3, 0.1])  # of the base
+
+
+def planted_with_object(mass):
+    """Solo12, three feet on the ground, one on a body that stands on three points; all consistent."""
+    robot = solo12().with_object(mass, mass * 1e-2 * np.eye(3))
+    q = robot.neutral()
+    q[robot.q_index] = SOLO_POSTURE
+    feet = frame_positions(robot, q, SOLO_FEET)
+    q[-7:-4] = feet[0] - [0.0, 0.0, 0.01]
+    legs = feet[0] + [[0.01, 0.0, -0.02], [-0.01, 0.01, -0.02], [-0.01, -0.01, -0.02]]
+    contacts = ContactSet(
+        np.vstack([feet, legs]),
+        np.tile([0.0, 0.0, 1.0], (7, 1)),
+        [*SOLO_FEET, *["object"] * 3],
+        0.6,
+        against=["object", *[None] * 6],
+    )
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    v = np.zeros(robot.nv)
+    v[:6] = TWIST
+    for foot in SOLO_FEET:
+        J = pin.getFrameJacobian(robot.model, data, robot.frame_id(foot), pin.LOCAL_WORLD_ALIGNED)[
+            :3
+        ]
+        leg = [k for k in robot.actuated if np.abs(J[:, k]).max() > 1e-12]
+        v[leg] = np.linalg.solve(J[:, leg], -J[:, :6] @ TWIST)
+    return build_problem(
+        robot, q, v, np.zeros(robot.na), contacts, 1e-3, velocity_product_term=False
+    )
+
+
+@pytest.mark.parametrize("mass", [1.0, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("friction, solver", [("coulomb", "qp"), ("no_slip", "lcp")])
+def test_a_consistent_plan_is_kept_whatever_an_object_weighs(friction, solver, mass):
+    problem = planted_with_object(mass)
+    # Consistent: the base and the body at rest leave no contact velocity.
+    u = np.linalg.lstsq(problem.Y, -problem.c, rcond=None)[0]
+    assert np.abs(problem.Y @ u + problem.c).max() < 1e-8
+    solution = solve(problem, friction, solver)
+    assert np.abs(solution.joint_velocity_change).max() < 1e-12
+    assert solution.contradiction_m_s < 1e-12
