@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
-from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.spatial import (
     link_motion,
     point_acceleration,
@@ -97,16 +97,12 @@ def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
 
 
 @bare_kernel
-def _pair_rows(dynamics, tree, bodies, point, position, dt, reduced, rows_u, rows_t, planned):
-    """What one pair of bodies adds at a point, a row for each of six directions: Y, T, planned motion."""
-    L, C, base, desired = reduced.L, reduced.C, reduced.base, reduced.desired
+def _through_inertia(L, C, base, desired, dt, rows_u, rows_t, planned):
+    """Jacobian rows (6, nu), (6, na) made into rows of Y and T, and the motion that is planned along them.
+
+    Y = J_u L^-T, T = (Y C - J_a) / dt, planned = Y base + J_a qd_des.
+    """
     nu, na = L.shape[0], desired.shape[0]
-    for r in range(6):
-        fill(rows_u[r], 0.0)
-        fill(rows_t[r], 0.0)
-    body_rows(dynamics.J, bodies[0], 1.0, tree.supports, point, position, rows_u, rows_t)
-    if bodies[1]:
-        body_rows(dynamics.J, bodies[1], -1.0, tree.supports, point, position, rows_u, rows_t)
     for r in range(6):
         row, torque = rows_u[r], rows_t[r]
         forward_substitute(L, nu, row)
@@ -125,7 +121,7 @@ def _pair_rows(dynamics, tree, bodies, point, position, dt, reduced, rows_u, row
             torque[j] /= dt
 
 
-@bare_kernel
+@inlined_kernel
 def _momentum(dynamics, tree, dt, position, push, desired):
     """push = M v - dt (h - f_ext), in (u, a) order at ``position``; desired = P v + dt qdd_des."""
     M, v, h, force = dynamics.M, dynamics.v, dynamics.h, dynamics.force
@@ -146,7 +142,7 @@ def _momentum(dynamics, tree, dt, position, push, desired):
             push[position[i]] += dt * force[i]
 
 
-@bare_kernel
+@inlined_kernel
 def _inertia(M, tree, L, C):
     """L L^T = M_uu and C = L^-1 M_ua; False when M_uu is not positive definite."""
     nu, na = C.shape
@@ -170,7 +166,7 @@ def _inertia(M, tree, L, C):
     return True
 
 
-@bare_kernel
+@inlined_kernel
 def _without_contact(M, actuated, push, dt, reduced):
     """The motion and torques at z = 0; False when they are not finite.
 
@@ -211,20 +207,7 @@ def _without_contact(M, actuated, push, dt, reduced):
     return finite
 
 
-@bare_kernel
-def _point_motion(twist, drift, first, second, point, speed, pull, other_speed, other_pull, work):
-    """Velocity and drift Jdot v (3,) of the first body's point relative to the second's, if any."""
-    point_velocity(twist[first], point, speed)
-    point_acceleration(twist[first], drift[first], point, pull, work)
-    if second:
-        point_velocity(twist[second], point, other_speed)
-        point_acceleration(twist[second], drift[second], point, other_pull, work)
-        for d in range(3):
-            speed[d] -= other_speed[d]
-            pull[d] -= other_pull[d]
-
-
-@bare_kernel
+@inlined_kernel
 def _combine(w, rows, out):
     """out = w^T rows, for w (6,) and rows (6, m)."""
     for k in range(out.shape[0]):
@@ -238,73 +221,83 @@ def _combine(w, rows, out):
         )
 
 
-@kernel
+@inlined_kernel
 def _contact_rows(dynamics, tree, contacts, period, position, reduced):
     """Rows of Y, T, c and speed of every contact; False when c is not finite.
 
     c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity.
     """
-    points, surface, frames = contacts.points, contacts.surface, reduced.frames
-    nu, na, n = reduced.L.shape[0], reduced.desired.shape[0], points.shape[0]
-    joints, pairs, dt = tree.supports.shape[0], contacts.bodies.shape[0], period.dt
+    # Fields are taken out of their tuples once: within a loop each would be counted as a reference.
+    J, v, supports = dynamics.J, dynamics.v, tree.supports
+    bodies, pair, points, normals = (
+        contacts.bodies,
+        contacts.pair,
+        contacts.points,
+        contacts.normals,
+    )
+    surface, gaps, frames = contacts.surface, contacts.gaps, reduced.frames
+    L, C, base, desired = reduced.L, reduced.C, reduced.base, reduced.desired
+    Y, T, c, speeds, gap_speed = reduced.Y, reduced.T, reduced.c, reduced.speed, reduced.gap_speed
+    dt, keep, drift_share = period.dt, period.keep, period.drift_share
+    joints, pairs, nu, na = supports.shape[0], bodies.shape[0], L.shape[0], desired.shape[0]
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
-    link_motion(dynamics.J, dynamics.v, tree.supports, tree.coordinate_joint, twist, drift)
+    link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
     # Contacts of the same two bodies share six rows, taken at the first one's point.
-    rows_u, rows_t = np.empty((pairs, 6, nu)), np.empty((pairs, 6, na))
+    rows_u, rows_t = np.zeros((pairs, 6, nu)), np.zeros((pairs, 6, na))
     planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
     speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
     speed2, pull2 = np.empty(3), np.empty(3)
-    for i in range(n):
-        frame, point, p = frames[i], points[i], contacts.pair[i]
-        bodies = contacts.bodies[p]
-        tangents(contacts.normals[i], frame)
+    for i in range(points.shape[0]):
+        frame, point, p = frames[i], points[i], pair[i]
+        first, second = bodies[p, 0], bodies[p, 1]
+        tangents(normals[i], frame)
+        U, V, plan = rows_u[p], rows_t[p], planned[p]
         if not met[p]:
             met[p] = True
             assign(origin[p], point)
-            _pair_rows(
-                dynamics,
-                tree,
-                bodies,
-                point,
-                position,
-                dt,
-                reduced,
-                rows_u[p],
-                rows_t[p],
-                planned[p],
-            )
-        _point_motion(twist, drift, bodies[0], bodies[1], point, speed, pull, speed2, pull2, work)
+            body_rows(J, first, 1.0, supports, point, position, U, V)
+            if second:
+                body_rows(J, second, -1.0, supports, point, position, U, V)
+            _through_inertia(L, C, base, desired, dt, U, V, plan)
+        point_velocity(twist[first], point, speed)
+        point_acceleration(twist[first], drift[first], point, pull, work)
+        if second:
+            point_velocity(twist[second], point, speed2)
+            point_acceleration(twist[second], drift[second], point, pull2, work)
+            for d in range(3):
+                speed[d] -= speed2[d]
+                pull[d] -= pull2[d]
         for d in range(3):
             if surface.shape[0]:
                 speed[d] -= surface[i, d]
             arm[d] = point[d] - origin[p, d]
-        plan = planned[p]
         for d in range(3):
             r = 3 * i + d
             w[0], w[1], w[2] = frame[d, 0], frame[d, 1], frame[d, 2]
             w[3] = arm[1] * w[2] - arm[2] * w[1]
             w[4] = arm[2] * w[0] - arm[0] * w[2]
             w[5] = arm[0] * w[1] - arm[1] * w[0]
-            _combine(w, rows_u[p], reduced.Y[r])
-            _combine(w, rows_t[p], reduced.T[r])
-            reduced.speed[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
+            row, torque = Y[r], T[r]
+            _combine(w, U, row)
+            _combine(w, V, torque)
+            speeds[r] = w[0] * speed[0] + w[1] * speed[1] + w[2] * speed[2]
             total = 0.0
             for k in range(6):
                 total += w[k] * plan[k]
             for k in range(3):
-                share = dt * period.drift_share * pull[k] - period.keep * speed[k]
+                share = dt * drift_share * pull[k] - keep * speed[k]
                 if surface.shape[0]:
                     share -= surface[i, k]
                 total += w[k] * share
-            reduced.c[r] = total
+            c[r] = total
             if not abs(total) < np.inf:
                 return False
-        gap = contacts.gaps[i]
-        reduced.gap_speed[i] = gap / dt if gap >= 0.0 else period.penetration_gain * gap / dt
+        gap = gaps[i]
+        gap_speed[i] = gap / dt if gap >= 0.0 else period.penetration_gain * gap / dt
     return True
 
 
-@kernel
+@inlined_kernel
 def _reduce(dynamics, tree, contacts, period, reduced):
     """``reduce`` in steps: momentum, inertia, motion without contact, contacts."""
     nv, dt = dynamics.v.shape[0], period.dt
