@@ -284,18 +284,18 @@ def _sort_by_direction(normals, gaps, count):
                 normals[m, d], normals[m - 1, d] = normals[m - 1, d], normals[m, d]
 
 
-def feet_on(robot: RobotModel, feet, ground, friction=1.0) -> FeetOnGround:
+def feet_on(robot: RobotModel, feet, ground, friction=1.0, viscosity=0.0) -> FeetOnGround:
     """Spherical feet followed over a ``HalfSpace`` or a ``HeightField``.
 
     Args:
-        robot, feet, friction: as for ``FootContacts``.
+        robot, feet, friction, viscosity: as for ``FootContacts``.
 
     Raises:
         ConfigurationError: a ground of another kind.
     """
     for kind, contacts in ((HalfSpace, FootContacts), (HeightField, TerrainFeet)):
         if isinstance(ground, kind):
-            return contacts(robot, feet, ground, friction)
+            return contacts(robot, feet, ground, friction, viscosity)
     raise ConfigurationError(
         f"ground must be a HalfSpace or a HeightField, got {type(ground).__name__}"
     )
