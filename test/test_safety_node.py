@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from ros_bench import (
     FEET,
@@ -152,18 +153,27 @@ def test_measured_forces_decide_which_feet_stand(bench_of):
         bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
         for frame in FEET
     ]
-    bench.start()
+    bench.node.trigger_configure()
+    assert bench.until(bench.knows_the_node)
     assert bench.until(lambda: all(p.get_subscription_count() for p in publishers))
 
-    def contacts(time_s, forces):
+    def measure(forces):
         for publisher, force in zip(publishers, forces):
             message = WrenchStamped()
             message.wrench.force.z = force
             publisher.publish(message)
         bench.until(lambda: False, 0.05)
+
+    def contacts(time_s, forces):
+        measure(forces)
         bench.answer(time_s)
         return bench.node.loop.result.contact.tolist()
 
+    bench.send(1e-5)
+    assert bench.until(lambda: "no contact was measured" in bench.node.not_ready)
+    measure([0.0] * 4)
+    bench.make_ready(2e-5)
+    assert bench.node.trigger_activate() == TransitionCallbackReturn.SUCCESS
     assert contacts(0.5, [20.0, 20.0, 0.0, 3.0]) == [False] * 4  # not long enough yet
     assert contacts(0.51, [20.0, 20.0, 0.0, 3.0]) == [True, True, False, False]
     contacts(0.52, [3.0, 1.0, 9.0, 9.0])
