@@ -281,7 +281,10 @@ def test_noisy_sensors_weighed_as_by_dense_least_squares(solo):
     estimator.by_limbs = False
     estimator.estimate(truth.q, truth.v, None, noisy)
     np.testing.assert_allclose(
-        np.concatenate([estimator._layout.results.base, estimator._layout.results.z]), z, rtol=0, atol=1e-8 * np.abs(z).max()
+        np.concatenate([estimator._layout.results.base, estimator._layout.results.z]),
+        z,
+        rtol=0,
+        atol=1e-8 * np.abs(z).max(),
     )
     A, target, B = estimator._assemble(truth.q, truth.v, truth.v[3:6], np.array([0.0, 0.0, 1.0]))
     layout = estimator._layout

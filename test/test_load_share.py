@@ -18,6 +18,7 @@ from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.geometry.feet import FootContacts, SphereFoot
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.pyramid import STICKING
+from contact_id_controller.models import ROWS, contact_models
 from contact_id_controller.models.quadprog.kinetic_energy import generators
 from contact_id_controller.models.steps.forces import (
     LEAST_SHARE,
@@ -40,7 +41,10 @@ DISTRIBUTED = {
     "no_slip/qp": {},
     "viscous/lcp": {},
 }
-ONE_STAGE = ["coulomb/qp_one_stage", "no_slip/qp_one_stage", "coulomb/qcqp", "coulomb/lcp_min_diff"]
+UNHEEDING = [
+    *("/".join(pair) for pair in contact_models() if "distribution" not in ROWS[pair].keywords),
+    "coulomb/lcp_min_diff",  # has the option, and does without unless it is asked
+]
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +188,12 @@ def test_no_force_in_the_exact_cones_is_better(robot, share):
             assert cost(other) >= cost(z) * (1 - 1e-6)
 
 
+def test_every_model_that_distributes_is_tried():
+    tried = {name.split()[0] for name in DISTRIBUTED}
+    assert tried == {"/".join(pair) for pair in contact_models()
+                     if "distribution" in ROWS[pair].keywords}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", DISTRIBUTED)
 def test_shares_change_the_forces_and_never_the_motion(robot, name):
     rng = np.random.default_rng(3)
@@ -208,7 +218,7 @@ def test_shares_change_the_forces_and_never_the_motion(robot, name):
         assert ramped.forces[number, 2] < 0.9 * plain.forces[number, 2]
 
 
-@pytest.mark.parametrize("name", ONE_STAGE)
+@pytest.mark.parametrize("name", UNHEEDING)
 def test_models_without_stage_two_do_not_heed_shares(robot, name):
     q, contacts = standing_solo(robot)
     plain = solved(at_rest(robot, q, contacts), name, {})

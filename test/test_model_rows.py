@@ -201,3 +201,19 @@ def test_unknown_models_and_doubles_are_refused_by_name():
         register(ROWS["coulomb", "qp"])
     with pytest.raises(ConfigurationError, match="'live_models'.*out of coulomb/qp"):
         settings(live_models=["coulomb/magic"])
+
+
+def test_parameter_of_another_meaning_is_refused():
+    row = ContactModel(
+        "half", "mine", "never", Normal.NONE, Tangential.NONE,
+        options=(option("regularisation", "number", 0.5, "Something else."),),
+    )  # fmt: skip
+    with pytest.raises(UnknownModelError, match="'regularisation' of half/mine exists already"):
+        register(row)
+    assert row.pair not in ROWS
+
+
+def test_rigid_engine_is_driven_by_every_row_that_says_so():
+    from contact_id_controller.simulation import rigid_robot
+
+    assert set(rigid_robot.MODELS) == {pair for pair, row in ROWS.items() if row.engine}

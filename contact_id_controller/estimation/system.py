@@ -54,8 +54,11 @@ class System(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space: row vectors r (m, 6), coefficients base (6,) and h (widest,), normal equations
-    H (limbs, widest, widest), Y (limbs, widest, 13) and K (12, 13), known (n,) accelerations."""
+    """Work space.
+
+    Row vectors r (m, 6), coefficients base (6,) and h (widest,), normal equations
+    H (limbs, widest, widest), Y (limbs, widest, 13) and K (12, 13), known (n,) accelerations.
+    """
 
     r: np.ndarray
     base: np.ndarray
@@ -68,8 +71,11 @@ class Scratch(NamedTuple):
 
 
 class Results(NamedTuple):
-    """base (6,) = a_0 and z (N,), then what follows: joint accelerations (n,), proper accelerations
-    a (n, 6) and wrenches f (n, 6) of links about the base origin, efforts (n,), residuals (m,)."""
+    """base (6,) = a_0 and z (N,), and what follows from them.
+
+    Joint accelerations (n,), proper accelerations a (n, 6) and wrenches f (n, 6) of links about the
+    base origin, efforts (n,), residuals (m,).
+    """
 
     base: np.ndarray
     z: np.ndarray

@@ -43,10 +43,20 @@ def register(row: ContactModel) -> ContactModel:
     """Add a row; from then on ``solve`` knows the model.
 
     Raises:
-        UnknownModelError: the pair exists already.
+        UnknownModelError: the pair exists already, or another model's option has the name of a
+            parameter and means something else.
     """
     if row.pair in ROWS:
         raise UnknownModelError(f"the model {row} exists already")
+    specs = [one.parameter for other in ROWS.values() for one in other.options]
+    taken = {spec.name: spec for spec in specs if spec is not None}
+    for one in row.options:
+        spec = one.parameter
+        if spec is not None and taken.get(spec.name, spec) != spec:
+            raise UnknownModelError(
+                f"the parameter {spec.name!r} of {row} exists already with another meaning; "
+                "give this option a parameter of another name"
+            )
     ROWS[row.pair] = row
     return row
 
