@@ -42,7 +42,7 @@ DISTRIBUTED = {
     "viscous/lcp": {},
 }
 UNHEEDING = [
-    *(str(row) for row in contact_models() if "distribution" not in row.keywords),
+    *(str(row) for row in contact_models() if "distribution" not in row.accepted),
     "coulomb/lcp_min_diff",  # has the option, and does without unless it is asked
 ]
 
@@ -190,7 +190,7 @@ def test_no_force_in_the_exact_cones_is_better(robot, share):
 
 def test_every_model_that_distributes_is_tried():
     tried = {name.split()[0] for name in DISTRIBUTED}
-    assert tried == {str(row) for row in contact_models() if "distribution" in row.keywords}
+    assert tried == {str(row) for row in contact_models() if "distribution" in row.accepted}
 
 
 @pytest.mark.parametrize("name", DISTRIBUTED)
