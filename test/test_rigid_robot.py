@@ -232,6 +232,59 @@ def test_sliding_block_stops_where_newton_and_mujoco_say(tmp_path, model):
     assert stops[0] == pytest.approx(stops[1], rel=0.01)
 
 
+def slide(simulated, velocity, steps=300):
+    """Heights (steps,) of a block that starts to slide on flat ground, and its last state, m."""
+    start = simulated.place_on_ground(simulated.robot.neutral())
+    simulated.reset(start, velocity)
+    states = [simulated.step(np.zeros(0)) for _ in range(steps)]
+    return np.array([state.q[2] - start[2] for state in states]), states[-1]
+
+
+@pytest.mark.parametrize("model", COULOMB, ids="/".join)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("mu, speed", [(0.1, 0.3), (0.5, 1.0), (0.8, 2.0), (2.0, 3.0)])
+def test_a_block_that_starts_to_slide_stays_on_the_ground(model, axis, mu, speed):
+    simulated = RigidRobot(box(), corners(), friction=mu, model=model)
+    velocity = np.zeros(6)
+    velocity[axis] = speed
+    heights, last = slide(simulated, velocity, int(speed / (mu * G * DT)) + 20)
+    assert np.abs(heights).max() < 1e-6
+    assert np.abs(last.v).max() < 1e-6 and simulated.unsolved_steps == 0
+    # In a step of DT the first order method is at most speed DT / 2 off.
+    assert last.q[axis] == pytest.approx(speed**2 / (2 * mu * G), abs=0.51 * speed * DT)
+
+
+@pytest.mark.parametrize("mu, speed", [(0.3, 1.0), (1.0, 3.0)])
+@pytest.mark.parametrize("edges", [4, 8])
+@pytest.mark.parametrize("degrees", [0, 20, 45, 200])
+def test_sliding_and_turning_are_those_of_complementarity(mu, speed, edges, degrees):
+    """Three feet, so that loads are unique: coulomb/lcp is the judge of coulomb/qp."""
+    feet = [
+        SphereFoot("block", 0.01, (x, y, -0.04)) for x, y in ((-0.2, 0), (0.2, -0.2), (0.2, 0.2))
+    ]
+    angle = np.radians(degrees)
+    velocity = np.array([speed * np.cos(angle), speed * np.sin(angle), 0, 0, 0, 2.0])
+    heights, ends = [], []
+    for model in COULOMB:
+        simulated = RigidRobot(box(), feet, friction=mu, model=model, edges=edges)
+        height, last = slide(simulated, velocity, 100)
+        heights.append(np.abs(height).max())
+        ends.append(np.concatenate([last.q, last.v]))
+        assert simulated.unsolved_steps == 0
+        assert simulated.last_solution.residuals()["gap_m_s"] < 1e-5
+    assert max(heights) < 1e-5
+    np.testing.assert_allclose(ends[0], ends[1], atol=2e-4)
+
+
+def test_a_block_that_lands_while_it_slides_neither_bounces_nor_sinks():
+    for model in COULOMB:
+        simulated = RigidRobot(box(), corners(), friction=0.5, model=model)
+        heights, last = slide(simulated, np.array([1.0, 0, -1.0, 0, 0, 0]))
+        assert np.abs(heights).max() < 1e-6
+        # The landing takes mu times its own speed from the slip.
+        assert last.q[0] == pytest.approx(0.5**2 / (2 * 0.5 * G), abs=2 * DT)
+
+
 def test_viscous_block_reaches_its_final_speed():
     simulated = RigidRobot(
         box(), corners(), ground=slope(30.0), model=("viscous", "lcp"), viscosity_n_s_m=50.0

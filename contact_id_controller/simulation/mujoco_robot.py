@@ -11,8 +11,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.geometry import HeightField, SphereFoot, feet_on, lower_onto
+from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot, feet_on
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
@@ -21,12 +20,13 @@ from contact_id_controller.simulation.mujoco_model import (
     foot_name,
 )
 from contact_id_controller.simulation.state_map import StateMap
+from contact_id_controller.simulation.stepped_robot import SteppedRobot, checked_vector
 from contact_id_controller.state import RobotState
 
 _THREE = np.arange(3)
 
 
-class MujocoRobot:
+class MujocoRobot(SteppedRobot):
     """A robot simulated in MuJoCo, advanced one control period at a time.
 
     Torques are applied as they come: no limit, no friction, no delay. A command that is not finite
@@ -67,15 +67,9 @@ class MujocoRobot:
         meshes: bool = False,
         terrain: HeightField | None = None,
     ):
-        if not period_s > 0.0 or substeps < 1:
-            raise ConfigurationError(
-                f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
-            )
-        self.robot = RobotModel.from_urdf(urdf, floating_base, joints)
-        self.feet = tuple(feet)
-        self.period_s = float(period_s)
-        self.substeps = int(substeps)
-        self.refused_commands = 0
+        robot = RobotModel.from_urdf(urdf, floating_base, joints)
+        standing = feet_on(robot, feet, HalfSpace() if terrain is None else terrain)
+        super().__init__(robot, feet, standing, period_s, substeps)
         self._model = build_mujoco_model(
             resolve_urdf(urdf),
             self.robot,
@@ -89,19 +83,11 @@ class MujocoRobot:
             terrain=terrain,
         )
         self._friction = friction if callable(friction) else None
-        self._terrain = terrain
         self._data = mujoco.MjData(self._model)
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
         self._foot_of_geom = {self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))}
-        self._periods = 0
-        self._forces = np.zeros((len(self.feet), 3))
         self.reset(self.robot.neutral())
-
-    @property
-    def foot_names(self) -> tuple[str, ...]:
-        """Frames of the feet, in the order of every per-foot array."""
-        return tuple(foot.frame for foot in self.feet)
 
     @property
     def mujoco_model(self) -> mujoco.MjModel:
@@ -119,13 +105,12 @@ class MujocoRobot:
         Raises:
             StateError: wrong shape or not finite.
         """
-        q = _checked("q", q, self.robot.nq)
-        v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
+        q = checked_vector("q", q, self.robot.nq)
+        v = np.zeros(self.robot.nv) if v is None else checked_vector("v", v, self.robot.nv)
         mujoco.mj_resetData(self._model, self._data)
         self._map.to_mujoco(q, v, self._data.qpos, self._data.qvel)
         mujoco.mj_forward(self._model, self._data)
-        self._periods = 0
-        self._forces[:] = 0.0
+        self._start()
         return self.state()
 
     def state(self) -> RobotState:
@@ -154,46 +139,13 @@ class MujocoRobot:
         self._periods += 1
         bad_acceleration = data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
         if bad_acceleration or not np.isfinite(data.qvel.sum()):
-            raise SimulationError(
-                f"simulation diverged at {self._periods * self.period_s:.3f} s; "
-                "are the torques or the period too large?"
-            )
+            raise self._diverged()
         return self.state()
-
-    def contact_forces(self) -> np.ndarray:
-        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
-        return self._forces.copy()
 
     def foot_positions(self) -> np.ndarray:
         """Centres of the foot spheres at the end of the last period: (n_feet, 3), world, m."""
         mujoco.mj_kinematics(self._model, self._data)
         return self._data.site_xpos[self._sites].copy()
-
-    def place_on_ground(self, q: np.ndarray) -> np.ndarray:
-        """q with the base raised or lowered until the lowest foot just touches the ground.
-
-        Raises:
-            ConfigurationError: the base is fixed, or there are no feet.
-        """
-        if not self.robot.floating_base or not self.feet:
-            raise ConfigurationError("only a robot with a floating base and feet can be placed")
-        q = _checked("q", q, self.robot.nq).copy()
-        if self._terrain is not None:
-            feet = feet_on(self.robot, self.feet, self._terrain)
-            return lower_onto(feet, self.robot.model, self.robot.model.createData(), q)
-        scratch = mujoco.MjData(self._model)
-        self._map.to_mujoco(q, np.zeros(self.robot.nv), scratch.qpos, scratch.qvel)
-        mujoco.mj_kinematics(self._model, scratch)
-        radii = np.array([foot.radius_m for foot in self.feet])
-        q[2] -= np.min(scratch.site_xpos[self._sites, 2] - radii)
-        return q
-
-    def _accepted(self, torques) -> np.ndarray | float:
-        command = np.asarray(torques, dtype=float)
-        if command.shape == self._map.actuated.shape and np.isfinite(command).all():
-            return command
-        self.refused_commands += 1
-        return 0.0
 
     def _contact_points(self) -> np.ndarray:
         """Where each foot touches, (n_feet, 3) m: its deepest contact; its centre in the air."""
@@ -223,10 +175,3 @@ class MujocoRobot:
         forces = np.einsum("ij,ijk->ik", data.efc_force[rows], frames)
         for geom, force in zip(contact.geom[pushing, 1].tolist(), forces):
             self._forces[self._foot_of_geom[geom]] += force
-
-
-def _checked(name: str, values, size: int) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise StateError(f"{name} has shape {array.shape}, must be {size} finite numbers")
-    return array

@@ -6,7 +6,8 @@ same thing. It stands where ``MujocoRobot`` stands, has the same interface, and 
 nothing but that: two engines that disagree show an error in one of them.
 
 Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle
-(1996), Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp.
+(1996), Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp, which
+``complementarity`` keeps from lifting what slides.
 """
 
 from __future__ import annotations
@@ -18,21 +19,30 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.forward import build_forward_problem, free_robot, step
-from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on, lower_onto
-from contact_id_controller.models import options, solve
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.forward import (
+    ForwardProblem,
+    build_forward_problem,
+    free_robot,
+    step,
+)
+from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on
+from contact_id_controller.kernels.pyramid import edge_directions
+from contact_id_controller.models import ROWS, Normal, Tangential, solve
+from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.simulation.complementarity import solve_with_complementarity
 from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder
+from contact_id_controller.simulation.stepped_robot import SteppedRobot, checked_vector
 from contact_id_controller.solution import SOLVED, Solution
 from contact_id_controller.state import RobotState
 
-MODELS = (("coulomb", "lcp"), ("coulomb", "qp"), ("no_slip", "lcp"), ("viscous", "lcp"))
-"""Contact laws that can be simulated: Stewart-Trinkle / Anitescu-Potra; the complementarity-free
-one, whose sliding contacts glide mu |v| dt above the ground; unbounded, and viscous friction."""
+MODELS = tuple(pair for pair, row in ROWS.items() if row.engine)
+"""Contact models that can drive the simulation. Those that give complementarity up are solved until
+their sliding contacts stay on the ground, see ``complementarity``."""
 
 
-class RigidRobot:
+class RigidRobot(SteppedRobot):
     """A robot on rigid ground, advanced one control period at a time.
 
     Torques are applied as they come: no limit, no friction, no delay; limits of joint positions
@@ -93,23 +103,19 @@ class RigidRobot:
         anticipation_m: float = 0.01,
         penetration_gain: float = 0.2,
     ):
-        if not period_s > 0.0 or substeps < 1:
-            raise ConfigurationError(
-                f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
-            )
-        if tuple(model) not in MODELS:
-            names = ", ".join("/".join(pair) for pair in MODELS)
+        row = ROWS.get(tuple(model))
+        if row is None or not row.engine:
+            names = ", ".join(str(row) for row in ROWS.values() if row.engine)
             raise ConfigurationError(f"no simulation of {'/'.join(model)}; there is {names}")
         if not 0.0 <= penetration_gain <= 1.0:
             raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
         if not isinstance(robot, RobotModel):
             robot = RobotModel.from_urdf(robot, floating_base, joints)
-        self.robot, self.feet, self.model = robot, tuple(feet), tuple(model)
-        self.period_s, self.substeps = float(period_s), int(substeps)
-        self.refused_commands = self.unsolved_steps = 0
+        super().__init__(robot, feet, feet_on(robot, feet, ground, friction), period_s, substeps)
+        self.model, self.unsolved_steps = row.pair, 0
+        self._row = row
         self._step_s = self.period_s / self.substeps
         self._gain, self._viscosity = float(penetration_gain), float(viscosity_n_s_m)
-        self._standing = feet_on(robot, self.feet, ground, friction)
         if bodies or pairs:
             self._finder = SceneFinder(
                 robot, self.feet, bodies, pairs, ground, friction, anticipation_m
@@ -120,16 +126,15 @@ class RigidRobot:
                 free_robot(robot), self.feet, ground, friction, anticipation_m
             )
         wanted = {"edges": edges, "polygon": polygon, "distribution": "least_force"}
-        self._options = {name: value for name, value in wanted.items() if name in options(*model)}
+        self._options = {name: value for name, value in wanted.items() if row.takes(name)}
+        self._edges, self._polygon = edges, polygon
+        self._directions = None
+        if not row.exact_cone:
+            self._directions = np.empty((edges, 2))
+            edge_directions(edges, self._directions)
         self._data = robot.model.createData()  # its own: a controller may share the robot's
         self._floating = [joint.idx_v for joint in robot.model.joints if joint.nq == 7]
-        self._forces = np.zeros((len(self.feet), 3))
         self.reset(robot.neutral())
-
-    @property
-    def foot_names(self) -> tuple[str, ...]:
-        """Frames of the feet, in the order of every per-foot array."""
-        return tuple(foot.frame for foot in self.feet)
 
     @property
     def last_solution(self) -> Solution | None:
@@ -142,11 +147,10 @@ class RigidRobot:
         Raises:
             StateError: wrong shape or not finite.
         """
-        self._q = _checked("q", q, self.robot.nq)
-        self._v = np.zeros(self.robot.nv) if v is None else _checked("v", v, self.robot.nv)
-        self._periods = 0
+        self._q = checked_vector("q", q, self.robot.nq)
+        self._v = np.zeros(self.robot.nv) if v is None else checked_vector("v", v, self.robot.nv)
         self._last: Solution | None = None
-        self._forces[:] = 0.0
+        self._start()
         return self.state()
 
     def state(self) -> RobotState:
@@ -171,10 +175,6 @@ class RigidRobot:
         """The contacts of the present configuration, those near enough to be watched."""
         return self._find().contacts
 
-    def contact_forces(self) -> np.ndarray:
-        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
-        return self._forces.copy()
-
     def foot_positions(self) -> np.ndarray:
         """Centres of the foot spheres at the end of the last period: (n_feet, 3), world, m."""
         pin.forwardKinematics(self.robot.model, self._data, self._q)
@@ -184,24 +184,13 @@ class RigidRobot:
             [place.act(np.asarray(foot.center, float)) for place, foot in zip(places, self.feet)]
         ).reshape(-1, 3)
 
-    def place_on_ground(self, q: np.ndarray) -> np.ndarray:
-        """q with the base raised or lowered until the lowest foot just touches the ground.
-
-        Raises:
-            ConfigurationError: the base is fixed, or there are no feet.
-        """
-        if not self.robot.floating_base or not self.feet:
-            raise ConfigurationError("only a robot with a floating base and feet can be placed")
-        q = _checked("q", q, self.robot.nq)
-        return lower_onto(self._standing, self.robot.model, self._data, q)
-
     def _find(self):
         pin.forwardKinematics(self.robot.model, self._data, self._q)
         return self._finder.find(self._data)
 
     def _advance(self, torques: np.ndarray) -> None:
         contacts, foot = self._find()
-        if self.model[0] == "viscous":
+        if self._row.tangential is Tangential.VISCOUS:
             contacts = contacts.moved(viscosity=np.full(len(contacts), self._viscosity))
         try:
             problem = build_forward_problem(
@@ -213,17 +202,35 @@ class RigidRobot:
                 self._step_s,
                 penetration_gain=self._gain,
             )
-            solution = solve(problem, *self.model, warm_start=self._last, **self._options)
+            solution = self._solve(problem)
         except StateError as error:
             raise self._diverged() from error
         if not np.isfinite(solution.velocity.sum()):
             raise self._diverged()
-        self.unsolved_steps += solution.status != SOLVED
         self._q, self._v = step(solution, self._q), self._carried(solution.velocity)
         self._last = solution
         for i, force in zip(foot.tolist(), solution.forces):
             if i >= 0:
                 self._forces[i] += force
+
+    def _solve(self, problem: ForwardProblem) -> Solution:
+        """The model's solution; of one that gives complementarity up, the one that keeps it."""
+
+        def model(problem: ForwardProblem) -> Solution:
+            return solve(problem, *self.model, warm_start=self._last, **self._options)
+
+        if self._row.normal is not Normal.COMPLEMENTARITY_FREE:
+            solution = model(problem)
+            self.unsolved_steps += solution.status != SOLVED
+            return solution
+        corners = problem.contacts.friction
+        if self._directions is not None:
+            corners = polygon_friction(problem, self._edges, self._polygon)
+        solution, complementary = solve_with_complementarity(
+            problem, model, corners, self._directions
+        )
+        self.unsolved_steps += not complementary
+        return solution
 
     def _carried(self, velocity: np.ndarray) -> np.ndarray:
         """The velocity at the step's end, in the axes that floating bodies have then.
@@ -239,29 +246,9 @@ class RigidRobot:
             carried[k : k + 3] = pin.exp3(-self._step_s * velocity[k + 3 : k + 6]) @ resting
         return carried
 
-    def _diverged(self) -> SimulationError:
-        return SimulationError(
-            f"simulation diverged at {self._periods * self.period_s:.3f} s; "
-            "are the torques or the period too large?"
-        )
-
-    def _accepted(self, torques) -> np.ndarray:
-        command = np.asarray(torques, dtype=float)
-        if command.shape == (self.robot.na,) and np.isfinite(command).all():
-            return command
-        self.refused_commands += 1
-        return np.zeros(self.robot.na)
-
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a x b of two vectors (3,), in a tenth of the time that numpy's general one takes."""
     x, y, z = a.tolist()
     u, v, w = b.tolist()
     return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
-
-
-def _checked(name: str, values, size: int) -> np.ndarray:
-    array = np.array(values, dtype=float)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise StateError(f"{name} has shape {array.shape}, must be {size} finite numbers")
-    return array

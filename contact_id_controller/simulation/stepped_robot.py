@@ -1,0 +1,95 @@
+"""What every simulated robot has in common, whatever engine moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
+from contact_id_controller.geometry import FeetOnGround, SphereFoot, lower_onto
+from contact_id_controller.robot import RobotModel
+
+
+class SteppedRobot:
+    """A robot with spherical feet, advanced one control period at a time.
+
+    Args:
+        robot: its model.
+        feet: spheres that may touch the ground, in the order of every per-foot array.
+        standing: the same feet followed over the ground.
+        period_s, substeps: control period, s, and steps of the engine in it.
+
+    Attributes:
+        refused_commands: commands that were not (na,) finite numbers, and were replaced by zero.
+
+    Raises:
+        ConfigurationError: a period or number of steps that is not positive.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: Sequence[SphereFoot],
+        standing: FeetOnGround,
+        period_s: float,
+        substeps: int,
+    ):
+        if not period_s > 0.0 or substeps < 1:
+            raise ConfigurationError(
+                f"period_s is {period_s} and substeps {substeps}, must be above 0 and at least 1"
+            )
+        self.robot, self.feet = robot, tuple(feet)
+        self.period_s, self.substeps = float(period_s), int(substeps)
+        self.refused_commands = 0
+        self._standing = standing
+        self._periods = 0
+        self._forces = np.zeros((len(self.feet), 3))
+
+    @property
+    def foot_names(self) -> tuple[str, ...]:
+        """Frames of the feet, in the order of every per-foot array."""
+        return tuple(foot.frame for foot in self.feet)
+
+    def contact_forces(self) -> np.ndarray:
+        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
+        return self._forces.copy()
+
+    def place_on_ground(self, q: np.ndarray) -> np.ndarray:
+        """q with the base raised or lowered until the lowest foot just touches the ground.
+
+        Raises:
+            ConfigurationError: the base is fixed, or there are no feet.
+        """
+        if not self.robot.floating_base or not self.feet:
+            raise ConfigurationError("only a robot with a floating base and feet can be placed")
+        model = self.robot.model
+        q = checked_vector("q", q, self.robot.nq)
+        return lower_onto(self._standing, model, model.createData(), q)
+
+    def _accepted(self, torques) -> np.ndarray:
+        """The command (na,), or zero for one that makes no sense."""
+        command = np.asarray(torques, dtype=float)
+        if command.shape == (self.robot.na,) and np.isfinite(command).all():
+            return command
+        self.refused_commands += 1
+        return np.zeros(self.robot.na)
+
+    def _start(self) -> None:
+        """Time 0, no forces yet."""
+        self._periods = 0
+        self._forces[:] = 0.0
+
+    def _diverged(self) -> SimulationError:
+        return SimulationError(
+            f"simulation diverged at {self._periods * self.period_s:.3f} s; "
+            "are the torques or the period too large?"
+        )
+
+
+def checked_vector(name: str, values, size: int) -> np.ndarray:
+    """A fresh array (size,) of finite numbers, or StateError."""
+    array = np.array(values, dtype=float)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise StateError(f"{name} has shape {array.shape}, must be {size} finite numbers")
+    return array
