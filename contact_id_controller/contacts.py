@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import ContactSetError
-from contact_id_controller.frozen import draft_of, open_draft
+from contact_id_controller.frozen import draft_of
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
@@ -59,8 +59,8 @@ class ContactSet:
     load_share: NDArray[np.float64]
     _resolved: tuple[RobotModel, NDArray[np.int64], NDArray[np.int64]] | None
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         points: ArrayLike,
         normals: ArrayLike,
         frames: Sequence[str],
@@ -71,8 +71,9 @@ class ContactSet:
         surface_velocities: ArrayLike | None = None,
         viscosity: ArrayLike = 0.0,
         load_share: ArrayLike = 1.0,
-    ):
-        draft = open_draft(self, _Draft)
+    ) -> ContactSet:
+        contacts: ContactSet = _Draft()
+        draft: Any = contacts
         draft.points = _table("points", points, None)
         n = len(draft.points)
         draft.normals = _table("normals", normals, n)
@@ -98,7 +99,8 @@ class ContactSet:
             raise ContactSetError(f"identities must be {n} different names, got {list(identities)}")
         draft.identities = tuple(identities)
         draft._resolved = None
-        draft.__class__ = ContactSet
+        draft.__class__ = cls
+        return contacts
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, name) for name in ContactSet.__slots__ if name != "_resolved"]

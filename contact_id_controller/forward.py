@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,6 +52,9 @@ class ForwardProblem(Problem):
     constraint_defect: float
     free_base: NDArray[np.float64]
     free_Y: NDArray[np.float64]
+
+    def __new__(cls, *_: Any, **__: Any) -> ForwardProblem:
+        return object.__new__(cls)
 
     def __init__(self, problem: Problem, rows: ArrayLike | None = None, target: ArrayLike = ()):
         """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome."""

@@ -1,12 +1,13 @@
-"""Immutable values that cost no more to build than mutable ones.
+"""Immutable values that cost little more to build than mutable ones.
 
 A frozen dataclass sets each field through ``object.__setattr__``, many times the price of an
-assignment. A constructor here assigns while the value still has the class of its draft, which has
-the same slots and no guard, and gives it its own class last.
+assignment. A constructor here fills a draft instead, which has the same slots and no guard, and
+gives it its class last.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 
@@ -15,7 +16,13 @@ def draft_of(frozen: type) -> Any:
     return type(f"{frozen.__name__}Draft", (), {"__slots__": frozen.__slots__})  # type: ignore[attr-defined]
 
 
-def open_draft(value: Any, draft: Any) -> Any:
-    """The same value, to be assigned to until it is given the class it was made with again."""
-    object.__setattr__(value, "__class__", draft)
+def parts(value: Any) -> tuple[Any, ...]:
+    """What ``__reduce__`` returns for a frozen dataclass, so that it can be copied and pickled."""
+    return _rebuilt, (type(value), *(getattr(value, f.name) for f in dataclasses.fields(value)))
+
+
+def _rebuilt(frozen: type, *values: Any) -> Any:
+    value: Any = object.__new__(frozen)
+    for field, part in zip(dataclasses.fields(frozen), values):
+        object.__setattr__(value, field.name, part)
     return value

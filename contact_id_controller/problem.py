@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.frozen import draft_of, open_draft
+from contact_id_controller.frozen import draft_of, parts
 from contact_id_controller.kernels.reduction import reduce
 from contact_id_controller.robot import RobotModel
 
@@ -61,8 +62,8 @@ class Problem:
     frames: NDArray[np.float64]
     external_forces: NDArray[np.float64] | None
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         robot: RobotModel,
         contacts: ContactSet,
         period: float,
@@ -70,10 +71,11 @@ class Problem:
         n: int,
         keep: float = 0.0,
         external_forces: NDArray[np.float64] | None = None,
-    ):
+    ) -> Problem:
         """Arrays for n contacts, to be filled: ``build_problem`` is what you look for."""
         nu, na = robot.nu, robot.na
-        draft = open_draft(self, _Draft)
+        problem: Problem = _Draft()
+        draft: Any = problem
         draft.robot, draft.contacts, draft.period = robot, contacts, period
         draft.desired_velocity = desired_velocity
         draft.L = np.zeros((nu, nu))
@@ -89,7 +91,11 @@ class Problem:
         draft.schur = np.empty((na, na))
         draft.frames = np.empty((n, 3, 3))
         draft.external_forces = external_forces
-        draft.__class__ = Problem
+        draft.__class__ = cls
+        return problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return parts(self)
 
     def __len__(self) -> int:
         """Number of contacts."""

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from contact_id_controller.frozen import draft_of, open_draft
+from contact_id_controller.frozen import draft_of, parts
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.problem import Problem
 
@@ -70,8 +70,8 @@ class Solution:
     certificate: Certificate | None
     _forces: NDArray[np.float64] | None
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         problem: Problem,
         status: str,
         torques: NDArray[np.float64],
@@ -84,8 +84,9 @@ class Solution:
         attainable: NDArray[np.float64] | None = None,
         disturbance: NDArray[np.float64] | None = None,
         certificate: Certificate | None = None,
-    ):
-        draft = open_draft(self, _Draft)
+    ) -> Solution:
+        solution: Solution = _Draft()
+        draft: Any = solution
         draft.problem, draft.status = problem, status
         draft.torques, draft.impulses, draft.velocity = torques, impulses, velocity
         draft.iterations = iterations
@@ -94,7 +95,11 @@ class Solution:
         draft.memory, draft.attainable = memory, attainable
         draft.disturbance, draft.certificate = disturbance, certificate
         draft._forces = None
-        draft.__class__ = Solution
+        draft.__class__ = cls
+        return solution
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return parts(self)
 
     @property
     def forces(self) -> NDArray[np.float64]:

@@ -104,6 +104,13 @@ def test_problems_contacts_and_solutions_go_through_pickle(robot):
         np.testing.assert_array_equal(solve(twin.problem).torques, solution.torques)
         again = build_problem(twin.problem.robot, q, v, acceleration, twin.problem.contacts, DT)
         np.testing.assert_array_equal(again.Y, problem.Y)
+    forward = build_forward_problem(
+        robot, q, v, np.zeros(robot.na), contacts, DT, constraints=[Pin("FL_FOOT")]
+    )
+    twin = pickle.loads(pickle.dumps(solve(forward)))
+    assert type(twin.problem) is type(forward)
+    np.testing.assert_array_equal(twin.problem.W, forward.W)
+    np.testing.assert_array_equal(constraint_forces(twin), constraint_forces(solve(forward)))
     # A contact set does not drag the robot along that it was last used with.
     assert len(pickle.dumps(contacts)) < 0.5 * len(pickle.dumps(robot))
 
