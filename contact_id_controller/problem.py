@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,9 @@ def build_problem(
     q = _vector("q", q, robot.nq)
     v = _vector("v", v, robot.nv)
     for name, part in robot.unit_parts:
-        numbers = q[part]
-        square = numbers.dot(numbers)
-        if not _LEAST_SQUARE <= square <= _LARGEST_SQUARE:
-            raise StateError(f"{name} in q has norm {float(np.sqrt(square)):.6g}, must be 1")
+        norm = hypot(*q[part].tolist())
+        if not abs(norm - 1.0) <= UNIT_TOLERANCE:
+            raise StateError(f"{name} in q has norm {norm:.6g}, must be 1")
     acceleration = _vector("desired_acceleration", desired_acceleration, robot.na)
     force = (
         _NO_FORCE
@@ -224,7 +224,6 @@ def build_problem(
     return problem
 
 
-_LEAST_SQUARE, _LARGEST_SQUARE = (1.0 - UNIT_TOLERANCE) ** 2, (1.0 + UNIT_TOLERANCE) ** 2
 _NO_FORCE = np.zeros(0)
 _NO_SURFACE = np.zeros((0, 3))
 
