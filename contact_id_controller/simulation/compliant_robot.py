@@ -14,7 +14,6 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import feet_on
 from contact_id_controller.simulation.rigid_robot import RigidRobot, cross
 
 DAMPING_RATIO = 0.3
@@ -47,9 +46,6 @@ class CompliantRobot(RigidRobot):
         self.damping_n_s_m = (
             2.0 * DAMPING_RATIO * np.sqrt(self.stiffness_n_m * self.robot.mass / count)
         )
-        self._ground_feet = feet_on(
-            self.robot, self.feet, settings.get("ground", self._standing.ground), friction
-        )
         self._mu = friction if callable(friction) else np.broadcast_to(friction, (count,))
         model = self.robot.model
         self._links = [model.frames[self.robot.frame_id(foot.frame)].parentJoint for foot in feet]
@@ -62,7 +58,7 @@ class CompliantRobot(RigidRobot):
     def _advance(self, torques: np.ndarray) -> None:
         robot, data, v = self.robot, self._data, self._v
         pin.computeJointJacobians(robot.model, data, self._q)
-        feet, jacobian = self._ground_feet, data.J
+        feet, jacobian = self._standing, data.J
         feet.update(data)
         effort = np.zeros(robot.nv)
         effort[robot.actuated] = torques

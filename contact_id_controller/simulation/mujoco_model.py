@@ -106,17 +106,7 @@ def build_mujoco_model(
         ConfigurationError: negative friction, not one for each foot, a foot without a radius, or an
             uneven grid.
     """
-    coefficients = [friction] * len(feet) if np.ndim(friction) == 0 else list(friction)
-    if len(coefficients) != len(feet):
-        raise ConfigurationError(f"{len(coefficients)} friction coefficients for {len(feet)} feet")
-    for mu in coefficients if np.ndim(friction) else [friction]:
-        if not mu >= 0.0:
-            raise ConfigurationError(f"friction coefficient is {mu}, must be 0 or more")
-    for foot in feet:
-        if not 0.0 < foot.radius_m < math.inf:
-            raise ConfigurationError(
-                f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must be above 0 and finite"
-            )
+    coefficients = _checked_feet(feet, friction)
     try:
         spec = mujoco.MjSpec.from_string(_prepared_urdf(urdf, meshes))
     except (ValueError, ElementTree.ParseError) as error:
@@ -142,6 +132,22 @@ def build_mujoco_model(
     model.dof_damping[joint_dofs] = damping_nm_s_rad
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model
+
+
+def _checked_feet(feet, friction) -> list:
+    """Coefficients of friction, one a foot, or ConfigurationError."""
+    coefficients = [friction] * len(feet) if np.ndim(friction) == 0 else list(friction)
+    if len(coefficients) != len(feet):
+        raise ConfigurationError(f"{len(coefficients)} friction coefficients for {len(feet)} feet")
+    for mu in coefficients if np.ndim(friction) else [friction]:
+        if not mu >= 0.0:
+            raise ConfigurationError(f"friction coefficient is {mu}, must be 0 or more")
+    for foot in feet:
+        if not 0.0 < foot.radius_m < math.inf:
+            raise ConfigurationError(
+                f"radius_m of foot {foot.frame!r} is {foot.radius_m}, must be above 0 and finite"
+            )
+    return coefficients
 
 
 def foot_name(index: int) -> str:
