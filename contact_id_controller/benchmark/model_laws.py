@@ -33,7 +33,7 @@ def friction_bound(
         return unbounded_friction(problem), 4
     if row.tangential is not Tangential.COULOMB:
         return np.zeros(len(problem)), 4
-    mu = effective_friction(problem.contacts.friction, 1.0)
+    mu = effective_friction(problem.contacts.friction, np.inf)
     if row.exact_cone:
         return mu, EXACT
     return mu / (np.cos(np.pi / edges) if polygon == "circumscribed" else 1.0), edges

@@ -47,11 +47,11 @@ class Pieces(NamedTuple):
 
 
 @kernel
-def effective_friction(mu, factor):
-    """Coefficients (n,) times ``factor``; infinite from UNBOUNDED_FRICTION on, whatever was written."""
+def effective_friction(mu, infinite):
+    """Coefficients (n,), ``infinite`` from UNBOUNDED_FRICTION on, whatever number was written."""
     out = np.empty(mu.shape[0])
     for i in range(mu.shape[0]):
-        out[i] = mu[i] * factor if mu[i] < UNBOUNDED_FRICTION else np.inf
+        out[i] = mu[i] if mu[i] < UNBOUNDED_FRICTION else infinite
     return out
 
 

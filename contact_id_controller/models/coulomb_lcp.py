@@ -16,6 +16,7 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
@@ -68,7 +69,7 @@ def solve_coulomb_lcp(
     handles copositive problems, G of any rank, and ends at a solution, certified by its residual, at
     a ray or at its pivot limit. Contacts that contradict each other are eased as in coulomb/qp (status
     ``inconsistent`` from 5 % on); where Lemke fails all the same, contacts yield a little
-    (``compliant_lcp``); where that fails too (``not_converged``) the forces are soft ones.
+    (``steps.compliance``); where that fails too (``not_converged``) the forces are soft ones.
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
@@ -82,12 +83,14 @@ def solve_coulomb_lcp(
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
         map_identities(problem, warm_start, memory, basis)
-    mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
+    mu = polygon_friction(problem, edges, polygon)
     chosen = DISTRIBUTIONS.index(distribution)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        *Cones(mu, edges, problem.contacts.load_share),
+        mu,
+        edges,
+        problem.contacts.load_share,
         chosen,
         consistency == "project",
         basis,
@@ -96,12 +99,12 @@ def solve_coulomb_lcp(
         *answer,
     )
     solution = outcome(problem, code, steps, contradiction, answer, basis)
-    again = None
+    again, finite = None, effective_friction(mu, NO_SLIP)
     if code == NOT_CONVERGED:
-        again = solve_compliant(solution, mu, edges, chosen, solution.attainable)
+        again = solve_compliant(solution, finite, edges, chosen, solution.attainable)
     elif code == INFEASIBLE and consistency == "report":
         # What Lemke's method missed, and the convex program does not have, may exist all the same.
-        again = solve_compliant(solution, mu, edges, chosen, problem.c, STIFF, UNFELT)
+        again = solve_compliant(solution, finite, edges, chosen, problem.c, STIFF, UNFELT)
     solution = again or solution
     return with_fallback(solution, mu, edges)
 
@@ -164,7 +167,7 @@ def _solve(
         Reduced(
             Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
         ),
-        Cones(mu, edges, load_share),
+        Cones(effective_friction(mu, NO_SLIP), edges, load_share),
         distribution,
         project,
         basis,

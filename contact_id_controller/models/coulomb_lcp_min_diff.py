@@ -18,6 +18,7 @@ from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
 from contact_id_controller.models.steps.finish import finish_answer, map_identities
 from contact_id_controller.models.steps.mode_program import nearest_in_modes
@@ -101,7 +102,7 @@ def solve_coulomb_lcp_min_diff(
     answer = empty_answer(problem)
     z, torques, velocity = answer.z, answer.torques, answer.velocity
     z[:] = first.impulses
-    mu = np.minimum(polygon_friction(problem, edges, polygon), NO_SLIP)
+    mu = effective_friction(polygon_friction(problem, edges, polygon), NO_SLIP)
     found, complete, nodes = _nearest_solution(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
     )

@@ -106,7 +106,7 @@ def solve_coulomb_qcqp(
             guess = guess[:na]
     code, steps, contradiction = _solve(
         *matrices(problem),
-        effective_friction(problem.contacts.friction, 1.0),
+        effective_friction(problem.contacts.friction, np.inf),
         limits,
         W,
         rho,

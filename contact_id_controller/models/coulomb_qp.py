@@ -6,7 +6,7 @@ Stage I, on the reduced problem with the friction pyramid's edges e_j as generat
 
 whose multipliers are the edges' impulses: the contact model of eq. 75 as a nearest-point problem
 in nu dimensions, however many contacts there are; no regularisation, no n x n matrix. Stage II:
-``models.distribution``.
+``steps.forces``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
     finish,
@@ -79,7 +80,7 @@ def solve_coulomb_qp(
         backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
-    other. What then gives way, and the forces, come from ``models.easing``; more than 5 % of the contact
+    other. What then gives way, and the forces, come from ``steps.yielding``; more than 5 % of the contact
     velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank.
 
     Raises:
@@ -112,8 +113,10 @@ def solve_coulomb_qp(
 def solve_cones(
     problem, mu, edges, objective, distribution, consistency, backend, exact=False
 ) -> Solution:
-    """Both stages for friction coefficients mu (n,); inf means no slip. exact: the cone of stage II."""
+    """Both stages for friction coefficients mu (n,), as written. exact: the cone of stage II."""
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
+    if objective == "kinetic_energy" or backend == "quadprog":
+        mu = effective_friction(mu, np.inf)
     if objective == "kinetic_energy":
         minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
         return minimise_kinetic_energy(problem, mu, edges, distribution)
@@ -121,17 +124,19 @@ def solve_cones(
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     answer = empty_answer(problem)
-    cones = Cones(mu, edges, problem.contacts.load_share)
+    share = problem.contacts.load_share
     code, steps, contradiction = _solve(
         *matrices(problem),
-        *cones,
+        mu,
+        edges,
+        share,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         *answer,
     )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), *cones, *answer)
+        steps += widen(*matrices(problem), mu, edges, share, *answer)
     solution = outcome(problem, code, steps, contradiction, answer)
     return with_fallback(solution, mu, edges)
 
@@ -179,7 +184,7 @@ def _solve(
         Reduced(
             Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
         ),
-        Cones(mu, edges, load_share),
+        Cones(effective_friction(mu, np.inf), edges, load_share),
         distribution,
         project,
         Answer(moved, z, delta, torques, velocity),

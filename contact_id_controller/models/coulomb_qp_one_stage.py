@@ -14,6 +14,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.steps.finish import finish, outcome
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
@@ -72,7 +73,7 @@ def solve_coulomb_qp_one_stage(
 
 
 def solve_regularised(problem, mu, edges, consistency, regularisation, warm_start) -> Solution:
-    """The one-stage program for friction coefficients mu (n,); inf means no slip."""
+    """The one-stage program for friction coefficients mu (n,), as written."""
     check_option("consistency", consistency, CONSISTENCIES)
     if not 0.0 < regularisation <= 1.0:
         raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
@@ -86,7 +87,9 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
         x[:] = warm_start.memory
     code, steps, contradiction = _solve(
         *matrices(problem),
-        *Cones(mu, edges, problem.contacts.load_share),
+        mu,
+        edges,
+        problem.contacts.load_share,
         consistency == "project",
         regularisation,
         x,
@@ -128,7 +131,7 @@ def _solve(
         Reduced(
             Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
         ),
-        Cones(mu, edges, load_share),
+        Cones(effective_friction(mu, np.inf), edges, load_share),
         project,
         regularisation,
         x,

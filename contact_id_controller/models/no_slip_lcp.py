@@ -92,7 +92,9 @@ def solve_no_slip_lcp(
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        *Cones(problem.contacts.friction, edges, problem.contacts.load_share),
+        problem.contacts.friction,
+        edges,
+        problem.contacts.load_share,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,

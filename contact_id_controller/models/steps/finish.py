@@ -60,22 +60,29 @@ def outcome(
 @bare_kernel
 def shift_offset(reduced, delta, shifted):
     """Torques (na,) at z = 0 after the joint velocities change by delta (na,)."""
+    offset, schur, dt = reduced.offset, reduced.schur, reduced.dt
     for j in range(delta.shape[0]):
-        shifted[j] = reduced.offset[j]
+        shifted[j] = offset[j]
         for k in range(delta.shape[0]):
-            shifted[j] += reduced.schur[j, k] * delta[k] / reduced.dt
+            shifted[j] += schur[j, k] * delta[k] / dt
 
 
 @kernel
 def finish(reduced, answer):
     """Torques and end velocity from the impulses z and the change delta of joint velocity."""
     z, delta, torques, velocity = answer.z, answer.delta, answer.torques, answer.velocity
-    nu, na = reduced.L.shape[0], torques.shape[0]
+    L, C, Y, T = (
+        reduced.L,
+        reduced.C,
+        reduced.Y,
+        reduced.T,
+    )  # opened once: loops are slower on tuples
+    nu, na = L.shape[0], torques.shape[0]
     x = np.empty(nu)
     for k in range(nu):
         x[k] = reduced.base[k]
         for j in range(na):
-            x[k] -= reduced.C[k, j] * delta[j]
+            x[k] -= C[k, j] * delta[j]
     shift_offset(reduced, delta, torques)
     for j in range(na):
         velocity[reduced.actuated[j]] = reduced.desired[j] + delta[j]
@@ -83,10 +90,10 @@ def finish(reduced, answer):
         amount = z[r]
         if amount != 0.0:
             for k in range(nu):
-                x[k] += reduced.Y[r, k] * amount
+                x[k] += Y[r, k] * amount
             for j in range(na):
-                torques[j] += reduced.T[r, j] * amount
-    backward_substitute(reduced.L, nu, x)
+                torques[j] += T[r, j] * amount
+    backward_substitute(L, nu, x)
     for k in range(nu):
         velocity[reduced.unactuated[k]] = x[k]
 

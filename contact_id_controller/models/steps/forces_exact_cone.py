@@ -3,12 +3,12 @@
     min 1/2 |torque_offset + T^T z|^2 + 1/2 sum_i w_i |z_i|^2
     Y^T z = u,   |z_T| <= mu z_N where a contact sticks
 
-The weights w_i of load shares are those of ``models.distribution``; where a contact sticks |z_i|^2
+The weights w_i of load shares are those of ``steps.forces``; where a contact sticks |z_i|^2
 stands for z_N^2 + |z_T|^2 / mu^2.
 
 Sliding contacts stay on their edge of the polygon, which lies on the cone, or between two of them. The
 pyramid inscribed in the cones is part of them, so there is a solution wherever stage I has one;
-``models.distribution`` is the same with the pyramid.
+``steps.forces`` is the same with the pyramid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from contact_id_controller.kernels.interior_point.barrier import (
     central_path,
 )
 from contact_id_controller.kernels.interior_point.scaling import equilibrate
-from contact_id_controller.kernels.pyramid import APART, HOLDING, SLIDING, STICKING, edge
+from contact_id_controller.kernels.pyramid import (
+    APART,
+    HOLDING,
+    SLIDING,
+    STICKING,
+    edge,
+    effective_friction,
+)
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.forces import same_motion, share_weights
 from contact_id_controller.models.steps.motion import classify
@@ -178,7 +185,7 @@ def widen(
         Reduced(
             Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
         ),
-        Cones(mu, edges, load_share),
+        Cones(effective_friction(mu, np.inf), edges, load_share),
         Answer(moved, z, delta, torques, velocity),
     )
 

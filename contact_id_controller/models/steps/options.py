@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError, choices
-from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.options import CONSISTENCIES, DISTRIBUTIONS, POLYGONS
 from contact_id_controller.problem import Problem
 
@@ -40,7 +39,7 @@ def check_edges(edges) -> None:
 def polygon_friction(problem: Problem, edges: int, polygon: str) -> np.ndarray:
     """Distance (n,) of the polygon's corners per normal force: inside the cone or around it.
 
-    Infinite from ``UNBOUNDED_FRICTION`` on.
+    As written: kernels take it through ``effective_friction``.
     """
-    factor = 1.0 if polygon == "inscribed" else 1.0 / math.cos(math.pi / edges)
-    return effective_friction(problem.contacts.friction, factor)
+    mu = problem.contacts.friction
+    return mu if polygon == "inscribed" else mu / math.cos(math.pi / edges)

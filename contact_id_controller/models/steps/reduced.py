@@ -76,10 +76,13 @@ class Answer(NamedTuple):
     velocity: np.ndarray
 
 
+_new = tuple.__new__  # a third of the time of the named tuple's own constructor
+
+
 def matrices(problem: Problem) -> Reduced:
     """The problem's arrays in the order in which flat entries take them."""
     robot = problem.robot
-    return Reduced(
+    arrays = (
         problem.Y,
         problem.c,
         problem.gap_speed,
@@ -95,15 +98,17 @@ def matrices(problem: Problem) -> Reduced:
         robot.unactuated,
         problem.speed,
     )
+    return _new(Reduced, arrays)
 
 
 def empty_answer(problem: Problem) -> Answer:
     """Arrays for a kernel to fill: the plan as it is, no impulses, no change."""
     robot = problem.robot
-    return Answer(
+    arrays = (
         problem.c.copy(),
         np.zeros(3 * len(problem)),
         np.zeros(robot.na),
         np.empty(robot.na),
         np.empty(robot.nv),
     )
+    return _new(Answer, arrays)

@@ -19,7 +19,12 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.cone_descent import cone_descent
 from contact_id_controller.kernels.cone_newton import cone_newton
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
-from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
+from contact_id_controller.kernels.pyramid import (
+    STICKING,
+    edge_directions,
+    effective_friction,
+    project_contact,
+)
 from contact_id_controller.models.steps.finish import finish
 from contact_id_controller.models.steps.reduced import (
     Answer,
@@ -228,7 +233,7 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
     problem = solution.problem
     answer = empty_answer(problem)
     answer.delta[:] = solution.joint_velocity_change
-    _soft_forces(*matrices(problem), *Cones(mu, edges, problem.contacts.load_share), *answer)
+    _soft_forces(*matrices(problem), mu, edges, problem.contacts.load_share, *answer)
     return Solution(
         problem,
         solution.status,
@@ -272,7 +277,8 @@ def _soft_forces(
     reduced = Reduced(
         Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
     )
-    cones, answer = Cones(mu, edges, load_share), Answer(moved, z, delta, torques, velocity)
+    cones = Cones(effective_friction(mu, np.inf), edges, load_share)
+    answer = Answer(moved, z, delta, torques, velocity)
     for r in range(c.shape[0]):
         for k in range(delta.shape[0]):
             moved[r] -= dt * T[r, k] * delta[k]
