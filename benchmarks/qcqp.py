@@ -31,7 +31,7 @@ from robots import gliding_solo, solo12
 
 from contact_id_controller import build_problem, solve
 from contact_id_controller.benchmark.random_programs import random_program
-from contact_id_controller.models.least_power.assembly import TIE_BREAK
+from contact_id_controller.models.least_power.task import TIE_BREAK
 from contact_id_controller.projected.program import QcqpProgram
 
 BLOCKS, REPEATED = 20, 25
@@ -79,10 +79,9 @@ class SparseForm:
         self.right = np.concatenate([np.zeros(na + nu), np.full(2 * na, limit), np.zeros(3 * n)])
         self.zeros = np.zeros(na + 3 * n)
         self.price = np.full(na + 3 * n, 2.0)
-        self.units = np.tile([1.0, 1.0, 1.0], n)
-        self.units[0::3] = np.maximum(problem.contacts.friction, 1.0) ** 2
+        self.units = np.ones(3 * n)
         for d in (1, 2):
-            self.units[d::3] = self.units[0::3] / problem.contacts.friction**2
+            self.units[d::3] = np.minimum(problem.contacts.friction, 1.0) ** -2.0
         self.cones = [
             clarabel.ZeroConeT(na + nu),
             clarabel.NonnegativeConeT(2 * na),

@@ -1,14 +1,23 @@
 """coulomb/qcqp: contacts hold with forces in exact cones, torques within limits, least power."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
-from clarabel_programs import by_clarabel
+from clarabel_programs import by_clarabel, relaxed_by_clarabel
 from paths import ROOT
-from robots import gliding_solo, solo12, standing_solo
+from robots import (
+    SOLO12,
+    SOLO_FEET,
+    frame_positions,
+    gliding_solo,
+    random_state,
+    solo12,
+    standing_solo,
+)
 
-from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.solution import STATUSES
@@ -114,6 +123,102 @@ def test_friction_zero_and_infinite(robot):
         assert solution.forces[:, 2].sum() == pytest.approx(robot.weight, rel=1e-6)
         if mu == 0.0:
             assert np.abs(solution.forces[:, :2]).max() < 1e-9
+
+
+def pitching(robot, mu):
+    """A standing Solo12 whose plan bends one leg: tight torque limits make the active set change."""
+    q, contacts = standing_solo(robot, mu)
+    joints = np.zeros(12)
+    joints[1] = 30.0
+    return build_problem(robot, q, np.zeros(robot.nv), joints, contacts, DT)
+
+
+@pytest.mark.parametrize("mu", [10.0, 1e3, 1e5, 1e7, 1e9, 1e15])
+def test_large_friction_is_that_of_no_slip(robot, mu):
+    """People write 1e9 for "no slip"; the price that makes forces unique must not grow with it."""
+    compared = 0
+    for seed in range(-1, 12):
+        make = pitching if seed < 0 else partial(random_state_problem, seed=seed)
+        for limit in (0.5, 3.0, np.inf):
+            ours = solve(make(robot, mu=mu), "coulomb", "qcqp", torque_limits=limit)
+            sticking = solve(make(robot, mu=np.inf), "coulomb", "qcqp", torque_limits=limit)
+            normal, *tangents = sticking.forces.reshape(-1, 3)[:, [2, 0, 1]].T
+            if np.any(np.hypot(*tangents) > 0.9 * mu * normal):
+                assert seed >= 0 and mu < 1e4
+                continue
+            compared += 1
+            assert ours.status == sticking.status
+            for mine, other in ((ours.torques, sticking.torques), (ours.forces, sticking.forces)):
+                size = np.abs(other).max(initial=0.0)
+                np.testing.assert_allclose(mine, other, atol=1e-4 * size)
+    assert compared >= 20
+
+
+@pytest.mark.parametrize("mu", [1e-12, 1e-6])
+def test_almost_no_friction_carries_what_needs_none(robot, mu):
+    q, contacts = standing_solo(robot, mu)
+    problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(12), contacts, DT)
+    solution = solve(problem, "coulomb", "qcqp")
+    assert solution.status == "solved"
+    assert solution.forces[:, 2].sum() == pytest.approx(robot.weight, rel=1e-6)
+
+
+def random_state_problem(robot, seed, mu, feet=SOLO_FEET):
+    """A robot in a random posture, its feet on level ground, moving at random."""
+    rng = np.random.default_rng(seed)
+    q, v = random_state(robot, rng)
+    v *= rng.choice([0.0, 0.01, 0.1, 1.0])
+    joints = rng.normal(size=robot.na) * rng.choice([0.1, 3.0])
+    feet = feet[: rng.integers(1, len(feet) + 1)]
+    normals = np.tile([0.0, 0.0, 1.0], (len(feet), 1))
+    contacts = ContactSet(frame_positions(robot, q, feet), normals, feet, mu)
+    constant = rng.choice([DT, 0.05])
+    return build_problem(robot, q, v, joints, contacts, DT, contact_time_constant_s=constant)
+
+
+GO2 = (
+    "example-robot-data://go2_description/urdf/go2.urdf",
+    ["FL_foot", "FR_foot", "RL_foot", "RR_foot"],
+)
+
+
+@pytest.mark.parametrize("description, feet", [(SOLO12, SOLO_FEET), GO2], ids=["solo12", "go2"])
+def test_without_torque_limits_the_answer_is_still_the_optimum(description, feet):
+    """Random states, stopped within a period or 50 ms: up to 1e5 rad/s2 where a plan asks for 6.
+
+    That is the least disturbance: Clarabel, in units of that size, finds the same.
+    """
+    robot, judged, largest = RobotModel.from_urdf(description), 0, 0.0
+    for seed in range(32):
+        for mu in (0.0, 0.1, 0.6, np.inf):
+            problem = random_state_problem(robot, seed, mu, feet=feet)
+            solution = solve(problem, "coulomb", "qcqp", torque_limits=np.inf)
+            assert solution.status in ("solved", "relaxed"), (seed, mu)
+            status, best, cost, d = relaxed_by_clarabel(problem, solution)
+            if "Solved" in status:
+                judged += 1
+                assert cost == pytest.approx(best, rel=1e-4, abs=1e-9), (seed, mu, status)
+                largest = max(largest, d)
+    assert judged >= 124 and largest > 1e4
+
+
+def test_without_friction_only_the_normal_is_held(robot):
+    """On ice a foot that the plan moves sideways slides, one that it pushes down or lifts does not move so."""
+    for seed in range(20):
+        problem = random_state_problem(robot, seed, 0.0)
+        solution = solve(problem, "coulomb", "qcqp", torque_limits=np.inf)
+        assert solution.status in ("solved", "relaxed")
+        normal = solution.contact_velocity.reshape(-1, 3)[:, 0]
+        speed = np.abs(problem.c).max()
+        held = normal <= 1e-6 * speed
+        assert np.all(solution.impulses.reshape(-1, 3)[:, 1:] == 0.0)
+        assert np.all(solution.impulses.reshape(-1, 3)[~held] == 0.0)
+        assert np.abs(normal[held]).max(initial=0.0) <= 1e-6 * speed
+    q, v, joints, contacts = gliding_solo(robot, 0.3, 0.0)
+    joints[[0, 3]] += 20.0  # two legs abduct: with friction the plan would have to give way
+    sliding = solve(build_problem(robot, q, v, joints, contacts, DT), "coulomb", "qcqp")
+    assert sliding.status == "solved"
+    assert np.abs(sliding.contact_velocity.reshape(-1, 3)[:, 1:]).max() > 1e-3
 
 
 def test_contacts_in_the_air_carry_nothing(robot):

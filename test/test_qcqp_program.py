@@ -8,6 +8,11 @@ from clarabel_programs import by_clarabel, compare, cost, violations
 
 from contact_id_controller.benchmark.random_programs import random_program
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.interior_point.newton_step import (
+    BLOCK,
+    apply_inverse,
+    scale_cone,
+)
 from contact_id_controller.kernels.interior_point.second_order_cone import (
     distance,
     longest_step,
@@ -74,6 +79,38 @@ def test_cone_algebra_against_matrices():
         assert abs(end[0] - np.hypot(end[1], end[2])) < 1e-9
     assert distance(np.array([1.0, 3.0, 0.0])) == pytest.approx(np.sqrt(2.0))
     assert distance(np.array([-2.0, 1.0, 0.0])) == pytest.approx(np.sqrt(5.0))
+
+
+def test_cone_block_against_its_inverse():
+    """(D + W^-2)^-1 with different prices of normal and tangents, towards the boundary."""
+    rng = np.random.default_rng(1)
+    for exponent in (0.0, -2.0, -4.0):
+        for normal, tangent in ((1e-9, 1e-3), (2.0, 0.5), (0.0, 0.0)):
+            x, s = (
+                np.array([1.0, *(1.0 - 0.5 * 10.0**exponent) * np.array([np.cos(t), np.sin(t)])])
+                for t in rng.uniform(0, 2 * np.pi, 2)
+            )
+            block = np.empty(BLOCK)
+            assert scale_cone(x, s, normal, tangent, block)
+            inverse_of_W = np.array([_applied(unscale, block[:4], e) for e in IDENTITY])
+            expected = np.linalg.inv(
+                np.diag([normal, tangent, tangent]) + inverse_of_W @ inverse_of_W
+            )
+            out = np.empty((3, 3))
+            for e, column in zip(IDENTITY, out):
+                apply_inverse(np.empty(0), block[None], e, column)
+            np.testing.assert_allclose(out, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_large_friction_is_that_of_no_slip():
+    program = flat_foot(moment=(0.0, -5.0), side=30.0, mu=np.inf)
+    sticking = program.solve()
+    for mu in (1e2, 1e3, 1e4):
+        program.friction = np.full(4, mu)
+        result = program.solve()
+        assert result.status == "solved"
+        np.testing.assert_allclose(result.torques, sticking.torques, atol=1e-4)
+        np.testing.assert_allclose(result.forces, sticking.forces, atol=1e-2)
 
 
 def _applied(function, eta_w, v):

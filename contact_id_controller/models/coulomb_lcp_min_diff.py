@@ -12,10 +12,12 @@ units; here it is that of the impulses.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
@@ -69,9 +71,9 @@ def solve_coulomb_lcp_min_diff(
             the motion and the slip, and distribute the forces anew; only these heed load shares.
 
     At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of
-    a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and forces where no solution is found: as for coulomb/lcp. Where
-    the search is cut short (status ``not_converged``) the forces solve the LCP but may not be the
-    nearest.
+    a solution is verified to lie within 1e-8, relative, of one of its modes. Contradictory plans, and
+    forces where no solution is found: as for coulomb/lcp. Where the search is cut short (status
+    ``not_converged``) the forces solve the LCP but may not be the nearest.
 
     Raises:
         UnknownModelError: more than 4 contacts, or an option's value that does not exist.
@@ -140,6 +142,42 @@ def solve_coulomb_lcp_min_diff(
     )
 
 
+class Scaled(NamedTuple):
+    """The LCP in units in which velocities and inertia are about 1: w = Y Y^T z + free, gaps included.
+
+    Y (3n, nu), free (3n,), gap_speed (n,), mu (n,), edges of each friction polygon.
+    """
+
+    Y: np.ndarray
+    free: np.ndarray
+    gap_speed: np.ndarray
+    mu: np.ndarray
+    edges: int
+
+
+class Fit(NamedTuple):
+    """The modes that forces lie nearest to: modes (n,) int64, how far each is off, worst (n,).
+
+    sizes (2,): scales of force and velocity. work (6, 3): workspace.
+    """
+
+    modes: np.ndarray
+    worst: np.ndarray
+    sizes: np.ndarray
+    work: np.ndarray
+
+
+class Reach(NamedTuple):
+    """Distances of the last force of each contact from what a mode allows.
+
+    of_mode (n, modes); order (n, modes) int64: modes by distance; undecided (n,): from what any mode allows.
+    """
+
+    of_mode: np.ndarray
+    order: np.ndarray
+    undecided: np.ndarray
+
+
 @kernel
 def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
     """Scale to velocities and inertia of about 1, search, and scale back; z (3n,) in: a solution.
@@ -152,14 +190,14 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
         speed, last = max(speed, abs(moved[r])), max(last, abs(target[r]))
     speed = max(speed, SMALLEST_SPEED * inertia * last)
     impulse, root = speed / inertia, np.sqrt(inertia)
-    scaled, free = np.empty(Y.shape), np.empty(z.shape[0])
+    scaled = Scaled(np.empty(Y.shape), np.empty(z.shape[0]), gap_speed / speed, mu, edges)
     there, best = np.empty(z.shape[0]), np.empty(z.shape[0])
     for r in range(z.shape[0]):
-        free[r] = (moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)) / speed
+        scaled.free[r] = (moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)) / speed
         there[r], best[r] = target[r] / impulse, z[r] / impulse
         for k in range(Y.shape[1]):
-            scaled[r, k] = Y[r, k] / root
-    found, complete, nodes = _search(scaled, free, gap_speed / speed, mu, edges, there, best)
+            scaled.Y[r, k] = Y[r, k] / root
+    found, complete, nodes = _search(scaled, there, best)
     if found:
         for r in range(z.shape[0]):
             z[r] = best[r] * impulse
@@ -167,12 +205,11 @@ def _nearest_solution(Y, moved, gap_speed, mu, edges, target, z):
 
 
 @kernel
-def _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work):
-    """Every contact's mode nearest to z and how far it is off, into worst (n,); the largest of these.
-
-    sizes (2,): scales of force and velocity, out.
-    """
+def _fit(scaled, z, fit):
+    """Every contact's mode nearest to z; returns how far the worst is off."""
+    Y, mu = scaled.Y, scaled.mu
     n, nu = mu.shape[0], Y.shape[1]
+    sizes = fit.sizes
     w = np.empty((n, 3))
     sizes[0], sizes[1] = SMALLEST_FORCE, 1.0
     u = np.empty(nu)
@@ -182,30 +219,31 @@ def _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work):
             u[k] += Y[r, k] * z[r]
     for r in range(3 * n):
         i, d = r // 3, r % 3
-        w[i, d] = free[r]
+        w[i, d] = scaled.free[r]
         for k in range(nu):
             w[i, d] += Y[r, k] * u[k]
         sizes[0] = max(sizes[0], abs(z[r]))
-        sizes[1] = max(sizes[1], abs(w[i, d] - (gap_speed[i] if d == 0 else 0.0)))
+        sizes[1] = max(sizes[1], abs(w[i, d] - (scaled.gap_speed[i] if d == 0 else 0.0)))
     largest = 0.0
     for i in range(n):
-        modes[i], worst[i] = fitting_mode(
-            mu[i], edges, z[3 * i : 3 * i + 3], w[i], sizes[0], sizes[1], work
+        fit.modes[i], fit.worst[i] = fitting_mode(
+            mu[i], scaled.edges, z[3 * i : 3 * i + 3], w[i], sizes[0], sizes[1], fit.work
         )
-        largest = max(largest, worst[i])
+        largest = max(largest, fit.worst[i])
     return largest
 
 
 @kernel
-def _offer(Y, free, gap_speed, mu, edges, target, z, modes, sizes, worst, best, least, work):
+def _offer(scaled, target, z, fit, best, least):
     """Take z for the nearest solution if it is one and nearer; returns the least distance."""
-    _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work)
+    _fit(scaled, z, fit)
     point = np.empty(3)
-    for i in range(mu.shape[0]):
+    for i in range(scaled.mu.shape[0]):
         # What rounding leaves outside the cones.
-        assign(point, z[3 * i : 3 * i + 3])
-        nearest_force(modes[i], mu[i], edges, point, z[3 * i : 3 * i + 3], work)
-    if not _fit(Y, free, gap_speed, mu, edges, z, modes, sizes, worst, work) <= COMPLEMENTARY:
+        force = z[3 * i : 3 * i + 3]
+        assign(point, force)
+        nearest_force(fit.modes[i], scaled.mu[i], scaled.edges, point, force, fit.work)
+    if not _fit(scaled, z, fit) <= COMPLEMENTARY:
         return least
     here = distance(z, target)
     if here < least * (1.0 - NEARER):
@@ -215,44 +253,70 @@ def _offer(Y, free, gap_speed, mu, edges, target, z, modes, sizes, worst, best, 
 
 
 @kernel
-def _search(Y, free, gap_speed, mu, edges, target, best):
+def _reach(scaled, target, reach, work):
+    """How near every mode of every contact comes to the last force."""
+    mu, edges, order = scaled.mu, scaled.edges, reach.order
+    point = np.empty(3)
+    for i in range(mu.shape[0]):
+        last, of_mode = target[3 * i : 3 * i + 3], reach.of_mode[i]
+        nearest_force(UNDECIDED, mu[i], edges, last, point, work)
+        reach.undecided[i] = distance(last, point)
+        for mode in range(count_modes(mu[i], edges)):
+            nearest_force(mode, mu[i], edges, last, point, work)
+            of_mode[mode] = distance(last, point)
+            place = mode
+            while place > 0 and of_mode[order[i, place - 1]] > of_mode[mode]:
+                order[i, place] = order[i, place - 1]
+                place -= 1
+            order[i, place] = mode
+
+
+@kernel
+def _judge(scaled, target, modes, sequence, all_decided, fit, z, best, least):
+    """What the present choice of modes holds. Returns (contact to branch on or -1, least distance)."""
+    Y, free, mu, edges = scaled.Y, scaled.free, scaled.mu, scaled.edges
+    status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
+    here = distance(z, target)
+    if status == INFEASIBLE or (status == SOLVED and here >= least * (1.0 - NEARER)):
+        return -1, least
+    chosen = -1
+    if _fit(scaled, z, fit) > EXACT or status != SOLVED:
+        for i in range(mu.shape[0]):
+            if modes[i] == UNDECIDED and (chosen < 0 or fit.worst[i] > fit.worst[chosen]):
+                chosen = i
+    elif not all_decided:
+        # All contacts are in modes: without what a relaxation may violate, if possible.
+        relaxed = z.copy()
+        status = nearest_in_modes(Y, free, mu, edges, fit.modes, sequence, target, z)
+        if status != SOLVED or distance(z, target) > here + SAME * (here + fit.sizes[0]):
+            assign(z, relaxed)
+    if chosen < 0:
+        least = _offer(scaled, target, z, fit, best, least)
+    return chosen, least
+
+
+@kernel
+def _search(scaled, target, best):
     """Branch and bound over the modes; best (3n,) holds a guess, and the nearest solution at the end.
 
     Returns (whether best is a solution, whether the search was complete, nodes).
     """
-    n = mu.shape[0]
-    most = 2 + 2 * edges
-    work, sizes, worst = np.empty((6, 3)), np.empty(2), np.empty(n)
-    fit, modes = np.empty(n, np.int64), np.empty(n, np.int64)
-    z, relaxed, point = np.empty(3 * n), np.empty(3 * n), np.empty(3)
-    # reach[i, m]: distance from the last force of contact i to the nearest that mode m allows;
-    # order[i]: modes by reach. open_reach[i]: the same while the contact is undecided.
-    reach, order, open_reach = np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n)
-    for i in range(n):
-        last = target[3 * i : 3 * i + 3]
-        nearest_force(UNDECIDED, mu[i], edges, last, point, work)
-        open_reach[i] = distance(last, point)
-        for mode in range(count_modes(mu[i], edges)):
-            nearest_force(mode, mu[i], edges, last, point, work)
-            reach[i, mode] = distance(last, point)
-            place = mode
-            while place > 0 and reach[i, order[i, place - 1]] > reach[i, mode]:
-                order[i, place] = order[i, place - 1]
-                place -= 1
-            order[i, place] = mode
+    mu, edges = scaled.mu, scaled.edges
+    n, most = mu.shape[0], 2 + 2 * edges
+    fit = Fit(np.empty(n, np.int64), np.empty(n), np.empty(2), np.empty((6, 3)))
+    reach = Reach(np.empty((n, most)), np.empty((n, most), np.int64), np.empty(n))
+    _reach(scaled, target, reach, fit.work)
     # The guess, and the nearest solution in its modes.
-    assign(z, best)
+    modes, z = np.empty(n, np.int64), best.copy()
     sequence, branch, turn = np.arange(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    least = _offer(Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, np.inf, work)
+    least = _offer(scaled, target, z, fit, best, np.inf)
     nodes = 1
     if least < np.inf:
-        assign(modes, fit)
-        if nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z) == SOLVED:
-            least = _offer(
-                Y, free, gap_speed, mu, edges, target, z, fit, sizes, worst, best, least, work
-            )
-    for i in range(n):
-        modes[i] = UNDECIDED
+        assign(modes, fit.modes)
+        status = nearest_in_modes(scaled.Y, scaled.free, mu, edges, modes, sequence, target, z)
+        if status == SOLVED:
+            least = _offer(scaled, target, z, fit, best, least)
+    fill(modes, UNDECIDED)
     depth = 0
     while nodes < MOST_NODES:
         # Judge the present choice; branch where it may hold something nearer.
@@ -260,46 +324,17 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
         place = depth
         for i in range(n):
             if modes[i] == UNDECIDED:
-                bound += open_reach[i] ** 2
+                bound += reach.undecided[i] ** 2
                 sequence[place] = i
                 place += 1
             else:
-                bound += reach[i, modes[i]] ** 2
+                bound += reach.of_mode[i, modes[i]] ** 2
         chosen = -1
         if np.sqrt(bound) < least * (1.0 - NEARER):
             nodes += 1
             for k in range(depth):
                 sequence[k] = branch[k]
-            status = nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z)
-            here = distance(z, target)
-            if status != INFEASIBLE and not (status == SOLVED and here >= least * (1.0 - NEARER)):
-                off = _fit(Y, free, gap_speed, mu, edges, z, fit, sizes, worst, work)
-                if off > EXACT or status != SOLVED:
-                    for i in range(n):
-                        if modes[i] == UNDECIDED and (chosen < 0 or worst[i] > worst[chosen]):
-                            chosen = i
-                elif depth < n:
-                    # All contacts are in modes: without what a relaxation may violate, if possible.
-                    assign(relaxed, z)
-                    status = nearest_in_modes(Y, free, mu, edges, fit, sequence, target, z)
-                    if status != SOLVED or distance(z, target) > here + SAME * (here + sizes[0]):
-                        assign(z, relaxed)
-                if chosen < 0:
-                    least = _offer(
-                        Y,
-                        free,
-                        gap_speed,
-                        mu,
-                        edges,
-                        target,
-                        z,
-                        fit,
-                        sizes,
-                        worst,
-                        best,
-                        least,
-                        work,
-                    )
+            chosen, least = _judge(scaled, target, modes, sequence, depth == n, fit, z, best, least)
         if chosen >= 0:
             branch[depth], turn[depth] = chosen, -1
             depth += 1
@@ -308,7 +343,7 @@ def _search(Y, free, gap_speed, mu, edges, target, best):
             i = branch[depth - 1]
             turn[depth - 1] += 1
             if turn[depth - 1] < count_modes(mu[i], edges):
-                modes[i] = order[i, turn[depth - 1]]
+                modes[i] = reach.order[i, turn[depth - 1]]
                 break
             modes[i] = UNDECIDED
             depth -= 1

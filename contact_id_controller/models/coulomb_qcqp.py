@@ -1,7 +1,8 @@
 """Least power under exact friction cones and torque limits: contacts hold, the plan may give way.
 
     min u^T W u        u = torque_offset + T^T z           (the reduced dynamics)
-                       Y Y^T z + c = 0                     (touching contacts neither slip nor part)
+                       Y Y^T z + c = 0                     (touching contacts neither slip nor part;
+                                                            without friction they do not part)
                        z_N >= 0, |z_T| <= mu z_N, -limit <= u <= limit
 
 W = diag(R/Kt^2), so the objective is the power that heats the motors. When no forces and torques do
@@ -16,16 +17,21 @@ Source: Aghili, Optimal control of legged robots subject to friction cone constr
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.inlined import inlined
+from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED as UNSETTLED
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.least_power.active_set import least_power
-from contact_id_controller.models.least_power.assembly import hold, solve_program, units_of_cone
+from contact_id_controller.models.least_power.holding import hold
+from contact_id_controller.models.least_power.interior import solve_by_interior_point
+from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
@@ -46,6 +52,8 @@ CONTRADICTORY = 4
 REFUSED = 5
 STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCONSISTENT}
 
+AS_PLANNED, DISTURBED, YIELDING = 0, 1, 2  # what gives way: nothing, the plan, the contacts too
+
 ROUGH = 1e-6  # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3  # and where contacts yield
 BACK = 1e-9  # a lifted contact returns when it closes by more than this share of the motion
@@ -62,7 +70,8 @@ def solve_coulomb_qcqp(
 ) -> Solution:
     """Forces in their exact cones and torques within limits, of least power.
 
-    Contacts that touch are held: J v+ is what ``problem.c`` leaves of today's velocity. Contacts with
+    Contacts that touch are held: J v+ is what ``problem.c`` leaves of today's velocity; those with
+    mu = 0 in their normal direction only, since no force could hold the others. Contacts with
     a gap, and those that the plan lifts, carry nothing. Penetrations are not undone. The contacts'
     load shares are not heeded: the forces are those of least power.
 
@@ -93,9 +102,8 @@ def solve_coulomb_qcqp(
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
-    moved, z, delta, torques, velocity = empty_answer(problem)
-    disturbance, figures = np.zeros(na), np.zeros(3)
-    held, memory, guess = np.empty(n, np.bool_), np.empty(na + 4 * n), _NO_GUESS
+    answer, disturbance, figures = empty_answer(problem), np.zeros(na), np.empty(3)
+    memory, guess = np.empty(na + 4 * n), _NO_GUESS
     if (
         warm_start is not None
         and warm_start.certificate is not None
@@ -112,15 +120,10 @@ def solve_coulomb_qcqp(
         rho,
         consistency == "project",
         guess,
-        held,
-        memory,
-        moved,
-        z,
-        delta,
+        *answer,
         disturbance,
+        memory,
         figures,
-        torques,
-        velocity,
     )
     if code == REFUSED:
         raise ConfigurationError(
@@ -130,14 +133,14 @@ def solve_coulomb_qcqp(
     return Solution(
         problem,
         STATUS_NAMES.get(code, NOT_CONVERGED),
-        torques,
-        z,
-        velocity,
+        answer.torques,
+        answer.z,
+        answer.velocity,
         steps,
-        delta,
+        answer.delta,
         contradiction,
         memory,
-        moved,
+        answer.moved,
         disturbance,
         Certificate(*figures.tolist()),
     )
@@ -169,188 +172,14 @@ def _per_joint(name, value, size):
         ) from None
 
 
-@kernel
-def _attempt(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
-    dt,
-    actuated,
-    unactuated,
-    speed,
-    mu,
-    limits,
-    W,
-    rho,
-    project,
-    guess,
-    held,
-    memory,
-    moved,
-    z,
-    delta,
-    disturbance,
-    figures,
-    torques,
-    velocity,
-    lift,
-):
-    """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
-    n, nu, na = gap_speed.shape[0], Y.shape[1], T.shape[1]
-    contradiction = 0.0
-    reduced = Reduced(
-        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-    )
-    touching(gap_speed, held)
-    assign(moved, c)
-    if n and project:
-        contradiction = project_held(reduced, mu, lift, held, delta, moved)
-    shifted = np.empty(na)
-    shift_offset(reduced, delta, shifted)
-    bounded, count = 0, 0
-    scale = 0.0
-    for i in range(n):
-        if held[i]:
-            count += 1
-            if mu[i] < np.inf:
-                bounded += 1
-            for r in range(3 * i, 3 * i + 3):
-                scale = max(scale, abs(moved[r]), abs(speed[r]))
-    residual = np.empty(3 * n)
-    K, k = np.empty((3 * count, nu + na)), np.empty(3 * count)
-    rank, left, unit = hold(Y, T, moved, mu, held, dt, 0, K[:, :nu], k, residual)
-    contradicts = left > (TOLERATED if project else NOISE) * scale
-    if left > NOISE * scale:
-        contradiction = max(contradiction, left)
-    status, steps, joints, attempt, solved = SOLVED, 0, 0, 0, False
-    place, x = np.empty(n, np.int64), np.empty(2 * na + 3 * n)
-    for attempt in range(3):
-        if attempt == 1:
-            if na == 0 and count == 0:
-                break
-            joints = na
-            rank, _, unit = hold(Y, T, moved, mu, held, dt, na, K, k, residual[:0])
-        if attempt == 0 or (attempt == 1 and guess.shape[0]):
-            # The active set of a relaxed plan is found from nothing in few cases only.
-            solved, spent = least_power(
-                Y,
-                T,
-                shifted,
-                schur,
-                mu,
-                held,
-                limits,
-                W,
-                rho,
-                K,
-                k,
-                unit,
-                rank,
-                joints,
-                guess,
-                memory,
-                z,
-                disturbance,
-                figures,
-            )
-            steps += spent
-            if solved:
-                status = SOLVED
-                break
-        boxes = na + joints + 3 * (count - bounded)
-        N, p = boxes + 3 * bounded, na + rank
-        status, spent = solve_program(
-            Y,
-            T,
-            shifted,
-            schur,
-            dt,
-            mu,
-            held,
-            limits,
-            W,
-            rho,
-            attempt == 2,
-            K,
-            k,
-            unit,
-            rank,
-            joints,
-            place,
-            np.empty(N),
-            np.empty(N),
-            np.empty((N, p)),
-            np.empty(p),
-            np.empty(p),
-            np.empty(boxes),
-            np.empty(boxes),
-            x[:N],
-            memory,
-            figures,
-        )
-        steps += spent
-        if attempt and max(figures[1], figures[2]) <= (ROUGH if attempt == 1 else ROUGHER):
-            status = SOLVED
-        if status == SOLVED:
-            if attempt == 1:
-                # Rough so far; on the active constraints that were found it becomes exact.
-                found, gap, defect = memory.copy(), figures[1], figures[2]
-                solved, spent = least_power(
-                    Y,
-                    T,
-                    shifted,
-                    schur,
-                    mu,
-                    held,
-                    limits,
-                    W,
-                    rho,
-                    K,
-                    k,
-                    unit,
-                    rank,
-                    joints,
-                    found,
-                    memory,
-                    z,
-                    disturbance,
-                    figures,
-                )
-                steps += spent
-                if not solved:
-                    assign(memory, found)
-                    figures[1], figures[2] = gap, defect
-            break
-    for i in range(0 if solved else n):
-        if place[i] >= 0:
-            normal, tangent = units_of_cone(mu[i]) if mu[i] < np.inf else (1.0, 1.0)
-            for d in range(3):
-                z[3 * i + d] = (normal if d == 0 else tangent) * x[place[i] + d]
-    for j in range(joints):
-        if not solved:
-            disturbance[j] = x[na + j]
-        delta[j] += dt * disturbance[j]
-        for r in range(3 * n):
-            moved[r] -= dt * dt * T[r, j] * disturbance[j]
-    for r in range(3 * n):
-        moved[r] -= residual[r]
-    finish(reduced, Answer(moved, z, delta, torques, velocity))
-    figures[0] = 0.0
-    for j in range(na):
-        torques[j] = min(max(torques[j], -limits[j]), limits[j])  # but for rounding they are inside
-        figures[0] += W[j] * torques[j] * torques[j]
-    if status == SOLVED and (contradicts or attempt == 2):
-        status = CONTRADICTORY
-    elif status == SOLVED and joints:
-        status = RELAXED_CODE
-    return status, steps, contradiction
+class Demand(NamedTuple):
+    """What is asked for besides the motion: friction mu (n,), limits (na,) N·m, W (na,), rho, project."""
+
+    mu: np.ndarray
+    limits: np.ndarray
+    W: np.ndarray
+    rho: float
+    project: bool
 
 
 @kernel
@@ -375,99 +204,192 @@ def _solve(
     rho,
     project,
     guess,
-    held,
-    memory,
     moved,
     z,
     delta,
-    disturbance,
-    figures,
     torques,
     velocity,
+    disturbance,
+    memory,
+    figures,
 ):
-    for j in range(W.shape[0]):
-        if not (limits[j] > 0.0 and 0.0 < W[j] < np.inf):
-            return REFUSED, 0, 0.0
-    status, steps, contradiction = _attempt(
-        Y,
-        c,
-        gap_speed,
-        T,
-        offset,
-        L,
-        C,
-        base,
-        schur,
-        desired,
-        dt,
-        actuated,
-        unactuated,
-        speed,
-        mu,
-        limits,
-        W,
-        rho,
-        project,
+    """Flat entry: the tuples of ``_hold_or_lift``."""
+    return _hold_or_lift(
+        Reduced(
+            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+        ),
+        Demand(mu, limits, W, rho, project),
         guess,
-        held,
-        memory,
-        moved,
-        z,
-        delta,
-        disturbance,
-        figures,
-        torques,
-        velocity,
-        gap_speed.shape[0] >= 0,
+        Answer(moved, z, delta, torques, velocity),
+        Optimum(z, disturbance, memory, figures),
     )
-    nu = Y.shape[1]
-    u = np.zeros(nu)
+
+
+@inlined
+def _hold_or_lift(reduced, demand, guess, answer, optimum):
+    """Contacts that the plan lifts are let go, unless what the others do brings one back."""
+    for j in range(demand.W.shape[0]):
+        if not (demand.limits[j] > 0.0 and 0.0 < demand.W[j] < np.inf):
+            return REFUSED, 0, 0.0
+    held, steps = np.empty(demand.mu.shape[0], np.bool_), 0
+    for lift in (True, False):
+        status, more, contradiction = _attempt(reduced, demand, lift, guess, held, answer, optimum)
+        steps += more
+        if not _comes_back(reduced, held, answer):
+            break
+        fill(answer.z, 0.0)
+        fill(optimum.disturbance, 0.0)
+    return status, steps, contradiction
+
+
+@inlined
+def _comes_back(reduced, held, answer):
+    """Whether a contact that touches and is not held closes: Y Y^T z + moved + gap below zero."""
+    Y, z, moved = reduced.Y, answer.z, answer.moved
     scale = 0.0
     for r in range(z.shape[0]):
         scale = max(scale, abs(moved[r]))
-        for k in range(nu):
-            u[k] += Y[r, k] * z[r]
     for i in range(held.shape[0]):
-        if gap_speed[i] <= TOUCHING_SPEED and not held[i]:
-            parting = moved[3 * i] + gap_speed[i]
-            for k in range(nu):
-                parting += Y[3 * i, k] * u[k]
+        if reduced.gap_speed[i] <= TOUCHING_SPEED and not held[i]:
+            parting = moved[3 * i] + reduced.gap_speed[i]
+            for k in range(Y.shape[1]):
+                total = 0.0
+                for r in range(z.shape[0]):
+                    total += Y[r, k] * z[r]
+                parting += Y[3 * i, k] * total
             if parting < -BACK * scale:
-                # What the others do brings a lifted contact back: then it holds like them.
-                fill(z, 0.0)
-                fill(disturbance, 0.0)
-                assign(moved, c)
-                status, more, contradiction = _attempt(
-                    Y,
-                    c,
-                    gap_speed,
-                    T,
-                    offset,
-                    L,
-                    C,
-                    base,
-                    schur,
-                    desired,
-                    dt,
-                    actuated,
-                    unactuated,
-                    speed,
-                    mu,
-                    limits,
-                    W,
-                    rho,
-                    project,
-                    guess,
-                    held,
-                    memory,
-                    moved,
-                    z,
-                    delta,
-                    disturbance,
-                    figures,
-                    torques,
-                    velocity,
-                    gap_speed.shape[0] < 0,
-                )
-                return status, steps + more, contradiction
+                return True
+    return False
+
+
+@inlined
+def _attempt(reduced, demand, lift, guess, held, answer, optimum):
+    """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
+    mu, project = demand.mu, demand.project
+    moved, delta = answer.moved, answer.delta
+    n, na = mu.shape[0], reduced.T.shape[1]
+    contradiction = 0.0
+    touching(reduced.gap_speed, held)
+    assign(moved, reduced.c)
+    if n and project:
+        contradiction = project_held(reduced, mu, lift, held, delta, moved)
+    shifted = np.empty(na)
+    shift_offset(reduced, delta, shifted)
+    residual = np.empty(3 * n)
+    scale = _size_of_motion(reduced, held, moved)
+    status, steps, level, left = _relax(
+        reduced, demand, shifted, held, moved, residual, guess, optimum
+    )
+    contradicts = left > (TOLERATED if project else NOISE) * scale
+    if left > NOISE * scale:
+        contradiction = max(contradiction, left)
+    if level != AS_PLANNED:
+        for j in range(na):
+            change = reduced.dt * optimum.disturbance[j]
+            delta[j] += change
+            for r in range(3 * n):
+                moved[r] -= reduced.dt * reduced.T[r, j] * change
+    for r in range(3 * n):
+        moved[r] -= residual[r]
+    finish(reduced, answer)
+    _judge_torques(demand, answer.torques, optimum.figures)
+    if status == SOLVED:
+        if contradicts or level == YIELDING:
+            status = CONTRADICTORY
+        elif level == DISTURBED:
+            status = RELAXED_CODE
     return status, steps, contradiction
+
+
+@inlined
+def _size_of_motion(reduced, held, moved):
+    """Largest velocity of a held contact, today's or the plan's."""
+    scale = 0.0
+    for i in range(held.shape[0]):
+        if held[i]:
+            for r in range(3 * i, 3 * i + 3):
+                scale = max(scale, abs(moved[r]), abs(reduced.speed[r]))
+    return scale
+
+
+@inlined
+def _judge_torques(demand, torques, figures):
+    """The torques' loss; what rounding leaves outside the limits is taken away."""
+    figures[0] = 0.0
+    for j in range(torques.shape[0]):
+        limit = demand.limits[j]
+        torques[j] = min(max(torques[j], -limit), limit)
+        figures[0] += demand.W[j] * torques[j] * torques[j]
+
+
+@inlined
+def _task(reduced, demand, shifted, held, moved, joints, residual):
+    """The program of one level, and what no motion can take away of the contacts' velocities, m/s."""
+    nu, count = reduced.Y.shape[1], 0
+    for i in range(held.shape[0]):
+        count += 1 if held[i] else 0
+    K, k = np.empty((3 * count, nu + joints)), np.empty(3 * count)
+    rank, left, unit = hold(reduced, demand.mu, held, moved, K, k, residual)
+    task = Task(
+        reduced.Y,
+        reduced.T,
+        reduced.schur,
+        reduced.dt,
+        shifted,
+        demand.mu,
+        held,
+        demand.limits,
+        demand.W,
+        demand.rho,
+        joints,
+        K,
+        k,
+        rank,
+        unit,
+    )
+    return task, left
+
+
+@inlined
+def _relax(reduced, demand, shifted, held, moved, residual, guess, optimum):
+    """Solve the plan as it is; if that fails let the plan give way, then the contacts too.
+
+    residual (3n,) out: m/s, what no motion can take away. Returns (status, steps, what had to give way,
+    length of the residual).
+    """
+    na = shifted.shape[0]
+    status, steps, level, left = UNSETTLED, 0, AS_PLANNED, 0.0
+    for level in range(AS_PLANNED, YIELDING + 1):
+        if level == AS_PLANNED:
+            task, left = _task(reduced, demand, shifted, held, moved, level * na, residual)
+        elif level == DISTURBED:
+            if na == 0 and task.k.shape[0] == 0:
+                return status, steps, AS_PLANNED, left
+            task, _ = _task(reduced, demand, shifted, held, moved, level * na, residual[:0])
+        # The active set of a relaxed plan is found from nothing in few cases only.
+        if level == AS_PLANNED or (level == DISTURBED and guess.shape[0]):
+            solved, more = least_power(task, guess, optimum)
+            steps += more
+            if solved:
+                return SOLVED, steps, level, left
+        status, more = solve_by_interior_point(task, level == YIELDING, optimum)
+        steps += more
+        worst = max(optimum.figures[1], optimum.figures[2])
+        if level != AS_PLANNED and worst <= (ROUGH if level == DISTURBED else ROUGHER):
+            status = SOLVED
+        if status == SOLVED:
+            if level == DISTURBED:
+                steps += _sharpen(task, optimum)
+            break
+    return status, steps, level, left
+
+
+@kernel
+def _sharpen(task, optimum):
+    """Rough so far; on the active constraints that were found it becomes exact. Returns the steps."""
+    found, gap, defect = optimum.memory.copy(), optimum.figures[1], optimum.figures[2]
+    solved, steps = least_power(task, found, optimum)
+    if not solved:
+        assign(optimum.memory, found)
+        optimum.figures[1], optimum.figures[2] = gap, defect
+    return steps

@@ -15,7 +15,8 @@ import numpy as np
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.interior_point.barrier import INFEASIBLE as INFEASIBLE_CODE
 from contact_id_controller.kernels.interior_point.barrier import SOLVED as SOLVED_CODE
-from contact_id_controller.kernels.interior_point.barrier import central_path, workspace
+from contact_id_controller.kernels.interior_point.barrier import central_path
+from contact_id_controller.kernels.interior_point.cone_program import ConeProgram, Point
 from contact_id_controller.kernels.interior_point.scaling import (
     equilibrate,
     into_units,
@@ -55,8 +56,7 @@ class QcqpProgram:
         friction (n,): coefficients in [0, inf].
         weights: (na,) or scalar, diagonal of W = R/Kt^2, W/(N·m)^2.
         lower, upper: (na,) or scalar, N·m, infinite where there is no limit.
-        force_weight: W/N^2, a price on the squared forces that makes them unique, in units of their
-            cones: f_N^2 + |f_T|^2/mu^2 for mu <= 1, mu^2 f_N^2 + |f_T|^2 above.
+        force_weight: W/N^2, a price on f_N^2 + |f_T|^2 / min(mu, 1)^2 that makes the forces unique.
 
     Raises:
         ConfigurationError: shapes that do not fit, limits without room between them.
@@ -171,49 +171,38 @@ class QcqpProgram:
         extra = np.zeros((len(rows), k + m))
         extra[len(self.A) :, :k] = -np.eye(k)
         extra[: len(D), k:] = D
-        units = _cone_units(self.friction[order]).reshape(-1)
-        At = np.ascontiguousarray(np.hstack([rows[:, :na], extra, rows[:, columns] * units]).T)
-        boxes, N, p = na + k + m + 3 * int(free.sum()), At.shape[0], At.shape[1]
-        weight = np.concatenate(
-            [2.0 * self.weights, np.zeros(k), 2.0 * rho, np.full(3 * n, 2.0 * self.force_weight)]
+        units = _cone_units(self.friction[order])
+        At = np.ascontiguousarray(
+            np.hstack([rows[:, :na], extra, rows[:, columns] * units.reshape(-1)]).T
         )
+        boxes, N, p = na + k + m + 3 * int(free.sum()), At.shape[0], At.shape[1]
+        price = np.full((n, 3), 2.0 * self.force_weight)
+        price[:, 0] *= units[:, 0] ** 2
+        weight = np.concatenate([2.0 * self.weights, np.zeros(k), 2.0 * rho, price.reshape(-1)])
         lower, upper = np.full(boxes, -np.inf), np.full(boxes, np.inf)
         lower[:na], upper[:na] = self.lower, self.upper
         lower[na : na + k] = 0.0
         lower[na + k + m :: 3] = 0.0
-        b, soft, linear = np.concatenate([self.b, c]), np.zeros(p), np.zeros(N)
+        b = np.concatenate([self.b, c])
+        program = ConeProgram(weight, np.zeros(N), At, b, np.zeros(p), lower, upper)
         column, row = np.empty(N), np.empty(p)
-        beta, kappa = equilibrate(weight, linear, At, b, soft, lower, upper, column, row)
-        point = (np.zeros(N), np.zeros(p), np.zeros(N), np.zeros(boxes))
+        scales = (column, row, *equilibrate(program, column, row))
+        point = Point(np.zeros(N), np.zeros(p), np.zeros(N), np.zeros(boxes))
         saved = np.zeros((4, max(N, p)))
         key = (level, N, p, boxes)
         warm = warm_start is not None and warm_start.memory[0] == key
         if warm:
             for array, old in zip(point, warm_start.memory[1]):
                 array[:] = old[: len(array)]
-            into_units(*point, column, row, beta, kappa)
+            into_units(point, *scales)
             margin = INSIDE * np.minimum(1.0, upper - lower)
-            point[0][:boxes] = np.clip(point[0][:boxes], lower + margin, upper - margin)
-        code, steps, gap, residual = central_path(
-            weight,
-            linear,
-            At,
-            b,
-            soft,
-            lower,
-            upper,
-            warm,
-            *point,
-            saved,
-            *workspace(N, p, (N - boxes) // 3),
-        )
-        out_of_units(*point, column, row, beta, kappa)
-        out_of_units(
-            saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes], column, row, beta, kappa
-        )
-        x = point[0]
+            point.x[:boxes] = np.clip(point.x[:boxes], lower + margin, upper - margin)
+        code, steps, gap, residual = central_path(program, warm, point, saved)
+        out_of_units(point, *scales)
+        out_of_units(Point(saved[0, :N], saved[1, :p], saved[2, :N], saved[3, :boxes]), *scales)
+        x = point.x
         forces = np.empty((n, 3))
-        forces[order] = (x[na + k + m :] * units).reshape(-1, 3)
+        forces[order] = x[na + k + m :].reshape(-1, 3) * units
         torques, disturbance = x[:na].copy(), x[na + k : na + k + m].copy()
         status = (
             (RELAXED if level else SOLVED)

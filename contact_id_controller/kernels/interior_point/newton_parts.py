@@ -1,4 +1,4 @@
-"""The parts of an interior-point step: starting point, defects, certificate, blocks, factorisation.
+"""Around an interior-point step: starting point, defects, certificate; small dense linear algebra.
 
 See ``central_path`` for the program and its arrays. Nothing here allocates.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.kernels.interior_point.second_order_cone import distance
 
@@ -48,7 +49,7 @@ def extent(At, first, last):
 
 @bare_kernel
 def factor(S, p, diagonal):
-    """Upper factor of a a positive semidefinite S (p, p) in place: S = U^T U."""
+    """Upper factor of a positive semidefinite S (p, p) in place: S = U^T U."""
     for k in range(p):
         diagonal[k] = S[k, k]
     for k in range(p):
@@ -83,8 +84,9 @@ def substitute(U, p, x):
 
 
 @bare_kernel
-def cold_start(lower, upper, x, y, s, r):
+def cold_start(program, point):
     """A point well inside all bounds and cones."""
+    lower, upper, x, s, r = program.lower, program.upper, point.x, point.s, point.r
     boxes = lower.shape[0]
     for j in range(boxes):
         # Products of one throughout; the two multipliers of a narrow pair of bounds cancel.
@@ -95,17 +97,22 @@ def cold_start(lower, upper, x, y, s, r):
         r[j] = 1.0 / (upper[j] - x[j]) if upper[j] < np.inf else 0.0
     for j in range(boxes, x.shape[0]):
         x[j] = s[j] = 1.0 if (j - boxes) % 3 == 0 else 0.0
-    for i in range(y.shape[0]):
-        y[i] = 0.0
+    fill(point.y, 0.0)
 
 
 @bare_kernel
-def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r, rd, rp, terms):
-    """KKT defects rd (N,) and rp (p,); returns (dual, primal, gap, leak, objective).
+def residuals(program, point, defect):
+    """KKT defects; returns (dual, primal, gap, leak, objective).
 
-    dual and primal are the largest defects relative to their terms; the gap is that of a dual point
+        rd = D x + g - A^T y - s + r,   rp = b - A x - soft y
+
+    dual and primal are the largest of them relative to their terms; the gap is that of a dual point
     which differs by the leak, |rd^T x|.
     """
+    weight, linear, At, b, soft, lower, upper = program
+    x, y, s, r = point
+    rd, rp, extent, terms = defect
+    begin, end = extent[0], extent[1]
     N, p = At.shape
     boxes = lower.shape[0]
     objective, gap, leak, dual, size = 0.0, 0.0, 0.0, 0.0, 1.0
@@ -125,9 +132,9 @@ def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r
         else:
             gap += x[j] * s[j]
         row, value = At[j], x[j]
-        pull = dot(row, y, first[j], last[j])
+        pull = dot(row, y, begin[j], end[j])
         size_of_pull = abs(s[j])
-        for i in range(first[j], last[j]):
+        for i in range(begin[j], end[j]):
             size_of_pull += abs(row[i] * y[i])
             term = row[i] * value
             rp[i] -= term
@@ -143,8 +150,11 @@ def residuals(weight, linear, At, b, soft, lower, upper, first, last, x, y, s, r
 
 
 @bare_kernel
-def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof, force):
+def excludes(program, point, rd, proof, force):
     """Whether y proves that every point of the constraints were larger than ``proof``."""
+    weight, linear, b, soft = program.weight, program.linear, program.b, program.soft
+    lower, upper = program.lower, program.upper
+    x, y, s, r = point
     boxes = lower.shape[0]
     value, left = 0.0, 0.0
     for i in range(b.shape[0]):
@@ -168,8 +178,9 @@ def excludes(weight, linear, b, soft, lower, upper, x, y, s, r, rd, proof, force
 
 
 @bare_kernel
-def keep_point(x, y, s, r, saved):
+def keep_point(point, saved):
     """Copy a point into ``saved`` (4, .)."""
+    x, y, s, r = point
     for j in range(x.shape[0]):
         saved[0, j], saved[2, j] = x[j], s[j]
     for i in range(y.shape[0]):
@@ -179,32 +190,12 @@ def keep_point(x, y, s, r, saved):
 
 
 @bare_kernel
-def spectrum(block, weight):
-    """(W^-2 + weight I)^-1 of one cone by its eigenvectors: three values and a unit vector in block[7:12].
-
-    W^2 has the values eta^2 (w0 + |w1|)^2, eta^2 / (w0 + |w1|)^2 and eta^2 along (1, e), (1, -e) and
-    across, e = w1 / |w1|: nothing cancels, however close to the boundary.
-    """
-    length = np.sqrt(block[2] * block[2] + block[3] * block[3])
-    block[10], block[11] = 1.0, 0.0
-    if length > 0.0:
-        block[10], block[11] = block[2] / length, block[3] / length
-    square, ratio = block[0] * block[0], (block[1] + length) * (block[1] + length)
-    block[7] = square * ratio / (1.0 + weight * square * ratio)
-    block[8] = square / (ratio + weight * square)
-    block[9] = square / (1.0 + weight * square)
-
-
-@bare_kernel
-def apply_inverse(inverse, scalings, boxes, v, out):
-    """out = (D + scaling)^-1 v, block by block."""
-    for j in range(boxes):
-        out[j] = inverse[j] * v[j]
-    for i in range(scalings.shape[0]):
-        j, h = boxes + 3 * i, scalings[i]
-        radial, across = h[10] * v[j + 1] + h[11] * v[j + 2], h[10] * v[j + 2] - h[11] * v[j + 1]
-        outer, inner_part = 0.5 * h[7] * (v[j] + radial), 0.5 * h[8] * (v[j] - radial)
-        across *= h[9]
-        out[j] = outer + inner_part
-        out[j + 1] = h[10] * (outer - inner_part) - h[11] * across
-        out[j + 2] = h[11] * (outer - inner_part) + h[10] * across
+def move(length, step, point):
+    """point + length step."""
+    for j in range(point.x.shape[0]):
+        point.x[j] += length * step.x[j]
+        point.s[j] += length * step.s[j]
+    for j in range(point.r.shape[0]):
+        point.r[j] += length * step.r[j]
+    for i in range(point.y.shape[0]):
+        point.y[i] += length * step.y[i]

@@ -11,14 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.arrays import fill
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
 
 SWEEPS = 2
 
 
 @kernel
-def equilibrate(weight, linear, At, b, soft, lower, upper, column, row):
-    """Scale a program (see ``central_path``) in place; column (N,), row (p,) out. Returns beta, kappa."""
+def equilibrate(program, column, row):
+    """Scale a program in place; column (N,), row (p,) out. Returns beta, kappa."""
+    weight, linear, At, b, soft, lower, upper = program
     N, p = At.shape
     boxes = lower.shape[0]
     fill(column, 1.0)
@@ -66,9 +67,24 @@ def equilibrate(weight, linear, At, b, soft, lower, upper, column, row):
     return beta, kappa
 
 
+@bare_kernel
+def lift_prices(weight, first, boxes, least):
+    """Raise prices from variable ``first`` on to ``least``; those of a cone together, in their ratio."""
+    for j in range(first, boxes):
+        weight[j] = max(weight[j], least)
+    for j in range(boxes, weight.shape[0], 3):
+        dearest = max(weight[j], weight[j + 1])
+        if not dearest > 0.0:
+            weight[j] = weight[j + 1] = weight[j + 2] = least
+        elif dearest < least:
+            for d in range(3):
+                weight[j + d] *= least / dearest
+
+
 @kernel
-def into_units(x, y, s, r, column, row, beta, kappa):
+def into_units(point, column, row, beta, kappa):
     """A point in SI units, in place, expressed in the scaled ones."""
+    x, y, s, r = point
     for j in range(x.shape[0]):
         x[j] /= beta * column[j]
         s[j] *= kappa * column[j] / beta
@@ -79,8 +95,9 @@ def into_units(x, y, s, r, column, row, beta, kappa):
 
 
 @kernel
-def out_of_units(x, y, s, r, column, row, beta, kappa):
+def out_of_units(point, column, row, beta, kappa):
     """The inverse of ``into_units``."""
+    x, y, s, r = point
     for j in range(x.shape[0]):
         x[j] *= beta * column[j]
         s[j] *= beta / (kappa * column[j])

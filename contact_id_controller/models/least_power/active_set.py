@@ -12,12 +12,22 @@ Source: Hintermueller, Ito and Kunisch, The primal-dual active set strategy (200
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.triangular import cholesky
-from contact_id_controller.models.least_power.assembly import condense, hand_out
+from contact_id_controller.models.least_power.holding import held_rows
+from contact_id_controller.models.least_power.task import (
+    cone_price,
+    disturbance_price,
+    force_price,
+    into_rows,
+    units_of_cone,
+)
 
 MOST_FORCES = 64  # beyond these the interior-point method, linear in the contacts, is faster
 ROUNDS = 10  # Newton steps before giving up
@@ -29,144 +39,178 @@ SOFT = 1e-11  # share by which active rows give way where they depend on each ot
 NEGLIGIBLE = 1e-14  # an objective below this share of its terms' squares counts as this
 
 
-@kernel
-def least_power(
-    Y,
-    T,
-    offset,
-    schur,
-    mu,
-    held,
-    limits,
-    W,
-    rho,
-    K,
-    k,
-    unit,
-    rank,
-    joints,
-    guess,
-    memory,
-    z,
-    disturbance,
-    figures,
-):
-    """Impulses z (3n,) and disturbance (joints,) out, N·s and rad/s2.
+class Condensed(NamedTuple):
+    """The task in its forces and disturbance alone: u = offset + G^T x, E at the head of R.
 
-    See ``solve_coulomb_qcqp`` for the program, ``hold`` for K, k, unit and rank.
-
-    guess, memory (na + 4n,): the active set before (or its first na entries only, or none) and after:
-    multipliers of the torque limits with the limit's sign, then impulse and multiplier of every cone.
-    figures: out, [1] relative gap and [2] largest relative KKT defect.
-    Returns (whether z is the optimum, steps).
+    G (m, na), R (., m), H (m, m) lower half of D + 2 G W G^T, price (m,) the diagonal D, unit (m,) SI
+    units of each variable, place (n,) of each contact's force in x or -1.
     """
-    n, na = mu.shape[0], T.shape[1]
-    m = joints
+
+    G: np.ndarray
+    R: np.ndarray
+    H: np.ndarray
+    price: np.ndarray
+    unit: np.ndarray
+    place: np.ndarray
+
+
+class Active(NamedTuple):
+    """The point and the active set.
+
+    x (m,); w (rows,) multipliers of the rows; u (na,) torques; sign (na,): of the active limits, else 0;
+    pressing (na,): their multipliers, with that sign; cones (n, 2): 1 where active, and its multiplier.
+    """
+
+    x: np.ndarray
+    w: np.ndarray
+    u: np.ndarray
+    sign: np.ndarray
+    pressing: np.ndarray
+    cones: np.ndarray
+
+
+class Kkt(NamedTuple):
+    """The KKT equations at the point. defect, size (rows,): of each row and of its terms; gradient (m,).
+
+    F (m, m) factor of the Hessian, V (rows, m) = R F^-T, S (rows, rows) factor of V V^T; the factors' diagonals
+    hold their inverses. dw (rows,), dx (m,), heat (na,): workspace.
+    """
+
+    defect: np.ndarray
+    size: np.ndarray
+    gradient: np.ndarray
+    F: np.ndarray
+    V: np.ndarray
+    S: np.ndarray
+    dw: np.ndarray
+    dx: np.ndarray
+    heat: np.ndarray
+
+
+@kernel
+def least_power(task, guess, optimum):
+    """The optimum if a few steps find it. Returns (whether ``optimum`` is it, steps).
+
+    guess: the memory of a similar task, its first na entries, or none.
+    """
+    n, na = task.mu.shape[0], task.T.shape[1]
+    m = task.joints
     for i in range(n):
-        if held[i]:
-            m += 3 if mu[i] > 0.0 else 1
+        if task.held[i]:
+            m += held_rows(task.mu[i])
     if m > MOST_FORCES:
         return False, 0
-    rows = rank + na + n
-    G, R, H, price = np.empty((m, na)), np.empty((rows, m)), np.empty((m, m)), np.empty(m)
-    size, place = np.empty(m), np.empty(n, np.int64)
-    condense(
-        Y,
-        T,
-        schur,
-        mu,
-        held,
-        W,
-        rho,
-        K,
-        unit,
-        rank,
-        joints,
-        G,
-        R,
-        H,
-        price,
-        size,
-        place,
-        np.empty(na),
-    )
-    solved, steps = _newton(
-        offset,
-        mu,
-        limits,
-        W,
-        k,
-        rank,
-        G,
-        R,
-        H,
-        price,
-        size,
-        place,
-        guess,
-        memory,
-        figures,
-        np.empty((4, rows)),
+    rows = task.rank + na + n
+    condensed = Condensed(
+        np.empty((m, na)),
         np.empty((rows, m)),
         np.empty((m, m)),
-        np.empty((rows, rows)),
-        np.empty((3, m)),
-        np.empty((3, na)),
+        np.empty(m),
+        np.empty(m),
+        np.empty(n, np.int64),
     )
+    on_rows, on_forces, on_joints = np.empty((4, rows)), np.empty((3, m)), np.empty((3, na))
+    _condense(task, condensed, on_joints[0])
+    active = Active(
+        on_forces[0],
+        on_rows[0],
+        on_joints[0],
+        on_joints[1],
+        optimum.memory[:na],
+        np.empty((n, 2)),
+    )
+    kkt = Kkt(
+        on_rows[1],
+        on_rows[2],
+        on_forces[1],
+        np.empty((m, m)),
+        np.empty((rows, m)),
+        np.empty((rows, rows)),
+        on_rows[3],
+        on_forces[2],
+        on_joints[2],
+    )
+    fill(optimum.memory, 0.0)
+    _start(task, condensed, guess, active)
+    solved, steps = _newton(task, condensed, active, kkt, optimum.figures)
     if solved:
-        hand_out(mu, place, size, memory[na:], z)
-        for j in range(joints):
-            disturbance[j] = size[m - joints + j]
+        for i in range(m):
+            active.x[i] *= condensed.unit[i]
+        _hand_out(task.mu, condensed.place, active, optimum)
+        for j in range(task.joints):
+            optimum.disturbance[j] = active.x[m - task.joints + j]
     return solved, steps
 
 
-@bare_kernel
-def _newton(
-    offset,
-    mu,
-    limits,
-    W,
-    k,
-    rank,
-    G,
-    R,
-    H,
-    price,
-    unit,
-    place,
-    guess,
-    memory,
-    figures,
-    on_rows,
-    V,
-    F,
-    S,
-    on_forces,
-    on_joints,
-):
-    """``least_power`` after ``condense``; x replaces the units. The last arrays are workspace."""
-    n, (m, na) = mu.shape[0], G.shape
-    defect, w, dw, target = on_rows[0], on_rows[1], on_rows[2], on_rows[3]
-    x, gradient, pull = on_forces[0], on_forces[1], on_forces[2]
-    u, heat, sign = on_joints[0], on_joints[1], on_joints[2]
-    pressing, touched = (
-        memory[:na],
-        memory[na:],
-    )  # multipliers of limits; impulses and those of cones
+@bare_inlined
+def _condense(task, condensed, double):
+    """Torques, holding equations and costs by forces and disturbance. double (na,): workspace."""
+    G, R, H, price, unit, place = condensed
+    T, Y, K, schur, W = task.T, task.Y, task.K, task.schur, task.W
+    n, nu, na, m = task.mu.shape[0], Y.shape[1], T.shape[1], G.shape[0]
+    tie = force_price(T, W)
+    at = 0
+    for i in range(n):
+        place[i] = -1
+        if task.held[i]:
+            place[i] = at
+            normal, tangent = units_of_cone(task.mu[i])
+            for d in range(held_rows(task.mu[i])):
+                factor = normal if d == 0 else tangent
+                unit[at], price[at] = factor, cone_price(tie, normal, d)
+                row, out = T[3 * i + d], G[at]
+                for j in range(na):
+                    out[j] = factor * row[j]
+                into_rows(K, task.rank, factor, Y[3 * i + d], R[:, at])
+                at += 1
+    for j in range(task.joints):
+        unit[at], price[at] = 1.0, 2.0 * task.rho * disturbance_price(schur, W)
+        row = G[at]
+        for i in range(na):
+            row[i] = schur[i, j]
+        for a in range(task.rank):
+            R[a, at] = K[a, nu + j] / task.unit
+        at += 1
+    for i in range(m):
+        row, out = G[i], H[i]
+        for j in range(na):
+            double[j] = 2.0 * W[j] * row[j]
+        for other in range(i + 1):
+            line, total = G[other], 0.0
+            for j in range(na):
+                total += line[j] * double[j]
+            out[other] = total
+        out[i] += price[i]
+
+
+@bare_inlined
+def _start(task, condensed, guess, active):
+    """The active set and the forces of the guess, as far as it goes."""
+    x, w, _, sign, pressing, cones = active
+    n, na = task.mu.shape[0], sign.shape[0]
     fill(x, 0.0)
     fill(w, 0.0)
-    fill(memory, 0.0)
     if guess.shape[0] >= na:
         assign(pressing, guess[:na])
-    for i in range(n):
-        if place[i] >= 0 and guess.shape[0] == na + 4 * n:
-            touched[4 * i + 3] = guess[na + 4 * i + 3]
-            for d in range(3 if mu[i] > 0.0 else 1):
-                x[place[i] + d] = guess[na + 4 * i + d] / unit[place[i] + d]
     for j in range(na):
         sign[j] = 1.0 if pressing[j] > 0.0 else (-1.0 if pressing[j] < 0.0 else 0.0)
     for i in range(n):
-        touched[4 * i] = 1.0 if touched[4 * i + 3] > 0.0 else 0.0  # whether it is active
+        cones[i, 0], cones[i, 1] = 0.0, 0.0
+        at = condensed.place[i]
+        if at >= 0 and guess.shape[0] == na + 4 * n:
+            cones[i, 1] = guess[na + 4 * i + 3]
+            cones[i, 0] = 1.0 if cones[i, 1] > 0.0 else 0.0
+            for d in range(held_rows(task.mu[i])):
+                x[at + d] = guess[na + 4 * i + d] / condensed.unit[at + d]
+
+
+@bare_inlined
+def _newton(task, condensed, active, kkt, figures):
+    """Newton's method on the KKT equations while constraints join and leave the active set."""
+    x, w, u, sign, pressing, cones = active
+    G, H, price, place = condensed.G, condensed.H, condensed.price, condensed.place
+    mu, limits, W, offset, rank = task.mu, task.limits, task.W, task.offset, task.rank
+    m, na = G.shape
     plain, changed = False, True  # whether F is the factor of H alone; whether the set has changed
     for step in range(ROUNDS + 1):
         for j in range(na):
@@ -176,137 +220,40 @@ def _newton(
             for j in range(na):
                 u[j] += row[j] * amount
         if step and not changed:
-            changed = _exchange(mu, limits, place, u, x, sign, pressing, touched)
-        # Rows of the active constraints, their defects, the gradient of the Lagrangian.
-        q, curved = rank, False
-        for a in range(rank):
-            row, total, size = R[a], -k[a], abs(k[a])
-            for i in range(m):
-                total += row[i] * x[i]
-                size += abs(row[i] * x[i])
-            defect[a], target[a] = total, size
-        for j in range(na):
-            if sign[j] != 0.0:
-                row = R[q]
-                for i in range(m):
-                    row[i] = sign[j] * G[i, j]
-                defect[q], target[q], w[q] = sign[j] * u[j] - limits[j], limits[j], abs(pressing[j])
-                q += 1
-        largest = 0.0
-        for i in range(m):
-            largest = max(largest, abs(x[i]))
-        for i in range(n):
-            at = place[i]
-            if at >= 0 and touched[4 * i] > 0.0:
-                row = R[q]
-                fill(row, 0.0)
-                row[at] = -1.0
-                length = 0.0
-                if 0.0 < mu[i] < np.inf:
-                    length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
-                    if not length > TIP * largest:
-                        return False, step
-                    row[at + 1], row[at + 2] = x[at + 1] / length, x[at + 2] / length
-                    curved = True
-                defect[q], target[q] = length - x[at], max(abs(x[at]), TIP * largest)
-                w[q] = touched[4 * i + 3]
-                q += 1
-        objective, terms, scale = 0.0, 0.0, 0.0
-        for j in range(na):
-            heat[j] = 2.0 * W[j] * u[j]
-            objective += W[j] * u[j] * u[j]
-            terms += W[j] * (offset[j] * offset[j] + u[j] * u[j])
-        leak, dual = 0.0, 0.0
-        for i in range(m):
-            row, total = G[i], price[i] * x[i]
-            objective += 0.5 * price[i] * x[i] * x[i]
-            for j in range(na):
-                total += row[j] * heat[j]
-            scale = max(scale, abs(total))
-            for a in range(q):
-                total += R[a, i] * w[a]
-            gradient[i] = total
-            leak += abs(total * x[i])
-            dual = max(dual, abs(total))
-        primal = 0.0
-        for a in range(q):
-            leak += abs(w[a] * defect[a])
-            primal = max(primal, abs(defect[a]) / target[a] if target[a] > 0.0 else abs(defect[a]))
-        if not leak < np.inf:
+            changed = _exchange(mu, limits, place, active)
+        q, curved = _active_rows(task.k, rank, mu, limits, condensed, active, kkt)
+        if q < 0:
             return False, step
-        figures[1] = leak / max(objective, NEGLIGIBLE * terms) if leak > 0.0 else 0.0
-        figures[2] = max(primal, dual / scale if scale > 0.0 else dual)
+        primal = _optimality(q, offset, W, price, condensed, active, kkt, figures)
+        if not primal < np.inf:
+            return False, step
         if step and not changed and primal <= EXACT and max(figures[1], figures[2]) <= OPTIMAL:
-            for i in range(m):
-                unit[i] *= x[i]
             return True, step
         if step == ROUNDS:
             return False, step
-
         if curved or not plain:
-            for i in range(m):
-                row, source = F[i], H[i]
-                for c in range(i + 1):
-                    row[c] = source[c]
-            for i in range(n):
-                at = place[i]
-                if at >= 0 and touched[4 * i + 3] > 0.0 and 0.0 < mu[i] < np.inf:
-                    square = x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2]
-                    bend = touched[4 * i + 3] / (square * np.sqrt(square))
-                    F[at + 1, at + 1] += bend * x[at + 2] * x[at + 2]
-                    F[at + 2, at + 1] -= bend * x[at + 1] * x[at + 2]
-                    F[at + 2, at + 2] += bend * x[at + 1] * x[at + 1]
-            if not cholesky(F, m, 0.0):
+            if not _factor_hessian(H, mu, place, x, cones, kkt.F):
                 return False, step
             plain, changed = not curved, True
-            for i in range(m):
-                F[i, i] = 1.0 / F[i, i]
-        if changed:
-            for a in range(q):
-                assign(V[a], R[a])
-                _forward(F, m, V[a])
-                for c in range(a + 1):
-                    total = 0.0
-                    for i in range(m):
-                        total += V[a, i] * V[c, i]
-                    S[a, c] = total
-                S[a, a] *= 1.0 if a < rank else 1.0 + SOFT
-            if not cholesky(S, q, 0.0):
-                return False, step
-            for a in range(q):
-                S[a, a] = 1.0 / S[a, a]
-        # H dx + R^T dw = -gradient,  R dx = -defect.
-        assign(pull, gradient)
-        _forward(F, m, pull)
-        for a in range(q):
-            total = defect[a]
-            for i in range(m):
-                total -= V[a, i] * pull[i]
-            dw[a] = total
-        _forward(S, q, dw)
-        _backward(S, q, dw)
-        for a in range(q):
-            w[a] += dw[a]
-            for i in range(m):
-                pull[i] += V[a, i] * dw[a]
-        _backward(F, m, pull)
-        for i in range(m):
-            x[i] -= pull[i]
+        if changed and not _factor_rows(q, rank, condensed.R, kkt.F, kkt.V, kkt.S):
+            return False, step
+        _step(q, kkt, x, w)
         q, changed = rank, False
         for j in range(na):
             if sign[j] != 0.0:
                 pressing[j] = sign[j] * w[q]
                 q += 1
-        for i in range(n):
-            if place[i] >= 0 and touched[4 * i] > 0.0:
-                touched[4 * i + 3] = w[q]
+        for i in range(place.shape[0]):
+            if cones[i, 0] > 0.0:
+                cones[i, 1] = w[q]
                 q += 1
     return False, ROUNDS
 
 
-@bare_kernel
-def _exchange(mu, limits, place, u, x, sign, pressing, touched):
+@bare_inlined
+def _exchange(mu, limits, place, active):
     """Violated constraints join the active set, those that pull leave it; whether any did."""
+    x, _, u, sign, pressing, cones = active
     changed = False
     for j in range(u.shape[0]):
         if sign[j] == 0.0:
@@ -318,15 +265,187 @@ def _exchange(mu, limits, place, u, x, sign, pressing, touched):
         at = place[i]
         if at < 0:
             continue
-        if touched[4 * i] == 0.0:
+        if cones[i, 0] == 0.0:
             length = 0.0
             if 0.0 < mu[i] < np.inf:
                 length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
             if length - x[at] > OUTSIDE * abs(x[at]):
-                touched[4 * i], touched[4 * i + 3], changed = 1.0, 0.0, True
-        elif touched[4 * i + 3] < 0.0:
-            touched[4 * i], touched[4 * i + 3], changed = 0.0, 0.0, True
+                cones[i, 0], cones[i, 1], changed = 1.0, 0.0, True
+        elif cones[i, 1] < 0.0:
+            cones[i, 0], cones[i, 1], changed = 0.0, 0.0, True
     return changed
+
+
+@bare_inlined
+def _active_rows(k, rank, mu, limits, condensed, active, kkt):
+    """Gradients R of the active constraints, defects and multipliers. Returns (how many, any cone curved).
+
+    E x = k; sign u = limit; |x_T| = x_N. How many is -1 where a cone's force is at its tip.
+    """
+    G, R, place = condensed.G, condensed.R, condensed.place
+    x, w, u, sign, pressing, cones = active
+    defect, size = kkt.defect, kkt.size
+    m = x.shape[0]
+    q, curved = rank, False
+    for a in range(rank):
+        row, total, terms = R[a], -k[a], abs(k[a])
+        for i in range(m):
+            total += row[i] * x[i]
+            terms += abs(row[i] * x[i])
+        defect[a], size[a] = total, terms
+    for j in range(sign.shape[0]):
+        if sign[j] != 0.0:
+            row = R[q]
+            for i in range(m):
+                row[i] = sign[j] * G[i, j]
+            defect[q], size[q], w[q] = sign[j] * u[j] - limits[j], limits[j], abs(pressing[j])
+            q += 1
+    largest = 0.0
+    for i in range(m):
+        largest = max(largest, abs(x[i]))
+    for i in range(place.shape[0]):
+        if cones[i, 0] > 0.0:
+            at, row = place[i], R[q]
+            fill(row, 0.0)
+            row[at] = -1.0
+            length = 0.0
+            if 0.0 < mu[i] < np.inf:
+                length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
+                if not length > TIP * largest:
+                    return -1, curved
+                row[at + 1], row[at + 2] = x[at + 1] / length, x[at + 2] / length
+                curved = True
+            defect[q], size[q] = length - x[at], max(abs(x[at]), TIP * largest)
+            w[q] = cones[i, 1]
+            q += 1
+    return q, curved
+
+
+@bare_inlined
+def _optimality(q, offset, W, price, condensed, active, kkt, figures):
+    """Gradient D x + 2 G W u + R^T w; relative gap and defect into figures.
+
+    Returns the largest relative defect of the rows, inf where nothing is finite any more.
+    """
+    G, R = condensed.G, condensed.R
+    x, w, u = active.x, active.w, active.u
+    gradient, heat = kkt.gradient, kkt.heat
+    m, na = G.shape
+    objective, terms, scale = 0.0, 0.0, 0.0
+    for j in range(na):
+        heat[j] = 2.0 * W[j] * u[j]
+        objective += W[j] * u[j] * u[j]
+        terms += W[j] * (offset[j] * offset[j] + u[j] * u[j])
+    leak, dual = 0.0, 0.0
+    for i in range(m):
+        row, total = G[i], price[i] * x[i]
+        objective += 0.5 * price[i] * x[i] * x[i]
+        for j in range(na):
+            total += row[j] * heat[j]
+        scale = max(scale, abs(total))
+        for a in range(q):
+            total += R[a, i] * w[a]
+        gradient[i] = total
+        leak += abs(total * x[i])
+        dual = max(dual, abs(total))
+    primal = 0.0
+    for a in range(q):
+        size = kkt.size[a]
+        leak += abs(w[a] * kkt.defect[a])
+        primal = max(primal, abs(kkt.defect[a]) / size if size > 0.0 else abs(kkt.defect[a]))
+    figures[1] = leak / max(objective, NEGLIGIBLE * terms) if leak > 0.0 else 0.0
+    figures[2] = max(primal, dual / scale if scale > 0.0 else dual)
+    return primal if leak < np.inf else np.inf
+
+
+@bare_inlined
+def _factor_hessian(H, mu, place, x, cones, F):
+    """F: factor of H and the curvature of the active cones, (|x_T| I - x_T x_T^T / |x_T|) w / |x_T|^2."""
+    m = F.shape[0]
+    for i in range(m):
+        row, source = F[i], H[i]
+        for c in range(i + 1):
+            row[c] = source[c]
+    for i in range(place.shape[0]):
+        at = place[i]
+        if at >= 0 and cones[i, 1] > 0.0 and 0.0 < mu[i] < np.inf:
+            square = x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2]
+            bend = cones[i, 1] / (square * np.sqrt(square))
+            F[at + 1, at + 1] += bend * x[at + 2] * x[at + 2]
+            F[at + 2, at + 1] -= bend * x[at + 1] * x[at + 2]
+            F[at + 2, at + 2] += bend * x[at + 1] * x[at + 1]
+    if not cholesky(F, m, 0.0):
+        return False
+    for i in range(m):
+        F[i, i] = 1.0 / F[i, i]
+    return True
+
+
+@bare_inlined
+def _factor_rows(q, rank, R, F, V, S):
+    """V = R F^-T and S, the factor of V V^T; active limits and cones give way by a tiny share."""
+    m = F.shape[0]
+    for a in range(q):
+        assign(V[a], R[a])
+        _forward(F, m, V[a])
+        for c in range(a + 1):
+            total = 0.0
+            for i in range(m):
+                total += V[a, i] * V[c, i]
+            S[a, c] = total
+        S[a, a] *= 1.0 if a < rank else 1.0 + SOFT
+    if not cholesky(S, q, 0.0):
+        return False
+    for a in range(q):
+        S[a, a] = 1.0 / S[a, a]
+    return True
+
+
+@bare_inlined
+def _step(q, kkt, x, w):
+    """H dx + R^T dw = -gradient,  R dx = -defect."""
+    F, V, S, dw, dx = kkt.F, kkt.V, kkt.S, kkt.dw, kkt.dx
+    m = x.shape[0]
+    assign(dx, kkt.gradient)
+    _forward(F, m, dx)
+    for a in range(q):
+        total = kkt.defect[a]
+        for i in range(m):
+            total -= V[a, i] * dx[i]
+        dw[a] = total
+    _forward(S, q, dw)
+    _backward(S, q, dw)
+    for a in range(q):
+        w[a] += dw[a]
+        for i in range(m):
+            dx[i] += V[a, i] * dw[a]
+    _backward(F, m, dx)
+    for i in range(m):
+        x[i] -= dx[i]
+
+
+@bare_inlined
+def _hand_out(mu, place, active, optimum):
+    """Impulses z, N·s, from the forces x in SI units; also into the memory, with the cones' multipliers.
+
+    What rounding leaves outside a cone is taken away.
+    """
+    x, cones, z, memory = active.x, active.cones, optimum.z, optimum.memory
+    first = optimum.memory.shape[0] - 4 * place.shape[0]
+    for i in range(place.shape[0]):
+        at = place[i]
+        if at < 0:
+            continue
+        x[at] = max(x[at], 0.0)
+        if 0.0 < mu[i] < np.inf:
+            length = np.sqrt(x[at + 1] * x[at + 1] + x[at + 2] * x[at + 2])
+            most = mu[i] * x[at]
+            if length > most:
+                x[at + 1] *= most / length
+                x[at + 2] *= most / length
+        for d in range(held_rows(mu[i])):
+            z[3 * i + d] = memory[first + 4 * i + d] = x[at + d]
+        memory[first + 4 * i + 3] = cones[i, 1]
 
 
 @bare_kernel

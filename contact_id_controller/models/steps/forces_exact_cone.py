@@ -17,14 +17,9 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.interior_point.barrier import (
-    ROWS,
-    SCALING,
-    SOLVED,
-    WORK_ROWS,
-    central_path,
-)
-from contact_id_controller.kernels.interior_point.scaling import equilibrate
+from contact_id_controller.kernels.interior_point.barrier import SOLVED, central_path
+from contact_id_controller.kernels.interior_point.cone_program import ConeProgram, Point
+from contact_id_controller.kernels.interior_point.scaling import equilibrate, lift_prices
 from contact_id_controller.kernels.pyramid import (
     APART,
     HOLDING,
@@ -115,33 +110,18 @@ def distribute_exact(T, torque_offset, Y, u, face, cones, z):
     extra = np.empty(n)
     share_weights(T, mode, load_share, 1.0, extra)
     for a in range(count):
-        # One weight for all of a cone, that of its normal: the solver takes no others.
-        c = columns[a] if a < boxes else columns[boxes + 3 * ((a - boxes) // 3)]
-        weight[na + a] = tie + extra[contact[a]] * (c[0] * c[0] + c[1] * c[1] + c[2] * c[2])
+        # The tie break of a cone is f_N^2 + |f_T|^2 / min(mu, 1)^2: it does not grow with friction.
+        c = columns[a]
+        price = c[0] * c[0] if a >= boxes and (a - boxes) % 3 == 0 else 1.0
+        length = c[0] * c[0] + c[1] * c[1] + c[2] * c[2]
+        weight[na + a] = tie * price + extra[contact[a]] * length
     column, row_scale = np.empty(N), np.empty(p)
-    beta, _ = equilibrate(weight, linear, At, b, soft, lower, upper, column, row_scale)
-    for a in range(count):
-        weight[na + a] = max(weight[na + a], LEAST_TIE)
-    x = np.empty(N)
-    status, steps, _, _ = central_path(
-        weight,
-        linear,
-        At,
-        b,
-        soft,
-        lower,
-        upper,
-        False,
-        x,
-        np.empty(p),
-        np.empty(N),
-        np.empty(na + boxes),
-        np.empty((4, max(N, p))),
-        np.empty((WORK_ROWS, N)),
-        np.empty((ROWS, p)),
-        np.empty((p, p)),
-        np.empty(((count - boxes) // 3, SCALING)),
-    )
+    program = ConeProgram(weight, linear, At, b, soft, lower, upper)
+    beta, _ = equilibrate(program, column, row_scale)
+    lift_prices(weight, na, na + boxes, LEAST_TIE)
+    point = Point(np.empty(N), np.empty(p), np.empty(N), np.empty(na + boxes))
+    x = point.x
+    status, steps, _, _ = central_path(program, False, point, np.empty((4, max(N, p))))
     best = np.empty(3 * n)
     assign(best, z)
     fill(z, 0.0)

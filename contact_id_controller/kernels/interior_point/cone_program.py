@@ -1,0 +1,70 @@
+"""The arrays of a cone program and of its interior-point iterates, in named tuples.
+
+    min 1/2 x^T D x + g^T x + 1/2 |A x - b|^2 / soft      D diagonal
+        A x = b (rows with soft = 0),  lower <= x <= upper (the first variables),  x_i in Q (the others)
+
+N variables, the first m of them bounded, the others in cones of three; p rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class ConeProgram(NamedTuple):
+    """weight (N,): D >= 0, the same for the two tangents of a cone; linear (N,): g; At (N, p): A transposed.
+
+    b, soft (p,); lower, upper (m,), infinite where there is no bound.
+    """
+
+    weight: np.ndarray
+    linear: np.ndarray
+    At: np.ndarray
+    b: np.ndarray
+    soft: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+class Point(NamedTuple):
+    """x (N,); y (p,) multipliers of the rows; s (N,) of lower bounds and cones; r (m,) of upper bounds."""
+
+    x: np.ndarray
+    y: np.ndarray
+    s: np.ndarray
+    r: np.ndarray
+
+
+class Defect(NamedTuple):
+    """How far a point is from optimal: rd (N,), rp (p,) defects of the dual and primal equations.
+
+    extent (2, N) int64: where the entries of each variable's column that are not zero begin and end.
+    terms (p,): workspace.
+    """
+
+    rd: np.ndarray
+    rp: np.ndarray
+    extent: np.ndarray
+    terms: np.ndarray
+
+
+class Newton(NamedTuple):
+    """One step's matrix and workspace.
+
+    inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the others, see ``scale_cone``; S (p, p): upper
+    factor of the Schur complement. rhs, comp (N,): right side, and the part of it that complementarity asks
+    for; pull, asked (N,), rest (p,), rows (3, p), threes (4, 3): workspace.
+    """
+
+    inverse: np.ndarray
+    blocks: np.ndarray
+    S: np.ndarray
+    rhs: np.ndarray
+    comp: np.ndarray
+    pull: np.ndarray
+    asked: np.ndarray
+    rest: np.ndarray
+    rows: np.ndarray
+    threes: np.ndarray

@@ -1,0 +1,76 @@
+"""The equations that hold the touching contacts, as many as are independent."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.interior_point.rank import independent_rows
+
+
+@bare_kernel
+def held_rows(mu):
+    """How many rows of a contact are held: without friction the normal one only."""
+    return 3 if mu > 0.0 else 1
+
+
+@bare_kernel
+def unit_of_disturbance(Y, T, dt, joints):
+    """Unit that makes the columns of d as large as those of y, so that their rank means something."""
+    first, second = 0.0, 0.0
+    for r in range(Y.shape[0]):
+        for a in range(Y.shape[1]):
+            first += Y[r, a] * Y[r, a]
+        for a in range(joints):
+            second += dt * dt * T[r, a] * dt * dt * T[r, a]
+    return np.sqrt(first / second) if first > 0.0 and second > 0.0 else 1.0
+
+
+@kernel
+def hold(reduced, mu, held, moved, K, k, residual):
+    """Independent equations K (y, d) = k of Y y - dt^2 T d + moved = 0 at the held contacts.
+
+    K (3 held, nu + joints), k (3 held,): out, their first rank rows; without columns for d joints = 0.
+    moved (3n,): m/s, contact velocities at y = d = 0. residual (3n,), or (0,) if nobody asks: m/s, what no y
+    can take away. Returns (rank, length of that, unit of d).
+    """
+    Y, T, dt = reduced.Y, reduced.T, reduced.dt
+    nu = Y.shape[1]
+    joints = K.shape[1] - nu
+    unit = unit_of_disturbance(Y, T, dt, joints)
+    rows = 0
+    for i in range(held.shape[0]):
+        if not held[i]:
+            continue
+        for r in range(3 * i, 3 * i + held_rows(mu[i])):
+            for a in range(nu):
+                K[rows, a] = Y[r, a]
+            for a in range(joints):
+                K[rows, nu + a] = -dt * dt * T[r, a] * unit
+            k[rows] = -moved[r]
+            rows += 1
+    order, norms = np.empty(nu + joints, np.int64), np.empty(nu + joints)
+    rank, left = independent_rows(K, k, rows, order, norms)
+    if residual.shape[0]:
+        _left_over(Y, mu, held, moved, K, k, order[:rank], norms, residual)
+    return rank, left, unit
+
+
+@bare_kernel
+def _left_over(Y, mu, held, moved, K, k, order, y, residual):
+    """residual = Y y + moved at the held contacts, for the y that satisfies K y = k best."""
+    rank = order.shape[0]
+    fill(residual, 0.0)
+    fill(y, 0.0)
+    for i in range(rank - 1, -1, -1):
+        total = k[i]
+        for j in range(i + 1, rank):
+            total -= K[i, order[j]] * y[order[j]]
+        y[order[i]] = total / K[i, order[i]]
+    for i in range(held.shape[0]):
+        if held[i]:
+            for r in range(3 * i, 3 * i + held_rows(mu[i])):
+                residual[r] = moved[r]
+                for a in range(Y.shape[1]):
+                    residual[r] += Y[r, a] * y[a]
