@@ -20,6 +20,7 @@ from robots import (
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION, effective_friction
 from contact_id_controller.solution import STATUSES
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -133,7 +134,7 @@ def pitching(robot, mu):
     return build_problem(robot, q, np.zeros(robot.nv), joints, contacts, DT)
 
 
-@pytest.mark.parametrize("mu", [10.0, 1e3, 1e5, 1e7, 1e9, 1e15])
+@pytest.mark.parametrize("mu", [10.0, 999.0, 1e3, 1e7, 1e9, 1e300])
 def test_large_friction_is_that_of_no_slip(robot, mu):
     """People write 1e9 for "no slip"; the price that makes forces unique must not grow with it."""
     compared = 0
@@ -143,8 +144,8 @@ def test_large_friction_is_that_of_no_slip(robot, mu):
             ours = solve(make(robot, mu=mu), "coulomb", "qcqp", torque_limits=limit)
             sticking = solve(make(robot, mu=np.inf), "coulomb", "qcqp", torque_limits=limit)
             normal, *tangents = sticking.forces.reshape(-1, 3)[:, [2, 0, 1]].T
-            if np.any(np.hypot(*tangents) > 0.9 * mu * normal):
-                assert seed >= 0 and mu < 1e4
+            if mu < UNBOUNDED_FRICTION and np.any(np.hypot(*tangents) > 0.9 * mu * normal):
+                assert seed >= 0  # a random motion may need more friction than this
                 continue
             compared += 1
             assert ours.status == sticking.status
@@ -154,7 +155,7 @@ def test_large_friction_is_that_of_no_slip(robot, mu):
     assert compared >= 20
 
 
-@pytest.mark.parametrize("mu", [1e-12, 1e-6])
+@pytest.mark.parametrize("mu", [1e-300, 1e-13, 1e-11, 1e-6])
 def test_almost_no_friction_carries_what_needs_none(robot, mu):
     q, contacts = standing_solo(robot, mu)
     problem = build_problem(robot, q, np.zeros(robot.nv), np.zeros(12), contacts, DT)
@@ -288,7 +289,8 @@ def test_random_problems_always_get_a_finite_answer():
         solution = solve(problem, "coulomb", "qcqp", torque_limits=limits)
         for array in (solution.impulses, solution.torques, solution.velocity, solution.disturbance):
             assert np.isfinite(array).all(), case.description
-        z, mu = solution.impulses.reshape(-1, 3), problem.contacts.friction
+        z = solution.impulses.reshape(-1, 3)
+        mu = effective_friction(problem.contacts.friction, 1.0)
         slack = np.where(np.isinf(mu), np.inf, np.where(np.isinf(mu), 0.0, mu) * z[:, 0])
         assert np.all(
             np.hypot(z[:, 1], z[:, 2]) <= slack * (1 + 1e-9) + 1e-12 * np.abs(z).max(initial=0.0)

@@ -1,17 +1,13 @@
-"""Steps of a kernel that are compiled into it, for kernels that read as their mathematics.
+"""Steps of a bare kernel that LLVM makes part of their caller.
 
-A call hands every array of a named tuple over one by one, .1 us for some thirty arrays. A step with one
-caller costs nothing this way.
+A call hands every array of a named tuple over one by one, .1 us for thirty of them. Beside ``inlined_kernel``,
+which numba itself inlines: where a step is bare and has one caller, this is faster (``least_power`` at
+4 contacts, us: 5.6 by calls, 6.0 by ``inlined_kernel``, 5.0 by this) and compiles in half the time.
 """
 
 from __future__ import annotations
 
-from contact_id_controller.kernels.compile import _BARE_OPTIONS, _OPTIONS, _compiled
-
-
-def inlined(function):
-    """As ``kernel``, made part of its caller."""
-    return _compiled(function, {**_OPTIONS, "forceinline": True})
+from contact_id_controller.kernels.compile import _BARE_OPTIONS, _compiled
 
 
 def bare_inlined(function):

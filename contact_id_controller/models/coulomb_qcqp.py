@@ -23,8 +23,8 @@ import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.arrays import assign, fill
-from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.inlined import inlined
+from contact_id_controller.kernels.compile import inlined_kernel, kernel
+from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED as UNSETTLED
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
@@ -35,7 +35,7 @@ from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
-from contact_id_controller.models.steps.reduced import Answer, Reduced, empty_answer, matrices
+from contact_id_controller.models.steps.reduced import Answer, Reduced, matrices
 from contact_id_controller.models.steps.yielding import TOLERATED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import (
@@ -56,6 +56,7 @@ AS_PLANNED, DISTURBED, YIELDING = 0, 1, 2  # what gives way: nothing, the plan, 
 
 ROUGH = 1e-6  # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3  # and where contacts yield
+NO_FRICTION = 1e-12  # a coefficient below this is none: what it can hold is rounding
 BACK = 1e-9  # a lifted contact returns when it closes by more than this share of the motion
 
 
@@ -102,8 +103,9 @@ def solve_coulomb_qcqp(
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
-    answer, disturbance, figures = empty_answer(problem), np.zeros(na), np.empty(3)
-    memory, guess = np.empty(na + 4 * n), _NO_GUESS
+    moved, z, velocity = np.empty(3 * n), np.empty(3 * n), np.empty(problem.robot.nv)
+    delta, torques, disturbance = np.empty(na), np.empty(na), np.empty(na)
+    memory, figures, guess = np.empty(na + 4 * n), np.empty(3), _NO_GUESS
     if (
         warm_start is not None
         and warm_start.certificate is not None
@@ -114,13 +116,17 @@ def solve_coulomb_qcqp(
             guess = guess[:na]
     code, steps, contradiction = _solve(
         *matrices(problem),
-        effective_friction(problem.contacts.friction, np.inf),
+        problem.contacts.friction,
         limits,
         W,
         rho,
         consistency == "project",
         guess,
-        *answer,
+        moved,
+        z,
+        delta,
+        torques,
+        velocity,
         disturbance,
         memory,
         figures,
@@ -133,14 +139,14 @@ def solve_coulomb_qcqp(
     return Solution(
         problem,
         STATUS_NAMES.get(code, NOT_CONVERGED),
-        answer.torques,
-        answer.z,
-        answer.velocity,
+        torques,
+        z,
+        velocity,
         steps,
-        answer.delta,
+        delta,
         contradiction,
         memory,
-        answer.moved,
+        moved,
         disturbance,
         Certificate(*figures.tolist()),
     )
@@ -182,6 +188,21 @@ class Demand(NamedTuple):
     project: bool
 
 
+class Plan(NamedTuple):
+    """The plan after projection, and the holding equations.
+
+    held (n,) bool: contacts that hold; offset (na,) N·m torques at z = 0; residual (3n,) m/s what no motion
+    can take away of the contacts' velocities. K (3n, nu), wide (3n, nu + na), k (3n,): room for ``hold``.
+    """
+
+    held: np.ndarray
+    offset: np.ndarray
+    residual: np.ndarray
+    K: np.ndarray
+    wide: np.ndarray
+    k: np.ndarray
+
+
 @kernel
 def _solve(
     Y,
@@ -218,31 +239,48 @@ def _solve(
         Reduced(
             Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
         ),
-        Demand(mu, limits, W, rho, project),
+        Demand(_friction(mu), limits, W, rho, project),
         guess,
         Answer(moved, z, delta, torques, velocity),
         Optimum(z, disturbance, memory, figures),
     )
 
 
-@inlined
+@kernel
+def _friction(mu):
+    """Coefficients (n,): infinite or zero where they might as well be."""
+    effective = effective_friction(mu, np.inf)
+    for i in range(mu.shape[0]):
+        if mu[i] < NO_FRICTION:
+            effective[i] = 0.0
+    return effective
+
+
+@kernel
 def _hold_or_lift(reduced, demand, guess, answer, optimum):
     """Contacts that the plan lifts are let go, unless what the others do brings one back."""
-    for j in range(demand.W.shape[0]):
+    n, nu, na = demand.mu.shape[0], reduced.Y.shape[1], demand.W.shape[0]
+    for j in range(na):
         if not (demand.limits[j] > 0.0 and 0.0 < demand.W[j] < np.inf):
             return REFUSED, 0, 0.0
-    held, steps = np.empty(demand.mu.shape[0], np.bool_), 0
+    plan = Plan(
+        np.empty(n, np.bool_),
+        np.empty(na),
+        np.empty(3 * n),
+        np.empty((3 * n, nu)),
+        np.empty((3 * n, nu + na)),
+        np.empty(3 * n),
+    )
+    steps = 0
     for lift in (True, False):
-        status, more, contradiction = _attempt(reduced, demand, lift, guess, held, answer, optimum)
+        status, more, contradiction = _attempt(reduced, demand, lift, guess, plan, answer, optimum)
         steps += more
-        if not _comes_back(reduced, held, answer):
+        if not _comes_back(reduced, plan.held, answer):
             break
-        fill(answer.z, 0.0)
-        fill(optimum.disturbance, 0.0)
     return status, steps, contradiction
 
 
-@inlined
+@bare_inlined
 def _comes_back(reduced, held, answer):
     """Whether a contact that touches and is not held closes: Y Y^T z + moved + gap below zero."""
     Y, z, moved = reduced.Y, answer.z, answer.moved
@@ -262,35 +300,33 @@ def _comes_back(reduced, held, answer):
     return False
 
 
-@inlined
-def _attempt(reduced, demand, lift, guess, held, answer, optimum):
+@inlined_kernel
+def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
     """Contacts that touch hold; with ``lift`` those that the plan parts on purpose are let go."""
-    mu, project = demand.mu, demand.project
-    moved, delta = answer.moved, answer.delta
-    n, na = mu.shape[0], reduced.T.shape[1]
+    mu, project, held = demand.mu, demand.project, plan.held
+    moved, delta, T, dt = answer.moved, answer.delta, reduced.T, reduced.dt
     contradiction = 0.0
     touching(reduced.gap_speed, held)
     assign(moved, reduced.c)
-    if n and project:
+    fill(answer.z, 0.0)
+    fill(delta, 0.0)
+    fill(optimum.disturbance, 0.0)
+    if mu.shape[0] and project:
         contradiction = project_held(reduced, mu, lift, held, delta, moved)
-    shifted = np.empty(na)
-    shift_offset(reduced, delta, shifted)
-    residual = np.empty(3 * n)
+    shift_offset(reduced, delta, plan.offset)
     scale = _size_of_motion(reduced, held, moved)
-    status, steps, level, left = _relax(
-        reduced, demand, shifted, held, moved, residual, guess, optimum
-    )
+    status, steps, level, left = _relax(reduced, demand, plan, moved, guess, optimum)
     contradicts = left > (TOLERATED if project else NOISE) * scale
     if left > NOISE * scale:
         contradiction = max(contradiction, left)
     if level != AS_PLANNED:
-        for j in range(na):
-            change = reduced.dt * optimum.disturbance[j]
+        for j in range(delta.shape[0]):
+            change = dt * optimum.disturbance[j]
             delta[j] += change
-            for r in range(3 * n):
-                moved[r] -= reduced.dt * reduced.T[r, j] * change
-    for r in range(3 * n):
-        moved[r] -= residual[r]
+            for r in range(moved.shape[0]):
+                moved[r] -= dt * T[r, j] * change
+    for r in range(moved.shape[0]):
+        moved[r] -= plan.residual[r]
     finish(reduced, answer)
     _judge_torques(demand, answer.torques, optimum.figures)
     if status == SOLVED:
@@ -301,7 +337,7 @@ def _attempt(reduced, demand, lift, guess, held, answer, optimum):
     return status, steps, contradiction
 
 
-@inlined
+@bare_inlined
 def _size_of_motion(reduced, held, moved):
     """Largest velocity of a held contact, today's or the plan's."""
     scale = 0.0
@@ -312,7 +348,7 @@ def _size_of_motion(reduced, held, moved):
     return scale
 
 
-@inlined
+@bare_inlined
 def _judge_torques(demand, torques, figures):
     """The torques' loss; what rounding leaves outside the limits is taken away."""
     figures[0] = 0.0
@@ -322,50 +358,46 @@ def _judge_torques(demand, torques, figures):
         figures[0] += demand.W[j] * torques[j] * torques[j]
 
 
-@inlined
-def _task(reduced, demand, shifted, held, moved, joints, residual):
-    """The program of one level, and what no motion can take away of the contacts' velocities, m/s."""
-    nu, count = reduced.Y.shape[1], 0
-    for i in range(held.shape[0]):
-        count += 1 if held[i] else 0
-    K, k = np.empty((3 * count, nu + joints)), np.empty(3 * count)
-    rank, left, unit = hold(reduced, demand.mu, held, moved, K, k, residual)
-    task = Task(
+@inlined_kernel
+def _task(reduced, demand, plan, joints, K, rank, unit):
+    """The program with the holding equations K, which let ``joints`` give way."""
+    return Task(
         reduced.Y,
         reduced.T,
         reduced.schur,
         reduced.dt,
-        shifted,
+        plan.offset,
         demand.mu,
-        held,
+        plan.held,
         demand.limits,
         demand.W,
         demand.rho,
         joints,
         K,
-        k,
+        plan.k,
         rank,
         unit,
     )
-    return task, left
 
 
-@inlined
-def _relax(reduced, demand, shifted, held, moved, residual, guess, optimum):
+@inlined_kernel
+def _relax(reduced, demand, plan, moved, guess, optimum):
     """Solve the plan as it is; if that fails let the plan give way, then the contacts too.
 
-    residual (3n,) out: m/s, what no motion can take away. Returns (status, steps, what had to give way,
-    length of the residual).
+    Returns (status, steps, what had to give way, length of what no motion can take away).
     """
-    na = shifted.shape[0]
-    status, steps, level, left = UNSETTLED, 0, AS_PLANNED, 0.0
+    Y, T, dt, mu, held = reduced.Y, reduced.T, reduced.dt, demand.mu, plan.held
+    na = T.shape[1]
+    rank, left, unit = hold(Y, T, dt, mu, held, moved, plan.K, plan.k, plan.residual)
+    task = _task(reduced, demand, plan, 0, plan.K, rank, unit)
+    status, steps = UNSETTLED, 0
     for level in range(AS_PLANNED, YIELDING + 1):
-        if level == AS_PLANNED:
-            task, left = _task(reduced, demand, shifted, held, moved, level * na, residual)
-        elif level == DISTURBED:
-            if na == 0 and task.k.shape[0] == 0:
+        if level == DISTURBED:
+            if na == 0 and not held.any():
                 return status, steps, AS_PLANNED, left
-            task, _ = _task(reduced, demand, shifted, held, moved, level * na, residual[:0])
+            nothing = plan.residual[:0]
+            rank, _, unit = hold(Y, T, dt, mu, held, moved, plan.wide, plan.k, nothing)
+            task = _task(reduced, demand, plan, na, plan.wide, rank, unit)
         # The active set of a relaxed plan is found from nothing in few cases only.
         if level == AS_PLANNED or (level == DISTURBED and guess.shape[0]):
             solved, more = least_power(task, guess, optimum)
@@ -380,8 +412,8 @@ def _relax(reduced, demand, shifted, held, moved, residual, guess, optimum):
         if status == SOLVED:
             if level == DISTURBED:
                 steps += _sharpen(task, optimum)
-            break
-    return status, steps, level, left
+            return SOLVED, steps, level, left
+    return status, steps, YIELDING, left
 
 
 @kernel

@@ -22,6 +22,7 @@ from contact_id_controller.kernels.interior_point.scaling import (
     into_units,
     out_of_units,
 )
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.solution import NOT_CONVERGED, RELAXED, SOLVED, Certificate
 
 INFEASIBLE = "infeasible"  # proven: no torques and forces within limits satisfy the rows
@@ -53,7 +54,7 @@ class QcqpProgram:
 
     Args:
         A (p, na + 3n), b (p,): dynamics and task; rows may depend on each other if they agree.
-        friction (n,): coefficients in [0, inf].
+        friction (n,): coefficients in [0, inf]; infinite from ``UNBOUNDED_FRICTION`` on.
         weights: (na,) or scalar, diagonal of W = R/Kt^2, W/(N·m)^2.
         lower, upper: (na,) or scalar, N·m, infinite where there is no limit.
         force_weight: W/N^2, a price on f_N^2 + |f_T|^2 / min(mu, 1)^2 that makes the forces unique.
@@ -165,13 +166,14 @@ class QcqpProgram:
         D, rho = self._levels[level - 1] if level else (np.zeros((len(self.b), 0)), np.zeros(0))
         na, k, m, n = self.na, len(c), D.shape[1], len(self.friction)
         rows = np.vstack([self.A, C])
-        free = np.isinf(self.friction)
+        friction = effective_friction(self.friction, np.inf)
+        free = np.isinf(friction)
         order = np.concatenate([np.flatnonzero(free), np.flatnonzero(~free)])
         columns = na + (3 * order[:, None] + np.arange(3)).reshape(-1)
         extra = np.zeros((len(rows), k + m))
         extra[len(self.A) :, :k] = -np.eye(k)
         extra[: len(D), k:] = D
-        units = _cone_units(self.friction[order])
+        units = _cone_units(friction[order])
         At = np.ascontiguousarray(
             np.hstack([rows[:, :na], extra, rows[:, columns] * units.reshape(-1)]).T
         )

@@ -95,10 +95,10 @@ def _follow(program, warm, point, saved, step, defect, newton):
         before = relative, worst
         gap, relative, worst = _measure(program, point, defect)
         quality = max(worst, relative)
-        if last <= ACCEPTED and not (quality <= ACCEPTED and np.isfinite(gap + worst)):
+        if last <= ACCEPTED and not (quality <= ACCEPTED and abs(gap + worst) < np.inf):
             move(-length, step, point)  # rounding has spoiled what was good enough
             return SOLVED, count, before[0], before[1]
-        if not np.isfinite(gap + worst):
+        if not (abs(gap + worst) < np.inf):
             return NOT_CONVERGED, count, np.inf, np.inf
         if quality <= TIGHT or (quality <= ACCEPTED and quality > 0.5 * last):
             return SOLVED, count, relative, worst
