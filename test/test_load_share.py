@@ -27,6 +27,7 @@ from contact_id_controller.models.steps.forces import (
     TIE_BREAK,
 )
 from contact_id_controller.models.steps.forces_exact_cone import distribute_exact
+from contact_id_controller.models.steps.reduced import Cones, Face
 
 DT = 1e-3
 DISTRIBUTED = {
@@ -161,21 +162,17 @@ def test_no_force_in_the_exact_cones_is_better(robot, share):
         problem.torque_offset,
         problem.Y,
         problem.Y.T @ z,
-        np.full(4, STICKING),
-        nothing,
-        nothing,
-        problem.contacts.friction,
-        problem.contacts.load_share,
+        Face(np.full(4, STICKING), nothing, nothing),
+        Cones(problem.contacts.friction, 4, problem.contacts.load_share),
         z,
     )
     assert steps > 0
     np.testing.assert_allclose(problem.Y.T @ z, problem.Y.T @ start.impulses, atol=1e-9)
     weight = RELUCTANCE * (1.0 / np.square(share) - 1.0) * np.square(problem.T).sum() / 12
-    units = np.array([1.0, 1.0 / mu, 1.0 / mu])
 
     def cost(z):
         torques = problem.torque_offset + problem.T.T @ z
-        return torques @ torques + weight @ np.square(z.reshape(4, 3) * units).sum(axis=1)
+        return torques @ torques + weight @ np.square(z.reshape(4, 3)).sum(axis=1)
 
     rng, tried = np.random.default_rng(0), 0
     internal = np.linalg.svd(problem.Y.T)[2][6:]

@@ -3,8 +3,7 @@
     min 1/2 |torque_offset + T^T z|^2 + 1/2 sum_i w_i |z_i|^2
     Y^T z = u,   |z_T| <= mu z_N where a contact sticks
 
-The weights w_i of load shares are those of ``steps.forces``; where a contact sticks |z_i|^2
-stands for z_N^2 + |z_T|^2 / mu^2.
+The weights w_i of load shares are those of ``steps.forces``.
 
 Sliding contacts stay on their edge of the polygon, which lies on the cone, or between two of them. The
 pyramid inscribed in the cones is part of them, so there is a solution wherever stage I has one;
