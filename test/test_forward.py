@@ -290,7 +290,9 @@ def test_contact_never_adds_kinetic_energy(solo, pair):
         )
         without = solve(problem, "none", "none").velocity
         solution = solve(problem, *pair)
-        assert solution.status == "solved"
+        # Contacts that may not slip can ask for what no force gives (docs/theory.md).
+        held = ROWS[pair].tangential is Tangential.NO_SLIP
+        assert solution.status in (("solved", "unholdable") if held else ("solved",))
         M = mass_matrix(solo, q)
         before, after = 0.5 * without @ M @ without, 0.5 * solution.velocity @ M @ solution.velocity
         assert after <= before * (1.0 + within(pair, 1e-9))

@@ -28,6 +28,7 @@ from contact_id_controller.geometry import (
     TerrainFeet,
 )
 from contact_id_controller.geometry.terrain import ball_points
+from contact_id_controller.models import ROWS, Tangential
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import MODELS, RigidRobot
@@ -150,7 +151,9 @@ def test_contact_never_adds_energy(name, uneven, steps, model):
         after = kinetic(robot, start, simulated.last_solution.velocity)
         assert after <= before + 1e-9 * max(1.0, before)
         touched += simulated.last_solution.impulses.any()
-    assert touched > 10 and simulated.unsolved_steps == 0
+    # Contacts that may not slip can ask for what no force gives; those steps are few, and counted.
+    rare = 0.05 * steps if ROWS[model].tangential is Tangential.NO_SLIP else 0
+    assert touched > 10 and simulated.unsolved_steps <= rare
 
 
 @pytest.mark.parametrize("model", MODELS, ids="/".join)
