@@ -19,7 +19,7 @@ from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 from tolerances import within
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.models import ROWS, contact_models
+from contact_id_controller.models import ROWS, Tangential, contact_models
 
 DT, TIME_CONSTANT, MU = 1e-3, 0.05, 0.6
 GENERAL = [
@@ -319,8 +319,11 @@ def test_renumbered_contacts_get_the_same_forces(robot, friction, solver):
         )
         before = solve(case.problem, friction, solver)
         after = solve(case.build(renumbered), friction, solver, warm_start=before)
-        assert before.status == after.status == "solved"
         pair = (friction, solver)
+        assert before.status == after.status
+        if ROWS[pair].tangential is Tangential.NO_SLIP and before.status == "unholdable":
+            continue  # no force holds these contacts, in any order
+        assert before.status == "solved"
         close(after.velocity, before.velocity, within(pair, 1e-8))
         if ROWS[pair].unique_forces:
             close(after.torques, before.torques, within(pair, 1e-5))
