@@ -536,7 +536,7 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
     "changes, words",
     [
         ({"feet": ()}, "'feet' is empty"),
-        ({"feet": ("LF_FOOT", "LF_FOOT", "LH_FOOT", "RH_FOOT")}, "twice"),
+        ({"feet": ("LF_FOOT", "LF_FOOT", "LH_FOOT", "RH_FOOT")}, "more than once"),
         ({"touchdown_phases": (0.1, 0.2)}, "'touchdown_phases' has 2 values, must have 4"),
         ({"duty_factor": 1.2}, r"within \[0.1, 0.95\]"),
         ({"gait_period_s": "fast"}, "must be a number"),

@@ -519,7 +519,7 @@ def test_a_firm_hand_holds_the_box_and_predicts_the_forces(engine):
     assert held["dropped_s"] is None and held["slip_m"] < 2e-3
     assert held["mean_joint_position_error_rad"] < 1e-3
     assert held["box_force_error_n"] < 0.25 * WEIGHT_N
-    assert held["force_n"] > 4 * 0.9 * manipulator.SQUEEZE_N
+    assert held["tip_forces_n"] > 4 * 0.9 * manipulator.SQUEEZE_N
     pid = result_of(
         EXPERIMENTS["manipulator"],
         manipulator.describe(controller="none/pid", mu=1.0, engine=engine, duration_s=0.25),
