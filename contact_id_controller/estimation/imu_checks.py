@@ -1,0 +1,49 @@
+"""Is an IMU believable: silent, frozen, saturated; compiled, for every sample."""
+
+from __future__ import annotations
+
+from contact_id_controller.kernels.compile import kernel
+
+GOOD, SILENT, FROZEN, SATURATED = range(4)
+"""What may be said of a sample."""
+FAULTS = {SILENT: "silent", FROZEN: "frozen", SATURATED: "saturated"}
+
+# Places in the memory; the last good sample comes first.
+M_SAME_S, M_BAD_S, M_JOINTS, MEMORY = 6, 7, 8, 9
+# Places in the limits.
+L_GYRO, L_ACCEL, L_FROZEN_S = range(3)
+
+
+@kernel
+def check_sample(sample, joints, dt, limits, memory):
+    """What is wrong with a sample (6,), gyroscope first; a bad one is replaced by the last good one.
+
+    A sample that repeats itself is frozen once the joints (n,) have moved for ``limits[L_FROZEN_S]``:
+    a robot that nothing moves and nothing disturbs may read the same.
+    """
+    total = 0.0
+    for k in range(joints.shape[0]):
+        total += abs(joints[k]) * (1.0 + k)
+    moved = total != memory[M_JOINTS]
+    memory[M_JOINTS] = total
+    fault, same = GOOD, True
+    for k in range(6):
+        limit = limits[L_GYRO] if k < 3 else limits[L_ACCEL]
+        same = same and sample[k] == memory[k]
+        if not abs(sample[k]) < 1e300:
+            fault = SILENT
+        elif abs(sample[k]) >= limit and fault == GOOD:
+            fault = SATURATED
+    if not same:
+        memory[M_SAME_S] = 0.0
+    elif moved:
+        memory[M_SAME_S] += dt
+    if fault == GOOD and memory[M_SAME_S] > limits[L_FROZEN_S]:
+        fault = FROZEN
+    for k in range(6):
+        if fault == GOOD:
+            memory[k] = sample[k]
+        else:
+            sample[k] = memory[k]
+    memory[M_BAD_S] = memory[M_BAD_S] + dt if fault != GOOD else 0.0
+    return fault

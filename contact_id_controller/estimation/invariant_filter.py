@@ -1,0 +1,458 @@
+"""One step of a contact-aided right-invariant extended Kalman filter, compiled.
+
+State: rotation R, velocity v and position p of the IMU in the odometry frame, gyroscope and
+accelerometer bias, one centre d_i of every foot in the odometry frame. The error xi is that of the
+group, X = exp(xi) X_hat, the biases' error their difference, so that with g the gravity vector
+
+    xi_R' = -R db_g                        xi_v' = g x xi_R - v x R db_g - R db_a
+    xi_p' = xi_v - p x R db_g              xi_d' = -d x R db_g
+    h_i = R^T (d_i - p):    R h_i - (d_i - p) = xi_d - xi_p + noise
+
+Neither depends on the state but through the biases, so nothing that cannot be observed (position,
+rotation about gravity) is ever believed to be. A sphere that rolls moves its centre: d_i' = (R w_i) x
+r_i up while it stands, w_i the foot's angular velocity.
+
+Source: Hartley et al. (2020), Contact-aided invariant extended Kalman filtering for robot state
+estimation, IJRR 39(4), eqs. 27 to 61; there the foot's frame stands still, rolling is ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.estimation.sweep import (
+    MOTION_WIDTH,
+    cross,
+    propagate,
+    rotate,
+    unpack_motion,
+)
+from contact_id_controller.estimation.tree import unpack_tree
+from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+
+# Places in the state (21 + 3 feet,).
+ROTATION, VELOCITY, POSITION, GYRO_BIAS, ACCEL_BIAS, FEET = 0, 9, 12, 15, 18, 21
+# Places in the error (15 + 3 feet,), and so in the covariance.
+E_ROTATION, E_VELOCITY, E_POSITION, E_GYRO, E_ACCEL, E_FEET = 0, 3, 6, 9, 12, 15
+# Places in the facts; from F_FEET on, for each foot: its centre in its link (3,), its radius.
+F_GYRO, F_ACCEL, F_GYRO_WALK, F_ACCEL_WALK, F_FOOT_WALK, F_FOOT = 0, 1, 2, 3, 4, 5
+F_GATE, F_SLIP_SPEED, F_SLIP_TIME, F_ROLLING, F_GROUND, F_GRAVITY = 6, 7, 8, 9, 10, 11
+F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 12, 21, 24
+# Places in the inputs; then q, v and the contacts.
+I_DT, I_GYRO, I_ACCEL, I_NOISE, INPUTS = 0, 1, 4, 7, 8
+# Places in the record: outputs, then what is remembered of each foot.
+O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
+O_USED, O_WITHOUT_FEET, O_FEET, FOOT_RECORD = 21, 22, 23, 8
+# What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
+# its centre in the base's axes from the IMU (3,).
+DOES, SINCE, SLIP, CENTRE = 0, 1, 2, 5
+AIR, STANDS, GATED = 0.0, 1.0, 2.0
+RELEASE = 0.5
+"""Share of the speed that gates a foot below which it stands again."""
+CONTACT = 0.5
+"""Probability from which on a contact counts."""
+SMALL_ANGLE = 1e-5
+LARGEST = 1e9
+
+
+def buffer_size(links: int, feet: int) -> int:
+    """Numbers of work space that ``step`` needs."""
+    m = E_FEET + 3 * feet
+    return MOTION_WIDTH * links + 39 + links + m * m + 4 * m + 60
+
+
+@bare_kernel
+def _carry(y, x, dt, gravity):
+    """y <- Phi y of an error (n,), with Phi to second order in dt."""
+    bx, by, bz = rotate(x, y[E_GYRO], y[E_GYRO + 1], y[E_GYRO + 2])
+    ax, ay, az = rotate(x, y[E_ACCEL], y[E_ACCEL + 1], y[E_ACCEL + 2])
+    half = 0.5 * dt * dt
+    # g x xi_R with g = (0, 0, -gravity)
+    ux, uy, uz = cross(x[VELOCITY], x[VELOCITY + 1], x[VELOCITY + 2], bx, by, bz)
+    ux, uy, uz = gravity * y[1] - ux - ax, -gravity * y[0] - uy - ay, -uz - az
+    px, py, pz = cross(x[POSITION], x[POSITION + 1], x[POSITION + 2], bx, by, bz)
+    y[E_POSITION] += dt * y[E_VELOCITY] + half * ux - dt * px
+    y[E_POSITION + 1] += dt * y[E_VELOCITY + 1] + half * uy - dt * py
+    y[E_POSITION + 2] += dt * y[E_VELOCITY + 2] + half * uz - dt * pz
+    y[E_VELOCITY] += dt * ux - half * gravity * by
+    y[E_VELOCITY + 1] += dt * uy + half * gravity * bx
+    y[E_VELOCITY + 2] += dt * uz
+    y[0] -= dt * bx
+    y[1] -= dt * by
+    y[2] -= dt * bz
+    for i in range((y.shape[0] - E_FEET) // 3):
+        k = FEET + 3 * i
+        dx, dy, dz = cross(x[k], x[k + 1], x[k + 2], bx, by, bz)
+        k = E_FEET + 3 * i
+        y[k] -= dt * dx
+        y[k + 1] -= dt * dy
+        y[k + 2] -= dt * dz
+
+
+@bare_kernel
+def _gyro_noise(x, B):
+    """B (n, 3): how noise of the gyroscope, in the odometry frame, enters the error."""
+    for k in range(B.shape[0]):
+        B[k, 0] = B[k, 1] = B[k, 2] = 0.0
+    for k in range(3):
+        B[k, k] = 1.0
+    for i in range((B.shape[0] - E_FEET) // 3 + 2):
+        at = E_FEET + 3 * (i - 2) if i > 1 else E_VELOCITY + 3 * i
+        k = FEET + 3 * (i - 2) if i > 1 else VELOCITY + 3 * i
+        B[at, 1], B[at, 2] = -x[k + 2], x[k + 1]
+        B[at + 1, 0], B[at + 1, 2] = x[k + 2], -x[k]
+        B[at + 2, 0], B[at + 2, 1] = -x[k + 1], x[k]
+
+
+@bare_kernel
+def _predict_covariance(x, P, facts, dt, noise, scratch):
+    """P <- Phi P Phi^T + Q; noise: factor of the IMU's variance. scratch (n n + 4 n,)."""
+    n, gravity = P.shape[0], facts[F_GRAVITY]
+    for r in range(n):
+        _carry(P[r], x, dt, gravity)
+    W, B = scratch[: n * n].reshape((n, n)), scratch[n * n : n * n + 3 * n].reshape((n, 3))
+    column = scratch[n * n + 3 * n : n * n + 4 * n]
+    _gyro_noise(x, B)
+    gyro = noise * facts[F_GYRO] * dt
+    for c in range(n):
+        for r in range(n):
+            column[r] = P[r, c]
+        _carry(column, x, dt, gravity)
+        b0, b1, b2 = gyro * B[c, 0], gyro * B[c, 1], gyro * B[c, 2]
+        for r in range(n):
+            W[c, r] = column[r] + B[r, 0] * b0 + B[r, 1] * b1 + B[r, 2] * b2
+    for r in range(n):
+        for c in range(r + 1):
+            mean = 0.5 * (W[r, c] + W[c, r])
+            P[r, c] = mean
+            P[c, r] = mean
+    for k in range(3):
+        P[E_VELOCITY + k, E_VELOCITY + k] += noise * facts[F_ACCEL] * dt
+        P[E_GYRO + k, E_GYRO + k] += facts[F_GYRO_WALK] * dt
+        P[E_ACCEL + k, E_ACCEL + k] += facts[F_ACCEL_WALK] * dt
+    for k in range(E_FEET, n):
+        P[k, k] += facts[F_FOOT_WALK] * dt
+
+
+@bare_kernel
+def _exponential(rx, ry, rz, R, J):
+    """R, J (9,) by rows: rotation by a vector, and its left Jacobian."""
+    angle2 = rx * rx + ry * ry + rz * rz
+    if angle2 < SMALL_ANGLE * SMALL_ANGLE:
+        a, b, c = 1.0 - angle2 / 6.0, 0.5 - angle2 / 24.0, 1.0 / 6.0 - angle2 / 120.0
+    else:
+        angle = np.sqrt(angle2)
+        a = np.sin(angle) / angle
+        b = (1.0 - np.cos(angle)) / angle2
+        c = (1.0 - a) / angle2
+    for M, one, two, three in ((R, 1.0 - b * angle2, a, b), (J, 1.0 - c * angle2, b, c)):
+        M[0], M[1], M[2] = (
+            one + three * rx * rx,
+            three * rx * ry - two * rz,
+            three * rx * rz + two * ry,
+        )
+        M[3], M[4], M[5] = (
+            three * rx * ry + two * rz,
+            one + three * ry * ry,
+            three * ry * rz - two * rx,
+        )
+        M[6], M[7], M[8] = (
+            three * rx * rz - two * ry,
+            three * ry * rz + two * rx,
+            one + three * rz * rz,
+        )
+
+
+@bare_kernel
+def _predict_state(x, w, a, dt, gravity, work):
+    """Integrate IMU samples (3,), free of bias, over dt. work (27,)."""
+    ax, ay, az = rotate(x, a[0], a[1], a[2])
+    az -= gravity
+    half = 0.5 * dt * dt
+    x[POSITION] += dt * x[VELOCITY] + half * ax
+    x[POSITION + 1] += dt * x[VELOCITY + 1] + half * ay
+    x[POSITION + 2] += dt * x[VELOCITY + 2] + half * az
+    x[VELOCITY] += dt * ax
+    x[VELOCITY + 1] += dt * ay
+    x[VELOCITY + 2] += dt * az
+    E = work[:9]
+    _exponential(dt * w[0], dt * w[1], dt * w[2], E, work[9:18])
+    for r in range(3):
+        u0, u1, u2 = x[3 * r], x[3 * r + 1], x[3 * r + 2]
+        for c in range(3):
+            x[3 * r + c] = u0 * E[c] + u1 * E[3 + c] + u2 * E[6 + c]
+
+
+@bare_kernel
+def _orthonormalise(x, work):
+    """R <- R (3 - R^T R) / 2: rounding does not grow."""
+    for r in range(3):
+        for c in range(3):
+            total = x[r] * x[c] + x[3 + r] * x[3 + c] + x[6 + r] * x[6 + c]
+            work[3 * r + c] = (1.5 if r == c else 0.0) - 0.5 * total
+    for r in range(3):
+        u0, u1, u2 = x[3 * r], x[3 * r + 1], x[3 * r + 2]
+        for c in range(3):
+            x[3 * r + c] = u0 * work[c] + u1 * work[3 + c] + u2 * work[6 + c]
+
+
+@bare_kernel
+def _correct(x, dx, work):
+    """X <- exp(dx) X. work (27,)."""
+    E, J = work[:9], work[9:18]
+    _exponential(dx[0], dx[1], dx[2], E, J)
+    for c in range(3):
+        u0, u1, u2 = x[c], x[3 + c], x[6 + c]
+        x[c], x[3 + c], x[6 + c] = rotate(E, u0, u1, u2)
+    for i in range((x.shape[0] - FEET) // 3 + 2):
+        k = FEET + 3 * (i - 2) if i > 1 else VELOCITY + 3 * i
+        e = E_FEET + 3 * (i - 2) if i > 1 else E_VELOCITY + 3 * i
+        ux, uy, uz = rotate(E, x[k], x[k + 1], x[k + 2])
+        jx, jy, jz = rotate(J, dx[e], dx[e + 1], dx[e + 2])
+        x[k], x[k + 1], x[k + 2] = ux + jx, uy + jy, uz + jz
+    for k in range(3):
+        x[GYRO_BIAS + k] += dx[E_GYRO + k]
+        x[ACCEL_BIAS + k] += dx[E_ACCEL + k]
+    _orthonormalise(x, work[18:27])
+
+
+@bare_kernel
+def _whitened(S, y):
+    """Cholesky factor of S (9,), lower, in place, and y (3,) <- C^-1 y; |y|^2, or -1."""
+    c00 = np.sqrt(S[0])
+    c10, c20 = S[3] / c00, S[6] / c00
+    c11 = np.sqrt(S[4] - c10 * c10)
+    c21 = (S[7] - c20 * c10) / c11
+    c22 = np.sqrt(S[8] - c20 * c20 - c21 * c21)
+    if not (c00 > 0.0 and c11 > 0.0 and c22 > 0.0):
+        return -1.0
+    S[0], S[3], S[4], S[6], S[7], S[8] = c00, c10, c11, c20, c21, c22
+    y[0] /= c00
+    y[1] = (y[1] - c10 * y[0]) / c11
+    y[2] = (y[2] - c20 * y[0] - c21 * y[1]) / c22
+    return y[0] * y[0] + y[1] * y[1] + y[2] * y[2]
+
+
+@bare_kernel
+def _update_foot(i, x, P, h, variance, gate, dx, scratch):
+    """One foot's measurement h (3,), odometry axes: dx and P; False where it is implausible.
+
+    The feet of one step share the state they are linearised at, so dx (n,) gathers.
+    """
+    n, at = P.shape[0], E_FEET + 3 * i
+    U, S, y = (
+        scratch[: 3 * n].reshape((3, n)),
+        scratch[3 * n : 3 * n + 9],
+        scratch[3 * n + 9 : 3 * n + 12],
+    )
+    for r in range(3):
+        foot, position = P[at + r], P[E_POSITION + r]
+        for k in range(n):
+            U[r, k] = foot[k] - position[k]
+    for r in range(3):
+        for c in range(3):
+            S[3 * r + c] = U[r, at + c] - U[r, E_POSITION + c]
+        S[4 * r] += variance
+        y[r] = h[r] - (x[FEET + 3 * i + r] - x[POSITION + r]) - (dx[at + r] - dx[E_POSITION + r])
+    distance = _whitened(S, y)
+    if not 0.0 <= distance <= gate:
+        return False
+    y0, y1, y2 = y[0], y[1], y[2]
+    for k in range(n):
+        u0 = U[0, k] / S[0]
+        u1 = (U[1, k] - S[3] * u0) / S[4]
+        u2 = (U[2, k] - S[6] * u0 - S[7] * u1) / S[8]
+        U[0, k], U[1, k], U[2, k] = u0, u1, u2
+        dx[k] += u0 * y0 + u1 * y1 + u2 * y2
+    for r in range(n):
+        u0, u1, u2 = U[0, r], U[1, r], U[2, r]
+        row = P[r]
+        for k in range(n):
+            row[k] -= u0 * U[0, k] + u1 * U[1, k] + u2 * U[2, k]
+    return True
+
+
+@bare_kernel
+def _update_height(i, x, P, height, variance, dx, scratch):
+    """The centre of foot i is ``height`` above the ground's level, z = 0, with a variance."""
+    n, at, d = P.shape[0], E_FEET + 3 * i + 2, FEET + 3 * i
+    lever_x, lever_y = x[d], x[d + 1]
+    u = scratch[:n]
+    for k in range(n):  # of the height: xi_d - d x xi_R
+        u[k] = P[at, k] + lever_y * P[0, k] - lever_x * P[1, k]
+    S = u[at] + lever_y * u[0] - lever_x * u[1] + variance
+    y = height - x[d + 2] - (dx[at] + lever_y * dx[0] - lever_x * dx[1])
+    for k in range(n):
+        dx[k] += u[k] * (y / S)
+    for r in range(n):
+        gain = u[r] / S
+        for k in range(n):
+            P[r, k] -= gain * u[k]
+
+
+@bare_kernel
+def _touch_down(i, x, P, h, variance, dx):
+    """The foot's centre begins where the leg has it: error that of the position, and the leg's."""
+    n, at = P.shape[0], E_FEET + 3 * i
+    for r in range(3):
+        x[FEET + 3 * i + r] = x[POSITION + r] + h[r]
+        dx[at + r] = dx[E_POSITION + r]
+        for k in range(n):
+            P[at + r, k] = P[E_POSITION + r, k]
+    for r in range(n):
+        for k in range(3):
+            P[r, at + k] = P[r, E_POSITION + k]
+    for r in range(3):
+        P[at + r, at + r] += variance
+
+
+@bare_kernel
+def _slips(P, facts, foot, dt, velocity, work):
+    """Whether the ground is left sideways or upwards faster than velocities are uncertain.
+
+    velocity (3,): of the point that touches, odometry axes. A foot that comes into contact counts
+    with the velocity it has.
+    """
+    share = 1.0 if foot[DOES] == AIR else dt / (dt + facts[F_SLIP_TIME])
+    S, y = work[:9], work[9:12]
+    for k in range(3):
+        foot[SLIP + k] += share * (velocity[k] - foot[SLIP + k])
+        y[k] = foot[SLIP + k]
+    speed = facts[F_SLIP_SPEED] * (1.0 if foot[DOES] == STANDS else RELEASE)
+    for r in range(3):
+        for c in range(3):
+            S[3 * r + c] = P[E_VELOCITY + r, E_VELOCITY + c]
+        S[4 * r] += speed * speed / facts[F_GATE]
+    return not 0.0 <= _whitened(S, y) <= facts[F_GATE]
+
+
+@bare_kernel
+def _foot_motion(i, x, w, motion, links, facts, foot, out):
+    """Of foot i, odometry axes: centre from the IMU, velocities of what touches and of rolling.
+
+    out (9,): centre (3,), velocity of the touching point (3,), of the centre by rolling (3,).
+    """
+    link, at = links[i], F_FEET + 4 * i
+    spin, radius = motion.v[link], facts[at + 3]
+    hx, hy, hz = rotate(motion.R[link], facts[at], facts[at + 1], facts[at + 2])
+    hx, hy, hz = hx + motion.p[link, 0], hy + motion.p[link, 1], hz + motion.p[link, 2]
+    ux, uy, uz = cross(spin[3], spin[4], spin[5], hx, hy, hz)
+    ux, uy, uz = ux + spin[0], uy + spin[1], uz + spin[2]
+    # The base's origin moves around the IMU.
+    ox, oy, oz = facts[F_IMU_POSITION], facts[F_IMU_POSITION + 1], facts[F_IMU_POSITION + 2]
+    cx, cy, cz = cross(w[0], w[1], w[2], ox, oy, oz)
+    foot[CENTRE], foot[CENTRE + 1], foot[CENTRE + 2] = hx - ox, hy - oy, hz - oz
+    out[0], out[1], out[2] = rotate(x, hx - ox, hy - oy, hz - oz)
+    ux, uy, uz = rotate(x, ux - cx, uy - cy, uz - cz)
+    sx, sy, _ = rotate(x, spin[3], spin[4], spin[5])
+    out[6], out[7], out[8] = facts[F_ROLLING] * radius * sy, -facts[F_ROLLING] * radius * sx, 0.0
+    out[3] = x[VELOCITY] + ux - out[6]
+    out[4] = x[VELOCITY + 1] + uy - out[7]
+    out[5] = x[VELOCITY + 2] + uz
+
+
+@bare_kernel
+def _use_foot(i, x, P, facts, probability, dt, foot, out, dx, scratch):
+    """Touch-down, gates and update of one foot in contact; what it does then."""
+    did = foot[DOES]
+    if did == STANDS:
+        for k in range(3):
+            x[FEET + 3 * i + k] += dt * out[6 + k]
+    if _slips(P, facts, foot, dt, out[3:6], scratch):
+        return GATED
+    variance = facts[F_FOOT] / (probability * probability)
+    if did == STANDS:
+        plausible = _update_foot(i, x, P, out[:3], variance, facts[F_GATE], dx, scratch)
+        return STANDS if plausible else GATED
+    _touch_down(i, x, P, out[:3], variance, dx)
+    if facts[F_GROUND] > 0.0:
+        _update_height(i, x, P, facts[F_FEET + 4 * i + 3], facts[F_GROUND], dx, scratch)
+    return STANDS
+
+
+@bare_kernel
+def _use_feet(x, P, w, motion, links, facts, contacts, dt, record, scratch):
+    """All feet, one after the other; their corrections are made together at the end."""
+    n = P.shape[0]
+    dx, out, work = scratch[:n], scratch[n : n + 9], scratch[n + 9 : n + 36]
+    fill(dx, 0.0)
+    used = 0.0
+    for i in range(links.shape[0]):
+        foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
+        _foot_motion(i, x, w, motion, links, facts, foot, out)
+        did, does = foot[DOES], AIR
+        if contacts[i] > CONTACT:
+            does = _use_foot(i, x, P, facts, contacts[i], dt, foot, out, dx, scratch[n + 36 :])
+        foot[DOES] = does
+        foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
+        used += does == STANDS
+    _correct(x, dx, work)
+    record[O_USED] = used
+    record[O_WITHOUT_FEET] = 0.0 if used else record[O_WITHOUT_FEET] + dt
+
+
+@bare_kernel
+def _report(x, w, a, facts, record):
+    """Pose of the base in the odometry frame, its twist and proper acceleration in its own axes."""
+    ox, oy, oz = facts[F_IMU_POSITION], facts[F_IMU_POSITION + 1], facts[F_IMU_POSITION + 2]
+    px, py, pz = rotate(x, ox, oy, oz)
+    record[O_POSITION] = x[POSITION] - px
+    record[O_POSITION + 1] = x[POSITION + 1] - py
+    record[O_POSITION + 2] = x[POSITION + 2] - pz
+    cx, cy, cz = cross(w[0], w[1], w[2], ox, oy, oz)
+    vx, vy, vz = x[VELOCITY], x[VELOCITY + 1], x[VELOCITY + 2]
+    record[O_VELOCITY] = x[0] * vx + x[3] * vy + x[6] * vz - cx
+    record[O_VELOCITY + 1] = x[1] * vx + x[4] * vy + x[7] * vz - cy
+    record[O_VELOCITY + 2] = x[2] * vx + x[5] * vy + x[8] * vz - cz
+    for k in range(9):
+        record[O_ROTATION + k] = x[k]
+    for k in range(3):
+        record[O_ANGULAR + k] = w[k]
+        record[O_ACCELERATION + k] = a[k]
+
+
+@bare_kernel
+def _sound(x, P):
+    """Whether state and variances are numbers that a robot can have."""
+    good = True
+    for k in range(x.shape[0]):
+        good = good and abs(x[k]) < LARGEST
+    for k in range(P.shape[0]):
+        good = good and 0.0 < P[k, k] < LARGEST
+    return good
+
+
+@kernel
+def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
+    """Predict with one IMU sample over dt, then use the feet; whether the result is sound.
+
+    Args:
+        integers, numbers: a mechanism's.  links (feet,): that carry the feet.
+        facts (24 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (23 + 8 feet,),
+        inputs (8 + nq + nv + feet,): see the places above.
+        buffer: work space, see ``buffer_size``.
+    """
+    n, feet = integers.shape[1], links.shape[0]
+    tree, motion = unpack_tree(integers, numbers), unpack_motion(buffer, n)
+    rest = buffer[MOTION_WIDTH * n :]
+    w, a, work, zeros = rest[:3], rest[3:6], rest[6:33], rest[33 : 39 + n]
+    scratch = rest[39 + n :]
+    dt, noise = inputs[I_DT], inputs[I_NOISE]
+    imu = facts[F_IMU_ROTATION : F_IMU_ROTATION + 9]
+    w[0], w[1], w[2] = rotate(imu, inputs[I_GYRO], inputs[I_GYRO + 1], inputs[I_GYRO + 2])
+    a[0], a[1], a[2] = rotate(imu, inputs[I_ACCEL], inputs[I_ACCEL + 1], inputs[I_ACCEL + 2])
+    for k in range(3):
+        w[k] -= x[GYRO_BIAS + k]
+        a[k] -= x[ACCEL_BIAS + k]
+    contacts_at = inputs.shape[0] - feet
+    nv = n + 5
+    q = inputs[INPUTS : contacts_at - nv]
+    v = inputs[contacts_at - nv : contacts_at]
+    propagate(tree, q, v, w, zeros[:6], zeros, motion, work)
+    if dt > 0.0:
+        _predict_covariance(x, P, facts, dt, noise, scratch)
+        _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
+    _use_feet(x, P, w, motion, links, facts, inputs[contacts_at:], dt, record, scratch)
+    _report(x, w, a, facts, record)
+    return _sound(x, P)
