@@ -14,6 +14,8 @@ from contact_id_controller.papers import (
     manipulator,
     manipulator_report,
     running_time,
+    sparse_dynamics,
+    sparse_dynamics_report,
     terrain_walk,
     walks,
     walks_report,
@@ -56,5 +58,6 @@ EXPERIMENTS = {
         _experiment(terrain_walk, measures_time=True),
         _experiment(running_time, measures_time=True),
         _experiment(flops),
+        _experiment(sparse_dynamics, sparse_dynamics_report.report),
     )
 }
