@@ -333,6 +333,7 @@ def test_property_2_holds_after_two_corrections(seed):
 
 
 def test_load_cells_are_ill_posed_for_every_pose_and_slippery_ones_are_not():
+    assert sparse_dynamics_equations.seen_by_cells() == (0, 1, 5)
     assert sparse_dynamics_equations.load_cell_ranks((2, 3, 4), 300) == {5: 300}
     assert sparse_dynamics_equations.load_cell_ranks((2,), 100) == {2: 100}
     assert sparse_dynamics_equations.load_cell_ranks((0, 1, 2), 100) == {3: 100}
@@ -385,16 +386,19 @@ def test_verdicts_follow_the_figures(results):
     assert other(1, ours=[1803, 1000])["sparse factorisation paper, V-D"] == NOT_REPRODUCED
     assert other(1, torque_error=1e-3)["sparse factorisation paper, V-D"] == NOT_REPRODUCED
     figure_2 = "sparse factorisation paper, VI, figure 2"
-    assert other(2, ours=[400, 435])[figure_2] == NOT_REPRODUCED
-    assert other(3, torque_error=1e-3)[figure_2] == NOT_REPRODUCED
+    assert other(2, ours=[400, 435])[figure_2] == REPRODUCED  # 3.004 times inverse dynamics
+    assert other(3, torque_error=1e-3)[figure_2] == REPRODUCED
+    assert other(3, unpermuted_correct=3000)[figure_2] == NOT_REPRODUCED
+    program = {"program_factorisation": [900, 900], "unpermuted_program_factorisation": [900, 900]}
+    source = "sparse factorisation paper, program lu_cost.m"
+    assert other(1, **program)[source] == NOT_REPRODUCED
     for source, value in {
         "sparse factorisation paper, property 1": {"property_1_above_diagonal": 1.0},
         "sparse factorisation paper, remark 3": {"peeled_rows": 1999},
         "sparse factorisation paper, eq. 35": {"property_2_printed": 0.0},
         "sparse factorisation paper, property 2": {"property_2_residual_printed": 0.0},
-        "sparse factorisation paper, property 3 and remark 5": {
-            "ranks_unmeasured_couple_z": {"6": 2000}
-        },
+        "sparse factorisation paper, property 3 and remark 5": {"ranks": {"6": 2000}},
+        "sparse factorisation paper, eq. 19b": {"seen_by_cells": [2, 3, 4]},
     }.items():
         assert other(4, **value)[source] == NOT_REPRODUCED != verdicts(results)[source]
 

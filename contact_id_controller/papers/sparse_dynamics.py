@@ -212,16 +212,13 @@ def _load_cells(links: int) -> dict:
 
 def _equations() -> dict:
     ordered, rows = equations.peeled(LONGEST)
-    text, forces_first = (2, 3, 4), (0, 1, 5)
+    seen = equations.seen_by_cells()
+    ranks = equations.load_cell_ranks([k for k in range(6) if k not in seen])
     return {
         "property_1_above_diagonal": equations.property_1(),
         "peeled_rows": ordered,
         "peeled_of": rows,
         **{f"property_2_{name}": value for name, value in equations.property_2()._asdict().items()},
-        "ranks_unmeasured_couple_z": _text_keys(equations.load_cell_ranks(text)),
-        "ranks_as_printed": _text_keys(equations.load_cell_ranks(forces_first)),
+        "seen_by_cells": seen,
+        "ranks": {str(rank): poses for rank, poses in ranks.items()},
     }
-
-
-def _text_keys(ranks: dict[int, int]) -> dict[str, int]:
-    return {str(rank): poses for rank, poses in ranks.items()}

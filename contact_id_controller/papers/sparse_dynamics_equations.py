@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sparse
 
 from contact_id_controller.estimation.newton_euler_system import (
-    SWAP,
     NewtonEulerSystem,
     newton_euler_system,
     triangular_order,
@@ -204,6 +203,10 @@ def load_cell_ranks(unknown: Sequence[int], poses: int = 2000) -> dict[int, int]
     return ranks
 
 
-def swapped(unknown: Sequence[int]) -> tuple[int, ...]:
-    """The same components with forces before couples."""
-    return tuple(int(np.flatnonzero(SWAP[:, i])[0]) for i in unknown)
+def seen_by_cells() -> tuple[int, ...]:
+    """Components (couple, force) of the wrench that normal forces on four corners of a sole make."""
+    corners = np.array([[x, y, 0.0] for x in (-0.1, 0.1) for y in (-0.05, 0.05)])
+    normals = np.tile([0.0, 0.0, 1.0], (4, 1))
+    wrenches = np.hstack([np.cross(corners, normals), normals])
+    seen = np.flatnonzero(np.abs(wrenches).max(axis=0))
+    return tuple(int(k) for k in seen)
