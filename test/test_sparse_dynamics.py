@@ -272,11 +272,19 @@ def test_a_dense_matrix_takes_what_the_textbook_says():
     system = dense(n)
     count, x = count_of_elimination(system, natural(n))
     squares = (n - 1) * n * (2 * n - 1) // 6
-    divisions = n * (n - 1) // 2 + n - 1 + n  # a reciprocal a pivot, in both sweeps
+    divisions = n * (n - 1) // 2 + n
     assert count == (squares + n * (n - 1), squares + divisions + n * (n - 1))
     np.testing.assert_allclose(x, np.linalg.solve(system.A, system.b))
     factorisation, _ = count_of_program(system, natural(n))
     assert factorisation.additions == n * (n - 1) // 2 < squares
+
+
+def test_ones_zeros_and_new_entries_are_free_in_an_elimination():
+    """By hand: l = -1 makes the new entry 2; 1/3, 2/3 and 2/3 off -1 and off 1; then x_2, x_1, x_0."""
+    A = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 0.0], [0.0, 1.0, -1.0]])
+    count, x = count_of_elimination(System(A, np.array([0.0, 2.0, 1.0]), {}, {}), natural(3))
+    assert count == (3, 7)
+    np.testing.assert_allclose(x, [-0.4, 0.8, -0.2])
 
 
 @pytest.mark.parametrize("order", [leaf_to_root, least_product, partial_pivoting])

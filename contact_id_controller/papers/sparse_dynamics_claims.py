@@ -39,9 +39,9 @@ UMFPACK = {
 }
 """Links -> what the author's program says of P A Q = L U, and what it takes, in the order that UMFPACK
 5.7.1 (without scaling) finds at one set of angles. Quoted: UMFPACK is not among this package's needs, so
-no run measures it again. At ten other sets: forward dynamics, 10 to 30 links: 3,463 to 3,569 and 6,126 to
-6,514; 7,607 to 7,707 and 14,654 to 15,441; 11,764 to 11,958 and 22,912 to 23,835. Load cells, 20 links:
-8,273 to 8,960 and 16,209 to 21,003. Of the first, 1 to 3 % is whether b has zeros."""
+no run measures it again. At ten other sets: forward dynamics, 10, 20, 30 links: 3,463 to 3,569 and
+6,062 to 6,446; 7,607 to 7,707 and 14,503 to 15,288; 11,764 to 11,958 and 22,680 to 23,579. Load cells,
+20 links: 8,273 to 8,960 and 16,043 to 20,829. Of the first, 1 to 3 % is whether b has zeros."""
 
 MOST_OF_RNEA = 3.0
 """The load cells' operations must not exceed so many times those of inverse dynamics."""

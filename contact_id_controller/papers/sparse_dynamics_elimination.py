@@ -210,15 +210,14 @@ def count_of_program(system: System, order: Order) -> tuple[Count, Count]:
 def count_of_elimination(system: System, order: Order) -> tuple[Count, np.ndarray]:
     """What the same factorisation and substitutions take, and the solution x.
 
-    Factors +-1 and zeros are free, the first value of an entry that was zero is no addition, a pivot is
-    divided by once.
+    Factors and divisors +-1 and zeros are free, the first value of an entry that was zero is no
+    addition, a division is one multiplication.
     """
     additions = multiplications = 0
     y = system.b[order.rows]
     for R, k, below, right in _factorised(system.A[np.ix_(*order)]):
         factors = sum(not _is_unit(x) for x in R[below, k])
-        if len(below) and not _is_unit(R[k, k]):
-            multiplications += 1 + len(below)
+        multiplications += 0 if _is_unit(R[k, k]) else len(below)
         multiplications += factors * sum(not _is_unit(x) for x in R[k, right])
         additions += np.count_nonzero(R[np.ix_(below, right)])
         if y[k]:
