@@ -18,7 +18,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -206,6 +206,57 @@ def test_lockstep_each_command_acts_on_the_period_after_the_state_it_answers(sta
         np.testing.assert_allclose(run["torques"][row], responder.pd(state), atol=1e-12)
         np.testing.assert_array_equal(state.position, run["q"][row][run_columns(run)])
         np.testing.assert_array_equal(state.effort, run["torques"][row - 1])
+
+
+def test_sensors_speak_and_the_truth_has_names_of_its_own(listen, start, tmp_path):
+    """`imu` and `wrench/<sensor>` beside noisy joint states; nothing at the names of the truth."""
+    robot = start(
+        record_path=str(tmp_path / "run.npz"),
+        duration_s=0.3,
+        sensors="good",
+        sensor_seed=3,
+        force_torque_sensors=["LF_KFE", "RF_FOOT"],
+        ground_truth_topics="separate",
+    )
+    responder = listen()
+    imu, truth, contacts, wrenches = [], [], [], []
+    for kind, topic, heard in (
+        (Imu, "imu", imu),
+        (Odometry, "ground_truth/odometry", truth),
+        (JointState, "ground_truth/contact_states", contacts),
+        (WrenchStamped, "wrench/RF_FOOT", wrenches),
+    ):
+        responder.node.create_subscription(kind, topic, heard.append, RELIABLE)
+    responder.spin_while(robot.is_running)
+    assert robot.finish()[0] == 0
+    run = np.load(tmp_path / "run.npz")
+    assert responder.odometry == [] and responder.reactions == []
+    assert min(len(imu), len(truth), len(contacts), len(wrenches)) > 200
+    position = truth[-1].pose.pose.position
+    row = min(stamp_ns(truth[-1].header.stamp) // 1_000_000, 299)
+    np.testing.assert_allclose([position.x, position.y, position.z], run["q"][row][:3], atol=1e-5)
+    assert contacts[-1].name == [f"{leg}_FOOT" for leg in LEGS]
+    assert list(contacts[-1].position) == [1.0] * 4
+    message = imu[-1]
+    assert message.header.frame_id == "base" and message.orientation_covariance[0] == -1.0
+    felt = np.array(
+        [
+            [m.linear_acceleration.x, m.linear_acceleration.y, m.linear_acceleration.z]
+            for m in imu[-100:]
+        ]
+    )
+    assert np.abs(felt.mean(axis=0) - [0.0, 0.0, 9.81]).max() < 0.3
+    assert 0.03 < felt.std() < 6.0 and felt[:, 1].std() > 0.03
+    states = {stamp_ns(m.header.stamp): np.array(m.position) for m in responder.states}
+    noise = [
+        states[row * 1_000_000] - run["q"][row][run_columns(run)]
+        for row in range(100, 300)
+        if row * 1_000_000 in states
+    ]
+    assert np.std(noise) == pytest.approx(1e-4, rel=0.1)
+    assert wrenches[-1].header.frame_id == "RF_FOOT"
+    force = wrenches[-1].wrench.force
+    assert np.linalg.norm([force.x, force.y, force.z]) == pytest.approx(47.088 / 4, rel=0.5)
 
 
 def test_a_second_lockstep_run_is_the_same_run(standing, listen, start, tmp_path):

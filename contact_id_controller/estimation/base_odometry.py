@@ -14,7 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.estimation import invariant_filter as filtering
-from contact_id_controller.estimation.imu_checks import FAULTS, GOOD, M_BAD_S, MEMORY, check_sample
+from contact_id_controller.estimation.imu_checks import (
+    FAULTS,
+    GOOD,
+    M_BAD_S,
+    MEMORY,
+    NO_JOINTS,
+    check_inputs,
+)
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
 from contact_id_controller.robot import RobotModel
@@ -27,8 +34,6 @@ DOUBTFUL_IMU = 1e4
 """Factor of the IMU's variance while its last good sample stands in for it."""
 LOST_SPEED_M_S = 1.0
 """Standard deviation of the velocity that nobody knows."""
-SHORT_S = 0.03
-"""A touch-down may be refused for so long before the foot counts as slipping."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +56,9 @@ class BaseOdometrySettings:
         gyroscope_range, accelerometer_range: rad/s, m/s2; what reaches them is saturated.
         frozen_limit_s: samples that repeat for so long while joints move are not believed.
         imu_timeout_s: so long the last good sample stands in.
-        stamp_limit_s: largest difference of the stamps of IMU and joints.
-        longest_period_s: largest dt of a step.
+        stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is said, and feet
+            count less the faster their legs move.
+        longest_period_s: largest dt of a step, and difference of stamps with which feet count at all.
         coasting_limit_s: without any foot for so long: lost.
         gravity_limit_m_s2: the base's mean acceleration over a second must stay below.
         gyroscope_bias_limit, accelerometer_bias_limit: estimates beyond are not believed.
@@ -151,7 +157,9 @@ class BaseEstimate:
     @property
     def slipping(self) -> tuple[str, ...]:
         feet = self._odometry._feet
-        gated = (feet[:, filtering.DOES] == filtering.GATED) & (feet[:, filtering.SINCE] > SHORT_S)
+        gated = (feet[:, filtering.DOES] == filtering.GATED) & (
+            feet[:, filtering.SINCE] > filtering.SHORT_S
+        )
         return tuple(name for name, bad in zip(self._odometry.feet, gated) if bad)
 
     @property
@@ -268,7 +276,6 @@ class BaseOdometry:
         self._memory[:] = 0.0
         self._still: list[np.ndarray] = []
         self._still_s = 0.0
-        self._acceleration = np.zeros(3)
         self._set_rotation(_turned(yaw))
         if position is not None:
             self._record[filtering.O_POSITION : filtering.O_POSITION + 3] = position
@@ -284,7 +291,7 @@ class BaseOdometry:
                 the IMU said nothing.
             q_joints, v_joints: (na,) positions and velocities at its end, in the robot's order.
             contacts: (n_feet,) bool, or probabilities.
-            skew_s: stamp of the joints less that of the IMU.
+            skew_s: stamp of the joints less that of the IMU, s.
 
         Raises:
             StateError: wrong shapes. What sensors say wrongly never raises: see ``estimate.reasons``.
@@ -302,32 +309,38 @@ class BaseOdometry:
     def _take(self, dt, gyro, accel, q_joints, v_joints, contacts, skew_s):
         """Inputs into their places; the fault of the IMU, and all that is wrong, in words."""
         settings, inputs, robot = self.settings, self._inputs, self.robot
-        trouble = []
-        dt = float(dt)
+        trouble, dt = [], float(dt)
+        self._gap_s = 0.0
         if not 0.0 < dt <= settings.longest_period_s:
             trouble.append(
                 f"time advanced by {dt:g} s, must be above 0 and at most {settings.longest_period_s:g}"
             )
+            self._gap_s = dt if 0.0 < dt < np.inf else 0.0
             dt = settings.longest_period_s if dt > 0.0 else 0.0
         inputs[filtering.I_DT] = dt
-        self._sample[:3] = np.nan if gyro is None else _shaped("gyro", gyro, 3)
-        self._sample[3:] = np.nan if accel is None else _shaped("accel", accel, 3)
+        sample = self._sample
+        sample[:3] = np.nan if gyro is None else _shaped("gyro", gyro, 3)
+        sample[3:] = np.nan if accel is None else _shaped("accel", accel, 3)
         q = _shaped("q_joints", q_joints, robot.na)
         v = _shaped("v_joints", v_joints, robot.na)
         self._contacts[:] = _shaped("contacts", contacts, len(self.feet))
-        if abs(q.sum() + v.sum()) < np.inf:
+        fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
+        if fault < NO_JOINTS:
             self._q[robot.q_index] = q
             self._v[robot.actuated] = v
         else:
+            fault -= NO_JOINTS
             trouble.append("joint positions or velocities are not finite")
             self._contacts[:] = 0.0
+        inputs[filtering.I_SKEW] = skew_s
         if not abs(skew_s) <= settings.stamp_limit_s:
             trouble.append(
                 f"stamps of joints and IMU differ by {1e3 * skew_s:.1f} ms, "
                 f"at most {1e3 * settings.stamp_limit_s:.1f} ms are allowed"
             )
-            self._contacts[:] = 0.0
-        fault = check_sample(self._sample, q, dt, self._limits, self._memory)
+            if not abs(skew_s) <= settings.longest_period_s:
+                inputs[filtering.I_SKEW] = 0.0
+                self._contacts[:] = 0.0
         if fault != GOOD:
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self._memory[M_BAD_S]:.0f} ms")
         inputs[filtering.I_NOISE] = 1.0 if fault == GOOD else DOUBTFUL_IMU
@@ -336,20 +349,23 @@ class BaseOdometry:
     def _advance(self, fault, trouble):
         settings, record = self.settings, self._record
         held = record[: filtering.O_VELOCITY].copy()
-        if self._memory[M_BAD_S] > settings.imu_timeout_s:
+        if max(self._memory[M_BAD_S], self._gap_s) > settings.imu_timeout_s:
             return self._lose(held, trouble)
-        if not self._run_filter():
-            return self._lose(held, [*trouble, "the filter's numbers make no sense"])
-        wrong = self._implausible()
-        if wrong:
-            return self._lose(held, [*trouble, wrong])
+        if not self._inputs[filtering.I_DT] > 0.0:
+            return self._say(self.estimate.state, *trouble)
+        verdict = self._run_filter()
         without = record[filtering.O_WITHOUT_FEET]
-        if without > settings.coasting_limit_s:
-            return self._lose(held, [*trouble, f"no foot has stood for {without:.1f} s"])
-        slipping = self.estimate.slipping
-        if slipping:
-            trouble.append(f"slipping: {', '.join(slipping)}")
-        self._say(COASTING if fault != GOOD or without > SHORT_S else RUNNING, *trouble)
+        if verdict != filtering.SOUND:
+            trouble.append(self._words(verdict))
+        elif without > settings.coasting_limit_s:
+            trouble.append(f"no foot has stood for {without:.1f} s")
+            verdict = filtering.UNSOUND
+        if verdict != filtering.SOUND:
+            return self._lose(held, trouble)
+        if record[filtering.O_SLIPPING]:
+            trouble.append(f"slipping: {', '.join(self.estimate.slipping)}")
+        coasting = fault != GOOD or without > filtering.SHORT_S
+        self._say(COASTING if coasting else RUNNING, *trouble)
 
     def _run_filter(self):
         mechanism = self._mechanism
@@ -358,30 +374,19 @@ class BaseOdometry:
             self._inputs, self._record, self._buffer,
         )  # fmt: skip
 
-    def _implausible(self):
-        """What the estimate itself gives away, or nothing."""
-        settings, record, estimate = self.settings, self._record, self.estimate
-        at = filtering.O_ACCELERATION
-        share = min(1.0, self._inputs[filtering.I_DT])
-        felt = estimate.rotation @ record[at : at + 3]
-        felt[2] -= settings.gravity_m_s2
-        self._acceleration += share * (felt - self._acceleration)
-        mean = math.sqrt(self._acceleration @ self._acceleration)
-        if mean > settings.gravity_limit_m_s2:
+    def _words(self, verdict):
+        """What the filter said of its own result."""
+        record, estimate = self._record, self.estimate
+        if verdict == filtering.TURNED:
+            mean = np.linalg.norm(record[filtering.O_MEAN : filtering.O_FEET])
             return f"accelerometer and attitude disagree by {mean:.1f} m/s2: is the IMU turned?"
-        for name, bias, limit, unit in (
-            ("gyroscope", estimate.gyroscope_bias, settings.gyroscope_bias_limit, "rad/s"),
-            (
-                "accelerometer",
-                estimate.accelerometer_bias,
-                settings.accelerometer_bias_limit,
-                "m/s2",
-            ),
-        ):
-            size = math.sqrt(bias @ bias)
-            if size > limit:
-                return f"{name} bias of {size:.2g} {unit} is not believed"
-        return ""
+        if verdict == filtering.LARGE_GYRO_BIAS:
+            size = np.linalg.norm(estimate.gyroscope_bias)
+            return f"gyroscope bias of {size:.2g} rad/s is not believed"
+        if verdict == filtering.LARGE_ACCEL_BIAS:
+            size = np.linalg.norm(estimate.accelerometer_bias)
+            return f"accelerometer bias of {size:.2g} m/s2 is not believed"
+        return "the filter's numbers make no sense"
 
     def _lose(self, held, trouble):
         """Hold this pose until the robot stands still; what was known of place and yaw remains."""
@@ -401,9 +406,19 @@ class BaseOdometry:
         """Covariance of a robot of which only the last place is known."""
         P = self._P
         P[:] = np.eye(len(P))
+        P[2, 2] = self._doubts[3]
         P[3:6, 3:6] *= LOST_SPEED_M_S**2
         P[6:9, 6:9] = np.diag(self._doubts[:3])
-        P[2, 2] = self._doubts[3]
+        self._turn_about_position()
+
+    def _turn_about_position(self):
+        """The group's error turns about the origin; a known place with doubtful axes does not move.
+
+        xi_p = dp + p x xi_R: rows and columns of the position follow.
+        """
+        P, lever = self._P, skew(self._x[filtering.POSITION : filtering.POSITION + 3])
+        P[6:9] += lever @ P[:3]
+        P[:, 6:9] += P[:, :3] @ lever.T
 
     # The start
 
@@ -474,8 +489,9 @@ class BaseOdometry:
         x[filtering.VELOCITY : filtering.VELOCITY + 3] = 0.0
         x[filtering.GYRO_BIAS : filtering.GYRO_BIAS + 3] = gyro
         x[filtering.ACCEL_BIAS : filtering.ACCEL_BIAS + 3] = (size - settings.gravity_m_s2) * up
+        self._place_base()
         self._start_covariance(P, up)
-        self._put_feet_down()
+        self._touch_down()
         return ""
 
     def _start_covariance(self, P, up):
@@ -496,20 +512,27 @@ class BaseOdometry:
         P[9:12, 9:12] = (settings.gyroscope_noise**2 / seconds + 1e-10) * np.eye(3)
         far = range(filtering.E_FEET, len(P))
         P[far, far] = 1.0
+        self._turn_about_position()
 
-    def _put_feet_down(self):
-        """Place the base, by its own position or by its feet, and let the feet touch down."""
+    def _place_base(self):
+        """Where it was said to be, or above the origin, as high as puts the feet on z = 0."""
         x, at = self._x, filtering.POSITION
         lever = self.estimate.rotation @ self._facts[filtering.F_IMU_POSITION :][:3]
         x[at : at + 3] = lever + (np.zeros(3) if self._place is None else self._place)
-        dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
-        self._run_filter()
         if self._place is None:
-            down = self._contacts > filtering.CONTACT
+            contacts = self._contacts.copy()
+            self._contacts[:] = 0.0  # where the feet are is asked, nothing is learned
+            self._touch_down()
+            self._contacts[:] = contacts
+            down = contacts > filtering.CONTACT
             bottoms = self.estimate.feet[:, 2] - self._facts[filtering.F_FEET + 3 :: 4]
             x[at + 2] -= bottoms[down].mean() if down.any() else bottoms.min()
-            self._feet[:] = 0.0
-            self._run_filter()
+
+    def _touch_down(self):
+        """A step without time: the feet touch down where the legs have them."""
+        dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
+        self._feet[:] = 0.0
+        self._run_filter()
         self._inputs[filtering.I_DT] = dt
 
     # Constants
@@ -547,6 +570,9 @@ class BaseOdometry:
             float(settings.compensate_rolling),
             settings.ground_height_noise_m**2,
             settings.gravity_m_s2,
+            settings.gravity_limit_m_s2,
+            settings.gyroscope_bias_limit,
+            settings.accelerometer_bias_limit,
         )
         facts[filtering.F_IMU_ROTATION : filtering.F_IMU_POSITION] = rotation.ravel()
         facts[filtering.F_IMU_POSITION : filtering.F_FEET] = at
@@ -556,9 +582,8 @@ class BaseOdometry:
 
     def _compile(self):
         """Kernels compile now, not in the first step."""
-        sample = np.array([0.0, 0.0, 0.0, 0.0, 0.0, self.settings.gravity_m_s2])
-        na = self.robot.na
-        check_sample(sample, np.zeros(na), 1e-3, self._limits, self._memory)
+        joints = np.zeros(self.robot.na)
+        check_inputs(np.zeros(6), joints, joints, 1e-3, self._limits, self._memory)
         self._set_rotation(np.eye(3))
         self._inputs[filtering.I_DT] = 0.0
         self._run_filter()

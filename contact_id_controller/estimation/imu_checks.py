@@ -1,12 +1,16 @@
-"""Is an IMU believable: silent, frozen, saturated; compiled, for every sample."""
+"""Are an IMU and encoders believable: silent, frozen, saturated, finite; compiled, for every sample."""
 
 from __future__ import annotations
 
 from contact_id_controller.kernels.compile import kernel
 
 GOOD, SILENT, FROZEN, SATURATED = range(4)
-"""What may be said of a sample."""
+"""What may be said of a sample of the IMU."""
+NO_JOINTS = 4
+"""Added where joint positions or velocities are not finite."""
 FAULTS = {SILENT: "silent", FROZEN: "frozen", SATURATED: "saturated"}
+
+HUGE = 1e300
 
 # Places in the memory; the last good sample comes first.
 M_SAME_S, M_BAD_S, M_JOINTS, MEMORY = 6, 7, 8, 9
@@ -15,22 +19,23 @@ L_GYRO, L_ACCEL, L_FROZEN_S = range(3)
 
 
 @kernel
-def check_sample(sample, joints, dt, limits, memory):
-    """What is wrong with a sample (6,), gyroscope first; a bad one is replaced by the last good one.
+def check_inputs(sample, positions, velocities, dt, limits, memory):
+    """What is wrong with a sample (6,), gyroscope first, and with joints (n,).
 
-    A sample that repeats itself is frozen once the joints (n,) have moved for ``limits[L_FROZEN_S]``:
-    a robot that nothing moves and nothing disturbs may read the same.
+    A bad sample is replaced by the last good one. One that repeats itself is frozen once the joints
+    have moved for ``limits[L_FROZEN_S]``: a robot that nothing disturbs may read the same.
     """
-    total = 0.0
-    for k in range(joints.shape[0]):
-        total += abs(joints[k]) * (1.0 + k)
+    total, finite = 0.0, True
+    for k in range(positions.shape[0]):
+        total += abs(positions[k]) * (1.0 + k)
+        finite = finite and abs(positions[k]) < HUGE and abs(velocities[k]) < HUGE
     moved = total != memory[M_JOINTS]
     memory[M_JOINTS] = total
     fault, same = GOOD, True
     for k in range(6):
         limit = limits[L_GYRO] if k < 3 else limits[L_ACCEL]
         same = same and sample[k] == memory[k]
-        if not abs(sample[k]) < 1e300:
+        if not abs(sample[k]) < HUGE:
             fault = SILENT
         elif abs(sample[k]) >= limit and fault == GOOD:
             fault = SATURATED
@@ -46,4 +51,4 @@ def check_sample(sample, joints, dt, limits, memory):
         else:
             sample[k] = memory[k]
     memory[M_BAD_S] = memory[M_BAD_S] + dt if fault != GOOD else 0.0
-    return fault
+    return fault if finite else fault + NO_JOINTS

@@ -38,16 +38,23 @@ E_ROTATION, E_VELOCITY, E_POSITION, E_GYRO, E_ACCEL, E_FEET = 0, 3, 6, 9, 12, 15
 # Places in the facts; from F_FEET on, for each foot: its centre in its link (3,), its radius.
 F_GYRO, F_ACCEL, F_GYRO_WALK, F_ACCEL_WALK, F_FOOT_WALK, F_FOOT = 0, 1, 2, 3, 4, 5
 F_GATE, F_SLIP_SPEED, F_SLIP_TIME, F_ROLLING, F_GROUND, F_GRAVITY = 6, 7, 8, 9, 10, 11
-F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 12, 21, 24
+F_LARGEST_MEAN, F_LARGEST_GYRO_BIAS, F_LARGEST_ACCEL_BIAS = 12, 13, 14
+F_IMU_ROTATION, F_IMU_POSITION, F_FEET = 15, 24, 27
 # Places in the inputs; then q, v and the contacts.
-I_DT, I_GYRO, I_ACCEL, I_NOISE, INPUTS = 0, 1, 4, 7, 8
-# Places in the record: outputs, then what is remembered of each foot.
+I_DT, I_GYRO, I_ACCEL, I_NOISE, I_SKEW, INPUTS = 0, 1, 4, 7, 8, 9
+# Places in the record: outputs, the mean acceleration (3,), then what is remembered of each foot.
 O_POSITION, O_ROTATION, O_VELOCITY, O_ANGULAR, O_ACCELERATION = 0, 3, 12, 15, 18
-O_USED, O_WITHOUT_FEET, O_FEET, FOOT_RECORD = 21, 22, 23, 8
+O_USED, O_SLIPPING, O_WITHOUT_FEET, O_MEAN, O_FEET, FOOT_RECORD = 21, 22, 23, 24, 27, 8
 # What is remembered of a foot: what it does, since when, its velocity on the ground, low-passed (3,),
 # its centre in the base's axes from the IMU (3,).
 DOES, SINCE, SLIP, CENTRE = 0, 1, 2, 5
 AIR, STANDS, GATED = 0.0, 1.0, 2.0
+SOUND, UNSOUND, TURNED, LARGE_GYRO_BIAS, LARGE_ACCEL_BIAS = range(5)
+"""What may be said of a step."""
+SHORT_S = 0.03
+"""A touch-down may be refused for so long before the foot counts as slipping."""
+MEAN_S = 1.0
+"""Time constant of the mean acceleration."""
 RELEASE = 0.5
 """Share of the speed that gates a foot below which it stands again."""
 CONTACT = 0.5
@@ -353,15 +360,22 @@ def _foot_motion(i, x, w, motion, links, facts, foot, out):
 
 
 @bare_kernel
-def _use_foot(i, x, P, facts, probability, dt, foot, out, dx, scratch):
-    """Touch-down, gates and update of one foot in contact; what it does then."""
+def _use_foot(i, x, P, facts, probability, skew, dt, foot, out, dx, scratch):
+    """Touch-down, gates and update of one foot in contact; what it does then.
+
+    skew: s, by which joints and IMU are apart; the leg has moved in that time.
+    """
     did = foot[DOES]
     if did == STANDS:
         for k in range(3):
             x[FEET + 3 * i + k] += dt * out[6 + k]
     if _slips(P, facts, foot, dt, out[3:6], scratch):
         return GATED
-    variance = facts[F_FOOT] / (probability * probability)
+    moved = 0.0
+    for k in range(3):
+        speed = out[3 + k] + out[6 + k] - x[VELOCITY + k]
+        moved += skew * skew * speed * speed
+    variance = facts[F_FOOT] / (probability * probability) + moved
     if did == STANDS:
         plausible = _update_foot(i, x, P, out[:3], variance, facts[F_GATE], dx, scratch)
         return STANDS if plausible else GATED
@@ -372,23 +386,26 @@ def _use_foot(i, x, P, facts, probability, dt, foot, out, dx, scratch):
 
 
 @bare_kernel
-def _use_feet(x, P, w, motion, links, facts, contacts, dt, record, scratch):
+def _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch):
     """All feet, one after the other; their corrections are made together at the end."""
     n = P.shape[0]
     dx, out, work = scratch[:n], scratch[n : n + 9], scratch[n + 9 : n + 36]
     fill(dx, 0.0)
-    used = 0.0
+    used, slipping = 0.0, 0.0
     for i in range(links.shape[0]):
         foot = record[O_FEET + FOOT_RECORD * i : O_FEET + FOOT_RECORD * (i + 1)]
         _foot_motion(i, x, w, motion, links, facts, foot, out)
         did, does = foot[DOES], AIR
         if contacts[i] > CONTACT:
-            does = _use_foot(i, x, P, facts, contacts[i], dt, foot, out, dx, scratch[n + 36 :])
+            does = _use_foot(
+                i, x, P, facts, min(contacts[i], 1.0), skew, dt, foot, out, dx, scratch[n + 36 :]
+            )
         foot[DOES] = does
         foot[SINCE] = foot[SINCE] + dt if does == did else 0.0
         used += does == STANDS
+        slipping += does == GATED and foot[SINCE] > SHORT_S
     _correct(x, dx, work)
-    record[O_USED] = used
+    record[O_USED], record[O_SLIPPING] = used, slipping
     record[O_WITHOUT_FEET] = 0.0 if used else record[O_WITHOUT_FEET] + dt
 
 
@@ -413,24 +430,42 @@ def _report(x, w, a, facts, record):
 
 
 @bare_kernel
-def _sound(x, P):
-    """Whether state and variances are numbers that a robot can have."""
+def _judge(x, P, a, facts, dt, record):
+    """Whether the estimate is a robot's, agrees with gravity and with what biases can be."""
     good = True
     for k in range(x.shape[0]):
         good = good and abs(x[k]) < LARGEST
     for k in range(P.shape[0]):
         good = good and 0.0 < P[k, k] < LARGEST
-    return good
+    if not good:
+        return UNSOUND
+    fx, fy, fz = rotate(x, a[0], a[1], a[2])
+    share, mean = dt / (dt + MEAN_S), record[O_MEAN : O_MEAN + 3]
+    mean[0] += share * (fx - mean[0])
+    mean[1] += share * (fy - mean[1])
+    mean[2] += share * (fz - facts[F_GRAVITY] - mean[2])
+    if _size(mean) > facts[F_LARGEST_MEAN]:
+        return TURNED
+    if _size(x[GYRO_BIAS : GYRO_BIAS + 3]) > facts[F_LARGEST_GYRO_BIAS]:
+        return LARGE_GYRO_BIAS
+    if _size(x[ACCEL_BIAS : ACCEL_BIAS + 3]) > facts[F_LARGEST_ACCEL_BIAS]:
+        return LARGE_ACCEL_BIAS
+    return SOUND
+
+
+@bare_kernel
+def _size(a):
+    return np.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
 
 
 @kernel
 def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
-    """Predict with one IMU sample over dt, then use the feet; whether the result is sound.
+    """Predict with one IMU sample over dt, then use the feet; what may be said of the result.
 
     Args:
         integers, numbers: a mechanism's.  links (feet,): that carry the feet.
-        facts (24 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (23 + 8 feet,),
-        inputs (8 + nq + nv + feet,): see the places above.
+        facts (27 + 4 feet,), x (21 + 3 feet,), P (15 + 3 feet, 15 + 3 feet), record (27 + 8 feet,),
+        inputs (9 + nq + nv + feet,): see the places above.
         buffer: work space, see ``buffer_size``.
     """
     n, feet = integers.shape[1], links.shape[0]
@@ -453,6 +488,7 @@ def step(integers, numbers, links, facts, x, P, inputs, record, buffer):
     if dt > 0.0:
         _predict_covariance(x, P, facts, dt, noise, scratch)
         _predict_state(x, w, a, dt, facts[F_GRAVITY], work)
-    _use_feet(x, P, w, motion, links, facts, inputs[contacts_at:], dt, record, scratch)
+    contacts, skew = inputs[contacts_at:], inputs[I_SKEW]
+    _use_feet(x, P, w, motion, links, facts, contacts, skew, dt, record, scratch)
     _report(x, w, a, facts, record)
-    return _sound(x, P)
+    return _judge(x, P, a, facts, dt, record)

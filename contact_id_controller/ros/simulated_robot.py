@@ -26,11 +26,14 @@ from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
-from contact_id_controller.simulation.from_settings import build_robot, place
+from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
 
 HOLD_PERIOD_S = 0.005
 """Wall time between states while the robot is held; shorter than a controller's patience."""
+
+GROUND_TRUTH = "ground_truth/"
+"""Before the topics that no robot can know, where they are separate."""
 
 ANNOUNCE_S = 15.0
 QUIET_S = 0.01
@@ -56,6 +59,7 @@ class SimulatedRobot(Node):
         try:
             self.settings = read_settings(self, SimulatedRobotSettings)
             self.simulated = build_robot(self.settings)
+            self.sensors = build_sensors(self.simulated, self.settings)
             path = self.settings.record_path
             self._recorder = SimulationRecorder(path) if path else None
         except ContactIdError:
@@ -65,7 +69,15 @@ class SimulatedRobot(Node):
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
         )
         qos = QoSProfile(depth=1, reliability=reliability)
-        self._publisher = StatePublisher(self, self.simulated.robot, self.simulated.foot_names, qos)
+        self._publisher = StatePublisher(
+            self,
+            self.simulated.robot,
+            self.simulated.foot_names,
+            qos,
+            sensors=self.simulated.wrench_sensors,
+            imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
+            truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
+        )
         self._commands = self.create_subscription(
             Float64MultiArray, "commands", self._on_command, qos
         )
@@ -193,6 +205,7 @@ class SimulatedRobot(Node):
         self._reset_wanted = False
         self._take_command()  # a command of before is forgotten
         place(self.simulated, self.settings)
+        self.sensors.noisy.reset()
         self._state = self.simulated.state()
         self._fall = FallDetector(self._state, self.settings.floating_base)
         self._command = np.zeros(self.simulated.robot.na)
@@ -282,7 +295,10 @@ class SimulatedRobot(Node):
     def _publish(self, extra_ns: int = 0) -> None:
         stamp_ns = self._step_count * self._period_ns + extra_ns
         self._publisher.publish(
-            stamp_ns, self._state, self._command, self.simulated.contact_forces()
+            stamp_ns,
+            self._state,
+            self.sensors.read(self._state),
+            self.simulated.contact_forces(),
         )
 
     # Messages

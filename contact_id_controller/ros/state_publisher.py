@@ -9,9 +9,10 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.simulation.sensors import Readings
 from contact_id_controller.state import RobotState
 
 WORLD = "world"
@@ -20,13 +21,30 @@ CLOCK_PERIOD_NS = 10_000_000
 
 
 class StatePublisher:
-    """Publishers of `/clock`, `odometry`, `joint_states` and `ground_reaction/<frame>`.
+    """Publishers of `/clock`, `imu`, `joint_states`, `wrench/<sensor>`, and of what is true.
 
-    One state is published as odometry first, then joint states, with the same stamp. Ground
-    reactions (force on the robot, world frame; for comparison only) are sent while someone listens.
+    The truth is `odometry`, `ground_reaction/<frame>` (force on the robot, world frame), and with a
+    prefix `contact_states` (1: touches) too. One state is published as odometry first, then IMU and
+    wrenches, then joint states, with the same stamp; all but odometry and joint states while
+    someone listens.
+
+    Args:
+        sensors: names of the force/torque sensors.
+        imu_frame: of the IMU; None: there is none.
+        truth: prefix of the topics of the truth.
     """
 
-    def __init__(self, node: Node, robot: RobotModel, foot_names, qos: QoSProfile):
+    def __init__(
+        self,
+        node: Node,
+        robot: RobotModel,
+        foot_names,
+        qos: QoSProfile,
+        *,
+        sensors=(),
+        imu_frame: str | None = None,
+        truth: str = "",
+    ):
         self._robot = robot
         self._stamp = Time()
         self._clock = Clock(clock=self._stamp)
@@ -49,19 +67,38 @@ class StatePublisher:
         self._odometry.header.frame_id = WORLD
         self._odometry.header.stamp = self._stamp
         self._odometry_publisher = (
-            node.create_publisher(Odometry, "odometry", qos) if robot.floating_base else None
+            node.create_publisher(Odometry, f"{truth}odometry", qos)
+            if robot.floating_base
+            else None
         )
-        self._reactions = []
-        for frame in foot_names:
-            message = WrenchStamped()
-            message.header.frame_id = WORLD
-            message.header.stamp = self._stamp
-            self._reactions.append(
-                (node.create_publisher(WrenchStamped, f"ground_reaction/{frame}", qos), message)
-            )
+        self._imu = Imu()
+        self._imu.header.frame_id = imu_frame or BASE
+        self._imu.header.stamp = self._stamp
+        self._imu.orientation_covariance[0] = -1.0  # it has no orientation
+        self._imu_publisher = (
+            node.create_publisher(Imu, "imu", qos) if imu_frame is not None else None
+        )
+        self._wrenches = [
+            self._wrench_publisher(node, f"wrench/{name}", name, qos) for name in sensors
+        ]
+        self._reactions = [
+            self._wrench_publisher(node, f"{truth}ground_reaction/{frame}", WORLD, qos)
+            for frame in foot_names
+        ]
+        self._contacts = JointState(name=list(foot_names))
+        self._contacts.header.stamp = self._stamp
+        self._contacts_publisher = (
+            node.create_publisher(JointState, f"{truth}contact_states", qos) if truth else None
+        )
 
-    def publish(self, stamp_ns: int, state: RobotState, efforts, contact_forces) -> None:
-        """Publish a state; efforts (na,) and contact forces (n_feet, 3) of the period before it."""
+    def _wrench_publisher(self, node, topic, frame, qos):
+        message = WrenchStamped()
+        message.header.frame_id = frame
+        message.header.stamp = self._stamp
+        return node.create_publisher(WrenchStamped, topic, qos), message
+
+    def publish(self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces) -> None:
+        """Publish a state and the readings of it; contact forces (n_feet, 3) of the period before."""
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
         if stamp_ns >= self._next_clock_ns:
             self._next_clock_ns = (stamp_ns // CLOCK_PERIOD_NS + 1) * CLOCK_PERIOD_NS
@@ -70,9 +107,16 @@ class StatePublisher:
         if self._odometry_publisher is not None:
             self._fill_odometry(state)
             self._odometry_publisher.publish(self._odometry)
-        self._positions[:] = state.q[self._robot.q_index]
-        self._velocities[:] = state.v[self._robot.actuated]
-        self._efforts[:] = efforts
+        if self._imu_publisher is not None and self._imu_publisher.get_subscription_count():
+            self._fill_imu(readings)
+            self._imu_publisher.publish(self._imu)
+        for (publisher, message), values in zip(self._wrenches, readings.wrenches):
+            if publisher.get_subscription_count():
+                fill_wrench(message, values)
+                publisher.publish(message)
+        self._positions[:] = readings.position
+        self._velocities[:] = readings.velocity
+        self._efforts[:] = readings.effort
         self._joints_publisher.publish(self._joints)
 
     def begin_anew(self) -> None:
@@ -91,9 +135,24 @@ class StatePublisher:
         linear, angular = twist.linear, twist.angular
         linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = state.v[:6].tolist()
 
+    def _fill_imu(self, readings: Readings) -> None:
+        angular, linear = self._imu.angular_velocity, self._imu.linear_acceleration
+        angular.x, angular.y, angular.z = readings.angular_velocity.tolist()
+        linear.x, linear.y, linear.z = readings.linear_acceleration.tolist()
+
     def _publish_reactions(self, contact_forces) -> None:
+        contacts = self._contacts_publisher
+        if contacts is not None and contacts.get_subscription_count():
+            self._contacts.position = [float(force.any()) for force in contact_forces]
+            contacts.publish(self._contacts)
         for (publisher, message), values in zip(self._reactions, contact_forces):
             if publisher.get_subscription_count():
                 force = message.wrench.force
                 force.x, force.y, force.z = values.tolist()
                 publisher.publish(message)
+
+
+def fill_wrench(message: WrenchStamped, values) -> None:
+    """Force then moment (6,) into a message."""
+    force, torque = message.wrench.force, message.wrench.torque
+    force.x, force.y, force.z, torque.x, torque.y, torque.z = values.tolist()

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.shared_rows import RobotRows, contact_radii
 from contact_id_controller.settings.specification import parameter
+
+OF_PRESET = -1.0
+"""A sensor's value that stands for that of the preset."""
+
+
+def sensor_value(what: str, unit: str, maximum: float = 1e3) -> Any:
+    """The row of something that is wrong with a sensor."""
+    return parameter(
+        OF_PRESET,
+        f"{what}; {OF_PRESET:g}: that of the preset.",
+        unit=unit,
+        minimum=OF_PRESET,
+        maximum=maximum,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +67,49 @@ class SimulatedRobotSettings(RobotRows, Settings):
         "Hardness of the ground at first touch and at 1 mm depth, between 0 and 1.",
         minimum=1e-4,
         maximum=0.9999,
+    )
+
+    # The sensors
+    sensors: str = parameter(
+        "perfect",
+        """What joint_states, imu and wrench/<sensor> are made of. good: joint torque sensors and a good
+        IMU; motor_currents: efforts from currents (gain error, friction); cheap: hobby parts.""",
+        choices=("perfect", "good", "motor_currents", "cheap"),
+    )
+    sensor_seed: int = parameter(
+        0, "The same seed draws the same noise, biases and gain errors.", minimum=0
+    )
+    imu_frame: str = parameter(
+        "", "Frame of the IMU; empty: the base. A robot bolted to the ground has none unless named."
+    )
+    force_torque_sensors: tuple[str, ...] = parameter(
+        (),
+        """Joints, or contact frames, with a six-axis force/torque sensor: topics wrench/<name>. A
+        joint's: what the inner link does to the outer one, in the outer link's axes.""",
+    )
+    gyroscope_noise_rad_s: float = sensor_value("White noise of each sample", "rad/s")
+    gyroscope_bias_rad_s: float = sensor_value("Deviation of the constant bias", "rad/s")
+    accelerometer_noise_m_s2: float = sensor_value("White noise of each sample", "m/s2")
+    accelerometer_bias_m_s2: float = sensor_value("Deviation of the constant bias", "m/s2")
+    position_noise_rad: float = sensor_value("White noise of joint positions", "rad")
+    position_step_rad: float = sensor_value("What an encoder resolves", "rad")
+    velocity_noise_rad_s: float = sensor_value("White noise of joint velocities", "rad/s")
+    effort_noise_nm: float = sensor_value("White noise of joint efforts", "N·m")
+    effort_gain_error: float = sensor_value("Deviation of each joint's constant gain", "", 1.0)
+    effort_friction_nm: float = sensor_value(
+        "Coulomb friction that the measured effort contains and the joint does not get", "N·m"
+    )
+    force_noise_n: float = sensor_value("White noise of force/torque sensors, force", "N")
+    moment_noise_nm: float = sensor_value("White noise of force/torque sensors, moment", "N·m")
+    sensor_delay_s: float = sensor_value(
+        "Age of all readings, which their stamps do not tell", "s", 0.1
+    )
+    ground_truth_topics: str = parameter(
+        "shared",
+        """What no robot can know, odometry and ground_reaction/<frame>, has these names (shared: a
+        controller uses it as if it were measured), or ground_truth/ before them (separate: the names
+        are free for an estimator), with ground_truth/contact_states.""",
+        choices=("shared", "separate"),
     )
 
     # The run
@@ -104,6 +163,20 @@ class SimulatedRobotSettings(RobotRows, Settings):
     def check_together(self) -> None:
         """Raise ConfigurationError when the robot is not named."""
         self.require("urdf", "a robot description")
+        self.refuse_repeated("force_torque_sensors")
+        for name in self.sensor_changes:
+            if getattr(self, name) < 0.0:
+                raise ConfigurationError(
+                    f"parameter '{name}' is {getattr(self, name):g}, must be at least 0, or "
+                    f"{OF_PRESET:g} for that of the preset"
+                )
+
+    @property
+    def sensor_changes(self) -> dict[str, float]:
+        """What is wrong with the sensors, where it is not as in the preset."""
+        rows = (field for field in dataclasses.fields(self) if field.default == OF_PRESET)
+        values = {row.name: getattr(self, row.name) for row in rows}
+        return {name: value for name, value in values.items() if value != OF_PRESET}
 
     @property
     def reliable(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
@@ -9,6 +11,7 @@ from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.simulation.sensors import SimulatedSensors, preset
 
 
 def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
@@ -27,9 +30,17 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
         period_s=settings.period_s,
         substeps=settings.substeps,
         ground=GroundSettings(settings.ground_time_constant_s, impedance=settings.ground_impedance),
+        imu_frame=settings.imu_frame if settings.floating_base or settings.imu_frame else None,
+        wrench_sensors=settings.force_torque_sensors,
     )
     place(simulated, settings)
     return simulated
+
+
+def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
+    """The sensors of this robot."""
+    noise = dataclasses.replace(preset(settings.sensors), **settings.sensor_changes)
+    return SimulatedSensors(simulated, noise, settings.sensor_seed)
 
 
 def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:

@@ -16,8 +16,14 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+import pinocchio as pin
 
-from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    RobotDescriptionError,
+    UnknownJointError,
+    choices,
+)
 from contact_id_controller.geometry import HeightField, SphereFoot
 from contact_id_controller.robot import RobotModel
 
@@ -25,6 +31,8 @@ LARGEST_FRICTION = 100.0
 """Stands for an infinite coefficient: the cone leaves 0.6 degrees to the ground."""
 
 FREE_JOINT = "floating_base"
+IMU, WRENCH = "imu", "wrench_"
+"""Site and accelerometer of the IMU; before a joint's name: site of its force/torque sensor."""
 FULL_DEPTH_M = 0.001
 BASE_M = 0.5
 """Thickness of the ground under the lowest point of a height field."""
@@ -86,6 +94,8 @@ def build_mujoco_model(
     damping_nm_s_rad: float = 0.0,
     meshes: bool = False,
     terrain: HeightField | None = None,
+    imu_frame: str | None = None,
+    wrench_joints: Sequence[str] = (),
 ) -> mujoco.MjModel:
     """Build the model: robot, ground and one pair of ground and sphere for each foot.
 
@@ -99,10 +109,13 @@ def build_mujoco_model(
             them either.
         meshes: show the meshes of the URDF that MuJoCo can read (for pictures; costs time to load).
         terrain: height field with an even grid instead of flat ground.
+        imu_frame: frame of an accelerometer and a gyroscope; "": the base; None: there are none.
+        wrench_joints: joints with a force/torque sensor at their origin, in the outer link's axes.
 
     Raises:
         RobotDescriptionError: MuJoCo cannot use the description.
-        UnknownFrameError: the robot lacks a frame of `feet`.
+        UnknownFrameError: the robot lacks a frame of `feet`, or the IMU's.
+        UnknownJointError: the robot lacks a joint of `wrench_joints`.
         ConfigurationError: negative friction, not one for each foot, a foot without a radius, or an
             uneven grid.
     """
@@ -123,6 +136,10 @@ def build_mujoco_model(
     add_scenery(spec, terrain)
     for index, (foot, mu) in enumerate(zip(feet, coefficients)):
         _add_foot(spec, robot, foot, foot_name(index), min(mu, LARGEST_FRICTION), ground)
+    if imu_frame is not None:
+        _add_imu(spec, robot, imu_frame)
+    for joint in wrench_joints:
+        _add_wrench_sensor(spec, robot, joint)
     try:
         model = spec.compile()
     except ValueError as error:
@@ -286,6 +303,41 @@ def _add_foot(spec, robot, foot, name, friction, ground):
     pair.friction = [friction, friction, 0, 0, 0]
     pair.solref = [ground.time_constant_s, ground.damping_ratio]
     pair.solimp = [*ground.impedance, FULL_DEPTH_M, 0.5, 2]
+
+
+def _add_imu(spec, robot, name):
+    """Attach a site with an accelerometer to the body that carries a frame."""
+    if name:
+        frame = robot.model.frames[robot.frame_id(name)]
+        joint, placement = frame.parentJoint, frame.placement
+    else:
+        joint, placement = (1 if robot.floating_base else 0), pin.SE3.Identity()
+    if joint == 0:
+        raise ConfigurationError(
+            f"the IMU's frame {name!r} does not move: name a frame of a moving link in imu_frame"
+        )
+    x, y, z, w = pin.Quaternion(placement.rotation).coeffs()
+    _body_of_joint(spec, robot, joint).add_site(
+        name=IMU, pos=placement.translation, quat=[w, x, y, z], size=[1e-4] * 3, group=5
+    )
+    _add_sensor(spec, mujoco.mjtSensor.mjSENS_ACCELEROMETER, IMU, IMU)
+
+
+def _add_wrench_sensor(spec, robot, joint):
+    """Attach force and torque sensors to the outer body of a joint."""
+    if joint not in robot.joint_names:
+        raise UnknownJointError(
+            f"no force/torque sensor at {joint!r}: neither a foot nor a joint, which are "
+            f"{choices(robot.joint_names)}"
+        )
+    site = f"{WRENCH}{joint}"
+    spec.joint(joint).parent.add_site(name=site, size=[1e-4] * 3, group=5)
+    _add_sensor(spec, mujoco.mjtSensor.mjSENS_FORCE, f"{site}_force", site)
+    _add_sensor(spec, mujoco.mjtSensor.mjSENS_TORQUE, f"{site}_moment", site)
+
+
+def _add_sensor(spec, kind, name, site):
+    spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
 
 
 def _body_of_joint(spec, robot, joint):

@@ -13,6 +13,7 @@ import numpy as np
 
 from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot, feet_on
 from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.simulation.engine_sensors import EngineSensors
 from contact_id_controller.simulation.mujoco_model import (
     LARGEST_FRICTION,
     GroundSettings,
@@ -44,6 +45,8 @@ class MujocoRobot(SteppedRobot):
             joint; zero unless given.
         meshes: load the meshes that the URDF shows, for pictures.
         terrain: a height field with an even grid instead of flat ground.
+        imu_frame: frame of the IMU; "": the base; None: there is no IMU.
+        wrench_sensors: joints, or frames of feet, with a force/torque sensor.
 
     Raises:
         RobotDescriptionError, UnknownJointError, UnknownFrameError: the description is missing, or
@@ -66,10 +69,13 @@ class MujocoRobot(SteppedRobot):
         damping_nm_s_rad: float = 0.0,
         meshes: bool = False,
         terrain: HeightField | None = None,
+        imu_frame: str | None = None,
+        wrench_sensors: Sequence[str] = (),
     ):
         robot = RobotModel.from_urdf(urdf, floating_base, joints)
         standing = feet_on(robot, feet, HalfSpace() if terrain is None else terrain)
         super().__init__(robot, feet, standing, period_s, substeps)
+        self.has_imu, self.wrench_sensors = imu_frame is not None, tuple(wrench_sensors)
         self._model = build_mujoco_model(
             resolve_urdf(urdf),
             self.robot,
@@ -81,13 +87,22 @@ class MujocoRobot(SteppedRobot):
             damping_nm_s_rad=damping_nm_s_rad,
             meshes=meshes,
             terrain=terrain,
+            imu_frame=imu_frame,
+            wrench_joints=[name for name in self.wrench_sensors if name not in self.foot_names],
         )
         self._friction = friction if callable(friction) else None
         self._data = mujoco.MjData(self._model)
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
         self._foot_of_geom = {self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))}
+        self._sensors = EngineSensors(self._model, self._data, self)
         self.reset(self.robot.neutral())
+
+    def imu(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._sensors.imu() if self.has_imu else super().imu()
+
+    def wrenches(self) -> np.ndarray:
+        return self._sensors.wrenches(self._forces)
 
     @property
     def mujoco_model(self) -> mujoco.MjModel:
@@ -111,6 +126,7 @@ class MujocoRobot(SteppedRobot):
         self._map.to_mujoco(q, v, self._data.qpos, self._data.qvel)
         mujoco.mj_forward(self._model, self._data)
         self._start()
+        self._sensors.rest()
         return self.state()
 
     def state(self) -> RobotState:
@@ -127,6 +143,7 @@ class MujocoRobot(SteppedRobot):
         model, data = self._model, self._data
         data.qfrc_applied[self._map.actuated] = self._accepted(torques)
         self._forces[:] = 0.0
+        self._sensors.begin()
         for _ in range(self.substeps):
             if self._friction is not None:
                 # Pairs of ground and foot are in the order of the feet.
@@ -135,6 +152,7 @@ class MujocoRobot(SteppedRobot):
                 )[:, None]
             mujoco.mj_step(model, data)
             self._add_contact_forces()
+            self._sensors.add()
         self._forces /= self.substeps
         self._periods += 1
         bad_acceleration = data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number

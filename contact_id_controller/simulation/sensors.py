@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, StateError, choices
+from contact_id_controller.state import RobotState
 
+NO_IMU = np.full((2, 3), np.nan)
 FRICTION_SPEED = 0.1
 """Joint speed, rad/s or m/s, at which Coulomb friction has three quarters of its size."""
 
@@ -20,35 +22,32 @@ class SensorNoise:
     """How far each sensor is from the truth; zero everywhere: not at all.
 
     Noises are standard deviations of white noise on every sample; biases and gain errors those of one
-    constant for each axis or joint, drawn once.
+    constant for each axis or joint, drawn once. Prismatic joints: m, m/s and N instead.
 
     Attributes:
-        gyroscope_noise, gyroscope_bias: rad/s.  accelerometer_noise, accelerometer_bias: m/s2.
-        position_noise, position_step: of joints, rad or m; step: what an encoder resolves.
-        velocity_noise: of joints, rad/s or m/s.
-        effort_noise: N m or N.  effort_gain_error: relative.
-        effort_friction: Coulomb friction, N m or N, that a motor's current pays for and the joint
-            does not get.
-        force_noise, moment_noise: of force/torque sensors, N and N m.
-        delay_s: age of everything when it is read.
+        position_step_rad: what an encoder resolves.
+        effort_gain_error: relative.
+        effort_friction_nm: Coulomb friction that a motor's current pays for and the joint does not get.
+        force_noise_n, moment_noise_nm: of force/torque sensors.
+        sensor_delay_s: age of everything when it is read.
 
     Raises:
         ConfigurationError: a negative or infinite value.
     """
 
-    gyroscope_noise: float = 0.0
-    gyroscope_bias: float = 0.0
-    accelerometer_noise: float = 0.0
-    accelerometer_bias: float = 0.0
-    position_noise: float = 0.0
-    position_step: float = 0.0
-    velocity_noise: float = 0.0
-    effort_noise: float = 0.0
+    gyroscope_noise_rad_s: float = 0.0
+    gyroscope_bias_rad_s: float = 0.0
+    accelerometer_noise_m_s2: float = 0.0
+    accelerometer_bias_m_s2: float = 0.0
+    position_noise_rad: float = 0.0
+    position_step_rad: float = 0.0
+    velocity_noise_rad_s: float = 0.0
+    effort_noise_nm: float = 0.0
     effort_gain_error: float = 0.0
-    effort_friction: float = 0.0
-    force_noise: float = 0.0
-    moment_noise: float = 0.0
-    delay_s: float = 0.0
+    effort_friction_nm: float = 0.0
+    force_noise_n: float = 0.0
+    moment_noise_nm: float = 0.0
+    sensor_delay_s: float = 0.0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -59,16 +58,19 @@ class SensorNoise:
                 )
 
 
+SENSORS = {field.name for field in dataclasses.fields(SensorNoise)}
+"""Names of all that can be wrong; the parameters of the simulated robot have them too."""
+
 _GOOD = SensorNoise(
-    gyroscope_noise=0.005,
-    gyroscope_bias=0.002,
-    accelerometer_noise=0.05,
-    accelerometer_bias=0.02,
-    position_noise=1e-4,
-    velocity_noise=0.02,
-    effort_noise=0.01,
-    force_noise=0.1,
-    moment_noise=0.01,
+    gyroscope_noise_rad_s=0.005,
+    gyroscope_bias_rad_s=0.002,
+    accelerometer_noise_m_s2=0.05,
+    accelerometer_bias_m_s2=0.02,
+    position_noise_rad=1e-4,
+    velocity_noise_rad_s=0.02,
+    effort_noise_nm=0.01,
+    force_noise_n=0.1,
+    moment_noise_nm=0.01,
 )
 
 PRESETS = {
@@ -76,27 +78,27 @@ PRESETS = {
     "good": _GOOD,
     "motor_currents": dataclasses.replace(
         _GOOD,
-        gyroscope_noise=0.01,
-        accelerometer_noise=0.1,
-        position_noise=5e-4,
-        velocity_noise=0.05,
-        effort_noise=0.02,
+        gyroscope_noise_rad_s=0.01,
+        accelerometer_noise_m_s2=0.1,
+        position_noise_rad=5e-4,
+        velocity_noise_rad_s=0.05,
+        effort_noise_nm=0.02,
         effort_gain_error=0.03,
-        effort_friction=0.02,
+        effort_friction_nm=0.02,
     ),
     "cheap": SensorNoise(
-        gyroscope_noise=0.02,
-        gyroscope_bias=0.01,
-        accelerometer_noise=0.2,
-        accelerometer_bias=0.1,
-        position_noise=5e-4,
-        position_step=2.0 * math.pi / 8192,
-        velocity_noise=0.05,
-        effort_noise=0.05,
+        gyroscope_noise_rad_s=0.02,
+        gyroscope_bias_rad_s=0.01,
+        accelerometer_noise_m_s2=0.2,
+        accelerometer_bias_m_s2=0.1,
+        position_noise_rad=5e-4,
+        position_step_rad=2.0 * math.pi / 8192,
+        velocity_noise_rad_s=0.05,
+        effort_noise_nm=0.05,
         effort_gain_error=0.05,
-        effort_friction=0.05,
-        force_noise=1.0,
-        moment_noise=0.1,
+        effort_friction_nm=0.05,
+        force_noise_n=1.0,
+        moment_noise_nm=0.1,
     ),
 }
 """good: joint torque sensors and a good IMU.  motor_currents: efforts from currents.  cheap: hobby parts."""
@@ -158,10 +160,12 @@ class NoisySensors:
         self.noise = preset(noise) if isinstance(noise, str) else noise
         self._joints, self._wrenches = joints, wrenches
         self._rng = rng = np.random.default_rng(seed)
-        self.gyroscope_bias = rng.normal(size=3) * self.noise.gyroscope_bias
-        self.accelerometer_bias = rng.normal(size=3) * self.noise.accelerometer_bias
+        self.gyroscope_bias = rng.normal(size=3) * self.noise.gyroscope_bias_rad_s
+        self.accelerometer_bias = rng.normal(size=3) * self.noise.accelerometer_bias_m_s2
         self.effort_gain = 1.0 + rng.normal(size=joints) * self.noise.effort_gain_error
-        self._waiting: deque[Readings] = deque(maxlen=1 + round(self.noise.delay_s / period_s))
+        self._waiting: deque[Readings] = deque(
+            maxlen=1 + round(self.noise.sensor_delay_s / period_s)
+        )
 
     def reset(self) -> None:
         """Forget readings under way; biases and gains stay those of the same sensors."""
@@ -187,11 +191,11 @@ class NoisySensors:
         noise, joints = self.noise, self._joints
         velocity = _shaped("velocity", velocity, (joints,))
         current = _shaped("effort", effort, (joints,))
-        if noise.effort_friction:
-            current = current + noise.effort_friction * np.tanh(velocity / FRICTION_SPEED)
-        position = self._noisy(_shaped("position", position, (joints,)), noise.position_noise)
-        if noise.position_step:
-            position = noise.position_step * np.round(position / noise.position_step)
+        if noise.effort_friction_nm:
+            current = current + noise.effort_friction_nm * np.tanh(velocity / FRICTION_SPEED)
+        position = self._noisy(_shaped("position", position, (joints,)), noise.position_noise_rad)
+        if noise.position_step_rad:
+            position = noise.position_step_rad * np.round(position / noise.position_step_rad)
         shape = (self._wrenches, 6)
         wrenches = _shaped("wrenches", wrenches if self._wrenches else np.zeros(shape), shape)
         self._waiting.append(
@@ -199,23 +203,52 @@ class NoisySensors:
                 float(time_s),
                 self._noisy(
                     _shaped("angular_velocity", angular_velocity, (3,)) + self.gyroscope_bias,
-                    noise.gyroscope_noise,
+                    noise.gyroscope_noise_rad_s,
                 ),
                 self._noisy(
                     _shaped("linear_acceleration", linear_acceleration, (3,))
                     + self.accelerometer_bias,
-                    noise.accelerometer_noise,
+                    noise.accelerometer_noise_m_s2,
                 ),
                 position,
-                self._noisy(velocity, noise.velocity_noise),
-                self._noisy(current * self.effort_gain, noise.effort_noise),
-                self._noisy(wrenches, np.repeat([noise.force_noise, noise.moment_noise], 3)),
+                self._noisy(velocity, noise.velocity_noise_rad_s),
+                self._noisy(current * self.effort_gain, noise.effort_noise_nm),
+                self._noisy(wrenches, np.repeat([noise.force_noise_n, noise.moment_noise_nm], 3)),
             )
         )
         return self._waiting[0]
 
     def _noisy(self, values, deviation):
+        if not np.any(deviation) or not values.size:
+            return values
         return values + self._rng.standard_normal(values.shape) * deviation
+
+
+class SimulatedSensors:
+    """Everything that a simulated robot's sensors say after each of its periods.
+
+    Args:
+        world: a simulated robot; without an IMU, its IMU says not a number.
+        noise, seed: see ``NoisySensors``.
+    """
+
+    def __init__(self, world, noise: SensorNoise | str = "perfect", seed: int = 0):
+        self.world = world
+        self.noisy = NoisySensors(
+            noise, world.robot.na, world.period_s, wrenches=len(world.wrench_sensors), seed=seed
+        )
+
+    def read(self, state: RobotState) -> Readings:
+        """The readings that belong to the state at the end of the world's last period."""
+        world, robot = self.world, self.world.robot
+        return self.noisy.read(
+            state.time_s,
+            *(world.imu() if world.has_imu else NO_IMU),
+            state.q[robot.q_index],
+            state.v[robot.actuated],
+            world.applied_torques(),
+            world.wrenches(),
+        )
 
 
 def _shaped(name, values, shape):

@@ -21,11 +21,15 @@ class SteppedRobot:
         period_s, substeps: control period, s, and steps of the engine in it.
 
     Attributes:
+        has_imu: it has an IMU.  wrench_sensors: names of its force/torque sensors; here: none.
         refused_commands: commands that were not (na,) finite numbers, and were replaced by zero.
 
     Raises:
         ConfigurationError: a period or number of steps that is not positive.
     """
+
+    has_imu: bool = False
+    wrench_sensors: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class SteppedRobot:
         self._standing = standing
         self._periods = 0
         self._forces = np.zeros((len(self.feet), 3))
+        self._applied = np.zeros(robot.na)
 
     @property
     def foot_names(self) -> tuple[str, ...]:
@@ -54,6 +59,29 @@ class SteppedRobot:
     def contact_forces(self) -> np.ndarray:
         """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
         return self._forces.copy()
+
+    def applied_torques(self) -> np.ndarray:
+        """(na,) N m that the motors applied over the last period."""
+        return self._applied.copy()
+
+    def imu(self) -> tuple[np.ndarray, np.ndarray]:
+        """What an ideal IMU says of the last period, in its axes.
+
+        Angular velocity (3,) rad/s at its end, and proper acceleration (3,) m/s2, gravity inside,
+        averaged over it; at rest after a reset: gravity alone.
+
+        Raises:
+            ConfigurationError: there is no IMU.
+        """
+        raise ConfigurationError("this simulated robot has no IMU: give it an imu_frame")
+
+    def wrenches(self) -> np.ndarray:
+        """(n, 6) force then moment at each of ``wrench_sensors``, over the last period, N, N m.
+
+        A joint's: what its inner link does to the outer one, about the joint's origin, in the outer
+        link's axes. A foot's: what the ground does to it, about its frame's origin and in its axes.
+        """
+        return np.zeros((0, 6))
 
     def place_on_ground(self, q: np.ndarray) -> np.ndarray:
         """q with the base raised or lowered until the lowest foot just touches the ground.
@@ -71,14 +99,17 @@ class SteppedRobot:
         """The command (na,), or zero for one that makes no sense."""
         command = np.asarray(torques, dtype=float)
         if command.shape == (self.robot.na,) and np.isfinite(command).all():
-            return command
-        self.refused_commands += 1
-        return np.zeros(self.robot.na)
+            self._applied[:] = command
+        else:
+            self.refused_commands += 1
+            self._applied[:] = 0.0
+        return self._applied
 
     def _start(self) -> None:
         """Time 0, no forces yet."""
         self._periods = 0
         self._forces[:] = 0.0
+        self._applied[:] = 0.0
 
     def _diverged(self) -> SimulationError:
         return SimulationError(
