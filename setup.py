@@ -94,6 +94,7 @@ setup(
             "hypothesis>=6.100",
             "quantecon>=0.8",
             "clarabel>=0.9",
+            "idyntree>=15.0",
         ],
     },
     entry_points={
