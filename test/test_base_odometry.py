@@ -7,7 +7,6 @@ import pinocchio as pin
 import pytest
 import scipy.linalg
 from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
-from sensed_walk import readings, sensed_walk
 
 from contact_id_controller import RobotModel
 from contact_id_controller.estimation import invariant_filter as filtering
@@ -27,6 +26,7 @@ from contact_id_controller.exceptions import (
     UnknownFrameError,
     UnknownJointError,
 )
+from contact_id_controller.runs.sensed_walk import readings, sensed_walk
 
 RADIUS_M = 0.016
 DT = 1e-3

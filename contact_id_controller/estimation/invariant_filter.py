@@ -13,7 +13,7 @@ rotation about gravity) is ever believed to be. A sphere that rolls moves its ce
 r_i up while it stands, w_i the foot's angular velocity.
 
 Source: Hartley et al. (2020), Contact-aided invariant extended Kalman filtering for robot state
-estimation, IJRR 39(4), eqs. 27 to 61; there the foot's frame stands still, rolling is ours.
+estimation; there the foot's frame stands still, rolling is ours. In words: docs/theory.md.
 """
 
 from __future__ import annotations
