@@ -232,7 +232,7 @@ def test_bad_noise_is_refused():
         preset("best")
     with pytest.raises(ConfigurationError, match="period_s is 0"):
         NoisySensors("good", 1, 0.0)
-    with pytest.raises(StateError, match=r"position has shape \(2,\), must be \(1,\)"):
+    with pytest.raises(StateError, match=r"position has shape \(2,\), must have 1 values"):
         NoisySensors("good", 1, 1.0).read(0.0, [0] * 3, [0] * 3, [0, 0], [0], [0])
 
 

@@ -158,14 +158,29 @@ class NoisySensors:
         if not 0.0 < period_s < math.inf:
             raise ConfigurationError(f"period_s is {period_s}, must be above 0 and finite")
         self.noise = preset(noise) if isinstance(noise, str) else noise
-        self._joints, self._wrenches = joints, wrenches
         self._rng = rng = np.random.default_rng(seed)
-        self.gyroscope_bias = rng.normal(size=3) * self.noise.gyroscope_bias_rad_s
-        self.accelerometer_bias = rng.normal(size=3) * self.noise.accelerometer_bias_m_s2
-        self.effort_gain = 1.0 + rng.normal(size=joints) * self.noise.effort_gain_error
-        self._waiting: deque[Readings] = deque(
-            maxlen=1 + round(self.noise.sensor_delay_s / period_s)
+        noise = self.noise
+        self.gyroscope_bias = rng.normal(size=3) * noise.gyroscope_bias_rad_s
+        self.accelerometer_bias = rng.normal(size=3) * noise.accelerometer_bias_m_s2
+        self.effort_gain = 1.0 + rng.normal(size=joints) * noise.effort_gain_error
+        # All values of one instant in a row: one draw for all of them.
+        counts = (3, 3, joints, joints, joints, 6 * wrenches)
+        ends = np.cumsum(counts)
+        self._places = [slice(end - count, end) for end, count in zip(ends.tolist(), counts)]
+        self._deviations = np.concatenate(
+            [
+                np.full(3, noise.gyroscope_noise_rad_s),
+                np.full(3, noise.accelerometer_noise_m_s2),
+                np.full(joints, noise.position_noise_rad),
+                np.full(joints, noise.velocity_noise_rad_s),
+                np.full(joints, noise.effort_noise_nm),
+                np.tile(np.repeat([noise.force_noise_n, noise.moment_noise_nm], 3), wrenches),
+            ]
         )
+        self._noisy = bool(self._deviations.any())
+        self._offset = np.zeros(len(self._deviations))
+        self._offset[:6] = *self.gyroscope_bias, *self.accelerometer_bias
+        self._waiting: deque[Readings] = deque(maxlen=1 + round(noise.sensor_delay_s / period_s))
 
     def reset(self) -> None:
         """Forget readings under way; biases and gains stay those of the same sensors."""
@@ -188,40 +203,34 @@ class NoisySensors:
         Raises:
             StateError: wrong shapes.
         """
-        noise, joints = self.noise, self._joints
-        velocity = _shaped("velocity", velocity, (joints,))
-        current = _shaped("effort", effort, (joints,))
+        noise = self.noise
+        true = (angular_velocity, linear_acceleration, position, velocity, effort, wrenches)
+        row = self._row(true)
+        parts = [row[place] for place in self._places]
+        joints, rates, currents = parts[2:5]
         if noise.effort_friction_nm:
-            current = current + noise.effort_friction_nm * np.tanh(velocity / FRICTION_SPEED)
-        position = self._noisy(_shaped("position", position, (joints,)), noise.position_noise_rad)
+            currents += noise.effort_friction_nm * np.tanh(rates / FRICTION_SPEED)
+        currents *= self.effort_gain
+        row += self._offset
+        if self._noisy:
+            row += self._rng.standard_normal(len(row)) * self._deviations
         if noise.position_step_rad:
-            position = noise.position_step_rad * np.round(position / noise.position_step_rad)
-        shape = (self._wrenches, 6)
-        wrenches = _shaped("wrenches", wrenches if self._wrenches else np.zeros(shape), shape)
-        self._waiting.append(
-            Readings(
-                float(time_s),
-                self._noisy(
-                    _shaped("angular_velocity", angular_velocity, (3,)) + self.gyroscope_bias,
-                    noise.gyroscope_noise_rad_s,
-                ),
-                self._noisy(
-                    _shaped("linear_acceleration", linear_acceleration, (3,))
-                    + self.accelerometer_bias,
-                    noise.accelerometer_noise_m_s2,
-                ),
-                position,
-                self._noisy(velocity, noise.velocity_noise_rad_s),
-                self._noisy(current * self.effort_gain, noise.effort_noise_nm),
-                self._noisy(wrenches, np.repeat([noise.force_noise_n, noise.moment_noise_nm], 3)),
-            )
-        )
+            joints[:] = noise.position_step_rad * np.round(joints / noise.position_step_rad)
+        parts[5] = parts[5].reshape(-1, 6)
+        self._waiting.append(Readings(float(time_s), *parts))
         return self._waiting[0]
 
-    def _noisy(self, values, deviation):
-        if not np.any(deviation) or not values.size:
-            return values
-        return values + self._rng.standard_normal(values.shape) * deviation
+    def _row(self, true):
+        """All true values in one fresh row."""
+        row = np.empty(len(self._deviations))
+        for name, place, values in zip(Readings._fields[1:], self._places, true):
+            values, part = np.asarray(values, dtype=float), row[place]
+            if values.size != part.size:
+                raise StateError(
+                    f"true {name} has shape {values.shape}, must have {part.size} values"
+                )
+            part[:] = values.ravel()
+        return row
 
 
 class SimulatedSensors:
@@ -249,11 +258,3 @@ class SimulatedSensors:
             world.applied_torques(),
             world.wrenches(),
         )
-
-
-def _shaped(name, values, shape):
-    """A fresh array of that shape, or StateError."""
-    array = np.array(values, dtype=float)
-    if array.shape != shape:
-        raise StateError(f"true {name} has shape {array.shape}, must be {shape}")
-    return array
