@@ -10,16 +10,15 @@ from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
 
 from contact_id_controller import RobotModel
 from contact_id_controller.estimation import invariant_filter as filtering
-from contact_id_controller.estimation.base_odometry import (
+from contact_id_controller.estimation.base_estimate import (
     COASTING,
     LOST,
     RUNNING,
     STARTING,
-    BaseOdometry,
-    BaseOdometrySettings,
     quaternion,
     skew,
 )
+from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,

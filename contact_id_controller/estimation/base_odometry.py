@@ -7,13 +7,21 @@ observable; they drift, and their covariance says so. Source: Hartley et al. (20
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from contact_id_controller.estimation import invariant_filter as filtering
+from contact_id_controller.estimation.base_estimate import (
+    COASTING,
+    LOST,
+    RUNNING,
+    STARTING,
+    BaseEstimate,
+    FilterArrays,
+    skew,
+)
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
     GOOD,
@@ -22,175 +30,16 @@ from contact_id_controller.estimation.imu_checks import (
     NO_JOINTS,
     check_inputs,
 )
+from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
 from contact_id_controller.robot import RobotModel
 
-STARTING, RUNNING, COASTING, LOST = "starting", "running", "coasting", "lost"
-"""What the odometry does: waits for the robot to stand still; runs; runs on IMU or feet alone for a
-moment; holds its pose, with velocity zero, until the robot stands still again."""
-
+DEFAULT = BaseOdometrySettings()
 DOUBTFUL_IMU = 1e4
 """Factor of the IMU's variance while its last good sample stands in for it."""
 LOST_SPEED_M_S = 1.0
 """Standard deviation of the velocity that nobody knows."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BaseOdometrySettings:
-    """Noises, limits and gates.
-
-    Attributes:
-        gyroscope_noise, accelerometer_noise: densities, rad/s/sqrt(Hz) and m/s2/sqrt(Hz).
-        gyroscope_bias_walk, accelerometer_bias_walk: rad/s2/sqrt(Hz) and m/s3/sqrt(Hz).
-        gyroscope_bias, accelerometer_bias: standard deviations before anything is measured, rad/s, m/s2.
-        foot_walk: how far a standing foot may creep, m/sqrt(s).
-        foot_position_noise_m: of one measurement of a foot by the encoders.
-        gate: chi-square (3 freedoms) beyond which a foot is not believed.
-        slip_speed_m_s, slip_time_s: a foot whose velocity on the ground, low-passed, exceeds this slips.
-        compensate_rolling: spherical feet roll; off only to see what that costs.
-        ground_height_noise_m: the ground is level to within this (standard deviation at each
-            touch-down); 0: nothing is known of it.
-        gravity_m_s2: at the robot's place.
-        imu_frame: where the IMU is, on the base; empty: the base itself.
-        gyroscope_range, accelerometer_range: rad/s, m/s2; what reaches them is saturated.
-        frozen_limit_s: samples that repeat for so long while joints move are not believed.
-        imu_timeout_s: so long the last good sample stands in.
-        stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is said, and feet
-            count less the faster their legs move.
-        longest_period_s: largest dt of a step, and difference of stamps with which feet count at all.
-        coasting_limit_s: without any foot for so long: lost.
-        gravity_limit_m_s2: the base's mean acceleration over a second must stay below.
-        gyroscope_bias_limit, accelerometer_bias_limit: estimates beyond are not believed.
-        still_time_s: how long the robot stands still at the start.
-        still_rate_rad_s, still_acceleration_m_s2: what counts as still, of gyroscope and joints, and
-            of the accelerometer's size against gravity.
-        start_tilt_rad: the largest at the start; beyond, the IMU is mounted otherwise than said.
-
-    Raises:
-        ConfigurationError: a value outside its range.
-    """
-
-    gyroscope_noise: float = 1e-3
-    accelerometer_noise: float = 1e-2
-    gyroscope_bias_walk: float = 1e-5
-    accelerometer_bias_walk: float = 1e-4
-    gyroscope_bias: float = 0.02
-    accelerometer_bias: float = 0.2
-    foot_walk: float = 5e-3
-    foot_position_noise_m: float = 1e-3
-    gate: float = 30.0
-    slip_speed_m_s: float = 0.1
-    slip_time_s: float = 0.01
-    compensate_rolling: bool = True
-    ground_height_noise_m: float = 0.0
-    gravity_m_s2: float = 9.81
-    imu_frame: str = ""
-    gyroscope_range: float = 34.9
-    accelerometer_range: float = 156.9
-    frozen_limit_s: float = 0.02
-    imu_timeout_s: float = 0.02
-    stamp_limit_s: float = 0.002
-    longest_period_s: float = 0.02
-    coasting_limit_s: float = 1.0
-    gravity_limit_m_s2: float = 2.0
-    gyroscope_bias_limit: float = 0.2
-    accelerometer_bias_limit: float = 2.0
-    still_time_s: float = 0.25
-    still_rate_rad_s: float = 0.3
-    still_acceleration_m_s2: float = 1.5
-    start_tilt_rad: float = 1.0
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type != "float":
-                continue
-            lowest = 0.0 if field.name == "ground_height_noise_m" else math.ulp(0.0)
-            if not lowest <= value < math.inf:
-                raise ConfigurationError(
-                    f"odometry {field.name} is {value}, must be "
-                    f"{'at least' if lowest == 0.0 else 'above'} 0 and finite"
-                )
-
-
-class BaseEstimate:
-    """What one step found; valid until the next one. Ready for nav_msgs/Odometry.
-
-    Attributes:
-        state: ``starting``, ``running``, ``coasting`` or ``lost``.
-        reasons: why, and whatever else is wrong, in words; empty while all is well.
-        position (3,) m, rotation (3, 3): of the base in the odometry frame.
-        velocity (3,) m/s, angular_velocity (3,) rad/s: of the base, in its own axes.
-        gyroscope_bias, accelerometer_bias (3,): in the base's axes.
-        stands: (n_feet,) bool, feet that were used.  slipping: names of feet that are said to be in
-            contact and are not believed.
-    """
-
-    def __init__(self, odometry: BaseOdometry):
-        record, self._odometry = odometry._record, odometry
-        self.state, self.reasons = STARTING, ("standing still is awaited",)
-        at = filtering.O_POSITION
-        self.position = record[at : at + 3]
-        at = filtering.O_ROTATION
-        self.rotation = record[at : at + 9].reshape(3, 3)
-        at = filtering.O_VELOCITY
-        self.velocity, self.angular_velocity = record[at : at + 3], record[at + 3 : at + 6]
-        x = odometry._x
-        self.gyroscope_bias = x[filtering.GYRO_BIAS : filtering.GYRO_BIAS + 3]
-        self.accelerometer_bias = x[filtering.ACCEL_BIAS : filtering.ACCEL_BIAS + 3]
-
-    @property
-    def ready(self) -> bool:
-        """Whether pose and twist may be used."""
-        return self.state in (RUNNING, COASTING)
-
-    @property
-    def orientation(self) -> np.ndarray:
-        """(4,) quaternion x, y, z, w of the base in the odometry frame."""
-        return quaternion(self.rotation)
-
-    @property
-    def stands(self) -> np.ndarray:
-        return self._odometry._feet[:, filtering.DOES] == filtering.STANDS
-
-    @property
-    def slipping(self) -> tuple[str, ...]:
-        feet = self._odometry._feet
-        gated = (feet[:, filtering.DOES] == filtering.GATED) & (
-            feet[:, filtering.SINCE] > filtering.SHORT_S
-        )
-        return tuple(name for name, bad in zip(self._odometry.feet, gated) if bad)
-
-    @property
-    def feet(self) -> np.ndarray:
-        """(n_feet, 3) m: centres of the feet in the odometry frame, by the present joints."""
-        at = filtering.CENTRE
-        imu = self._odometry._x[filtering.POSITION : filtering.POSITION + 3]
-        return imu + self._odometry._feet[:, at : at + 3] @ self.rotation.T
-
-    @property
-    def pose_covariance(self) -> np.ndarray:
-        """(6, 6): position (m), then rotation (rad) about the odometry frame's axes."""
-        P = self._odometry._P
-        J = np.zeros((6, 9))
-        J[:3, :3], J[:3, 6:], J[3:, :3] = -skew(self.position), np.eye(3), np.eye(3)
-        return J @ P[:9, :9] @ J.T
-
-    @property
-    def twist_covariance(self) -> np.ndarray:
-        """(6, 6): linear (m/s), then angular velocity (rad/s), in the base's axes."""
-        return self._odometry._twist_covariance()
-
-    def configuration(self, q_joints) -> np.ndarray:
-        """Pinocchio's q (nq,) of this base and joints (na,)."""
-        pose = np.concatenate([self.position, self.orientation])
-        return self._odometry.robot.configuration(pose, q_joints)
-
-    def generalised_velocity(self, v_joints) -> np.ndarray:
-        """Pinocchio's v (nv,) of this base and joints (na,)."""
-        twist = np.concatenate([self.velocity, self.angular_velocity])
-        return self._odometry.robot.velocity(twist, v_joints)
 
 
 class BaseOdometry:
@@ -215,7 +64,7 @@ class BaseOdometry:
         robot: RobotModel,
         feet: Sequence[str],
         radii: float | Sequence[float],
-        settings: BaseOdometrySettings = BaseOdometrySettings(),
+        settings: BaseOdometrySettings = DEFAULT,
     ):
         if not robot.floating_base or not feet:
             raise ConfigurationError("odometry needs a floating base and at least one foot")
@@ -247,7 +96,8 @@ class BaseOdometry:
         self._limits = np.array(
             [settings.gyroscope_range, settings.accelerometer_range, settings.frozen_limit_s]
         )
-        self.estimate = BaseEstimate(self)
+        arrays = FilterArrays(self._facts, self._x, self._P, inputs, self._record)
+        self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
         self.start()
         self._compile()
@@ -595,45 +445,6 @@ class BaseOdometry:
 
     def _say(self, state, *reasons):
         self.estimate.state, self.estimate.reasons = state, reasons
-
-    def _twist_covariance(self):
-        P, R = self._P, self.estimate.rotation
-        lever = skew(self._facts[filtering.F_IMU_POSITION :][:3])
-        linear = R.T @ P[3:6, 3:6] @ R
-        dt = max(self._inputs[filtering.I_DT], 1e-4)
-        gyro = P[9:12, 9:12] + np.eye(3) * self._facts[filtering.F_GYRO] / dt
-        found = np.zeros((6, 6))
-        # v_base = v_imu + lever x w, and w is known to within the gyroscope's noise and bias.
-        found[:3, :3] = linear + lever @ gyro @ lever.T
-        found[:3, 3:], found[3:, :3] = lever @ gyro, gyro @ lever.T
-        found[3:, 3:] = gyro
-        return found
-
-
-def skew(a) -> np.ndarray:
-    """(3, 3) matrix of the cross product a x."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
-def quaternion(rotation) -> np.ndarray:
-    """(4,) x, y, z, w of a rotation (3, 3), w >= 0. Shepperd (1978)."""
-    m = rotation
-    squares = np.array(
-        [
-            1.0 + m[0, 0] - m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] + m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] - m[1, 1] + m[2, 2],
-            1.0 + m[0, 0] + m[1, 1] + m[2, 2],
-        ]
-    )
-    k = int(np.argmax(squares))
-    off = np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
-    if k == 3:
-        found = np.append(off, squares[3])
-    else:
-        found = np.append(m[k] + m[:, k], off[k])
-        found[k] = squares[k]
-    return found / math.copysign(math.sqrt(found @ found), found[3])
 
 
 def _turned(yaw):
