@@ -405,6 +405,16 @@ def test_a_start_waits_for_stillness():
     assert "accelerometer feels 1" in estimate.reasons[0]
 
 
+def test_a_simulator_that_waits_is_a_start_too():
+    """A nanosecond a sample: so many samples are as good as the time."""
+    standing = Standing(solo())
+    assert standing.steps(249, dt=1e-9).state == STARTING
+    estimate = standing.steps(1, dt=1e-9)
+    assert estimate.state == RUNNING
+    estimate = standing.steps(100)
+    assert estimate.state == RUNNING and np.linalg.norm(estimate.velocity) < 0.01
+
+
 def test_an_imu_upside_down_never_starts():
     standing = Standing(solo(), tilt=(np.pi, 0.0, 0.0))
     seen = {standing.step().reasons[0] for _ in range(600)}
@@ -656,7 +666,7 @@ def test_every_setting_matters():
     numbers = np.concatenate([base._facts, base._limits])
     python = {"imu_frame", "imu_timeout_s", "stamp_limit_s", "longest_period_s", "coasting_limit_s"}
     python |= {"still_time_s", "still_rate_rad_s", "still_acceleration_m_s2", "start_tilt_rad"}
-    python |= {"gyroscope_bias", "accelerometer_bias"}
+    python |= {"gyroscope_bias", "accelerometer_bias", "still_samples"}
     for field in dataclasses.fields(BaseOdometrySettings):
         if field.name not in python:
             value = not field.default if field.type == "bool" else 0.5 * field.default + 0.07

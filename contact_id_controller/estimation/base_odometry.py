@@ -288,7 +288,7 @@ class BaseOdometry:
             return self._wait(moving)
         self._still.append(sample.copy())
         self._still_s += dt
-        if self._still_s >= settings.still_time_s:
+        if self._still_s >= settings.still_time_s or len(self._still) >= settings.still_samples:
             mean = np.mean(self._still, axis=0)
             self._still.clear()
             self._still_s = 0.0

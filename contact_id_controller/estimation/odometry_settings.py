@@ -34,7 +34,8 @@ class BaseOdometrySettings:
         coasting_limit_s: without any foot for so long: lost.
         gravity_limit_m_s2: the base's mean acceleration over a second must stay below.
         gyroscope_bias_limit, accelerometer_bias_limit: estimates beyond are not believed.
-        still_time_s: how long the robot stands still at the start.
+        still_time_s: how long the robot stands still at the start; still_samples of the IMU are as
+            good, where a simulator waits and time hardly advances.
         still_rate_rad_s, still_acceleration_m_s2: what counts as still, of gyroscope and joints, and
             of the accelerometer's size against gravity.
         start_tilt_rad: the largest at the start; beyond, the IMU is mounted otherwise than said.
@@ -69,6 +70,7 @@ class BaseOdometrySettings:
     gyroscope_bias_limit: float = 0.2
     accelerometer_bias_limit: float = 2.0
     still_time_s: float = 0.25
+    still_samples: int = 250
     still_rate_rad_s: float = 0.3
     still_acceleration_m_s2: float = 1.5
     start_tilt_rad: float = 1.0
@@ -84,3 +86,7 @@ class BaseOdometrySettings:
                     f"odometry {field.name} is {value}, must be "
                     f"{'at least' if lowest == 0.0 else 'above'} 0 and finite"
                 )
+        if self.still_samples < 1:
+            raise ConfigurationError(
+                f"odometry still_samples is {self.still_samples}, must be at least 1"
+            )
