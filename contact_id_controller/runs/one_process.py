@@ -15,6 +15,7 @@ from contact_id_controller.geometry import FeetOnGround, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.record import RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
@@ -31,6 +32,7 @@ class Period(NamedTuple):
 
     forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
     plan: made at its start, or None.
+    believed: the state that planner and controller were told.
     """
 
     before: RobotState
@@ -38,6 +40,7 @@ class Period(NamedTuple):
     forces: np.ndarray
     after: RobotState
     plan: Plan | None
+    believed: RobotState
 
 
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
@@ -87,6 +90,8 @@ class InProcessRun:
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
         stabilised: add the torques of ``Stabiliser`` to the controller's.
+        told: makes the state that planner and controller are told of what sensors say; None: they
+            are told the true one.
 
     Attributes:
         error: why the simulation broke down, None where it did not.
@@ -102,8 +107,9 @@ class InProcessRun:
         feet: FeetOnGround | None = None,
         plan: Callable[[Controller, RobotState], None] | None = None,
         stabilised: bool = False,
+        told: EstimatedState | None = None,
     ):
-        self.settings, self.world = settings, world
+        self.settings, self.world, self._told = settings, world, told
         self.robot = RobotModel.from_urdf(
             settings.urdf, settings.floating_base, list(settings.joints) or None
         )
@@ -117,8 +123,10 @@ class InProcessRun:
         start = world.place_on_ground(start)
         if feet is not None:
             start = stand_on(feet, self.robot, start)
-        self.state = world.reset(start)
-        self.controller.reset(self.state)
+        self.state = self.believed = world.reset(start)
+        if told is not None:
+            self.believed = told.begin(self.controller, self.state)
+        self.controller.reset(self.believed)
         self._stabiliser = (
             Stabiliser(
                 self.robot,
@@ -136,25 +144,30 @@ class InProcessRun:
         Raises:
             SimulationError: the simulation diverged.
         """
-        before, plan = self.state, None
+        before, believed, plan = self.state, self.believed, None
         if self._plan is not None:
-            self._plan(self.controller, before)
+            self._plan(self.controller, believed)
         elif self._periods % self._every == 0:
-            plan = self.planner.plan(before.time_s, before.q, before.v)
-            follow(self.controller, plan, before.time_s)
-        result = self.controller.step(before)
+            plan = self.planner.plan(believed.time_s, believed.q, believed.v)
+            follow(self.controller, plan, believed.time_s)
+        result = self.controller.step(believed)
         if self._stabiliser is not None:
             limit = self.controller.effort_limits
-            added = result.torques + self._stabiliser.torques(self.controller, before)
+            added = result.torques + self._stabiliser.torques(self.controller, believed)
             result = result._replace(torques=np.clip(added, -limit, limit))
             self.controller.commanded[:] = result.torques
-        self.state = self.world.step(result.torques)
+        self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
-        self.controller.measure(forces)
+        if self._told is None:
+            self.controller.measure(forces)
+        else:
+            self.believed = self._told.after(self.controller, self.state)
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
-        return Period(before, result._replace(reference=reference), forces, self.state, plan)
+        return Period(
+            before, result._replace(reference=reference), forces, self.state, plan, believed
+        )
 
     def record(
         self,
@@ -194,13 +207,13 @@ class InProcessRun:
 
 def row_of(period: Period, robot: RobotModel) -> dict[str, Any]:
     """A period as the row of a record."""
-    state, result = period.before, period.result
+    state, result, believed = period.before, period.result, period.believed
     return {
         "time_s": state.time_s,
         "q": state.q,
         "v": state.v,
-        "position": state.q[robot.q_index],
-        "velocity": state.v[robot.actuated],
+        "position": believed.q[robot.q_index],
+        "velocity": believed.v[robot.actuated],
         "reference_position": result.reference.position,
         "reference_velocity": result.reference.velocity,
         "torques": result.torques,

@@ -1,0 +1,398 @@
+"""From what IMU, encoders and motors say to contacts, ground forces and the base's pose and velocity.
+
+    filters of one delay -> dynamics estimator -> contact -> base odometry
+
+One step a period, without ROS: the node and the runs in one process drive the same object. What a sensor
+says wrongly never raises; it is named in ``PipelineEstimate.faults`` and has a defined reaction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
+from contact_id_controller.estimation.contact_detector import ContactDetector
+from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
+from contact_id_controller.estimation.filters import LowPass
+from contact_id_controller.estimation.imu_checks import GOOD, MEMORY, NO_JOINTS, check_inputs
+from contact_id_controller.estimation.sensors import (
+    Accelerometer,
+    AngularAcceleration,
+    Contact,
+    JointAcceleration,
+    JointEffort,
+)
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.state import RobotState
+
+ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
+    "accelerometer",
+    "angular_acceleration",
+    "joint_acceleration",
+    "joint_effort",
+)
+"""Names of the sensors in residuals and faults."""
+
+LONGEST_PERIODS = 5.0
+"""A difference over more periods than this is no acceleration: the filters begin anew."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelineSettings:
+    """Noises and thresholds of the dynamics estimator and of contact.
+
+    Noises are standard deviations after the low-pass, and include what the model lacks.
+
+    Attributes:
+        period_s: of the steps.
+        cutoff_hz: of the low-pass that all signals share.
+        accelerometer_noise_m_s2, angular_acceleration_noise_rad_s2: of the IMU, the latter of its
+            gyroscope, differentiated.
+        joint_acceleration_noise_rad_s2: of joint velocities, differentiated.
+        effort_noise_nm: of joint efforts.
+        model_force_noise_n: see ``DynamicsEstimator``.
+        contact_on_share, contact_off_share: of the weight; a foot that is pushed upwards by more
+            touches, one that is pushed by less has left.
+        planned_on_share, planned_off_share: the same for feet that stand by the plan: lower, because
+            a foot that has just landed carries little and must not be taken for one in the air.
+        contact_debounce_s: a change of contact must last this long.
+        residual_limit: normalised residual from which on a sensor lies.
+        residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
+            the sensor.
+        odometry: of the base.
+
+    Raises:
+        ConfigurationError: a value outside its range, or thresholds that cross.
+    """
+
+    period_s: float = 1e-3
+    cutoff_hz: float = 100.0
+    accelerometer_noise_m_s2: float = 0.1
+    angular_acceleration_noise_rad_s2: float = 5.0
+    joint_acceleration_noise_rad_s2: float = 20.0
+    effort_noise_nm: float = 0.05
+    model_force_noise_n: float = 0.5
+    contact_on_share: float = 0.06
+    contact_off_share: float = 0.03
+    planned_on_share: float = 0.02
+    planned_off_share: float = 0.005
+    contact_debounce_s: float = 0.0
+    residual_limit: float = 5.0
+    residual_period_s: float = 0.02
+    odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type == "float" and not (
+                0.0 <= value < math.inf and (value or field.name in MAY_BE_ZERO)
+            ):
+                least = "at least" if field.name in MAY_BE_ZERO else "above"
+                raise ConfigurationError(
+                    f"estimation {field.name} is {value}, must be {least} 0 and finite"
+                )
+        for which in ("contact", "planned"):
+            on, off = getattr(self, f"{which}_on_share"), getattr(self, f"{which}_off_share")
+            if off > on:
+                raise ConfigurationError(
+                    f"estimation {which}_off_share is {off}, must be at most {which}_on_share, {on}"
+                )
+
+
+MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
+
+
+class PipelineEstimate:
+    """What one step found; valid until the next one.
+
+    Attributes:
+        time_s: stamp of the joints.
+        odometry: ``BaseEstimate``: pose, velocity, covariance.
+        dynamics: ``Estimate``: accelerations, efforts, wrenches.
+        contact: (n_feet,) bool.
+        forces: (n_feet, 3) N of the ground on the feet, base axes; NaN while they cannot be told.
+        position, velocity: (na,) of the joints, in the robot's order; the last that were finite.
+        residuals: sensor -> normalised residual, of the last look.
+        faults: whatever is wrong, one sentence each; empty while all is well.
+    """
+
+    def __init__(self, robot: RobotModel, odometry, dynamics, feet: int):
+        self.time_s, self.odometry, self.dynamics = 0.0, odometry, dynamics
+        self.contact = np.ones(feet, dtype=bool)
+        self.forces = np.full((feet, 3), np.nan)
+        self.position, self.velocity = np.zeros(robot.na), np.zeros(robot.na)
+        self.residuals: dict[str, float] = {}
+        self.faults: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether pose and twist of the base may be used."""
+        return self.odometry.ready
+
+    @property
+    def forces_known(self) -> bool:
+        """Whether the ground's forces can be told."""
+        return bool(np.isfinite(self.forces).all())
+
+    @property
+    def world_forces(self) -> np.ndarray:
+        """(n_feet, 3) N, of the ground on the feet, in the axes of the odometry frame."""
+        return self.forces @ self.odometry.rotation.T
+
+    @property
+    def state(self) -> RobotState:
+        """State of the robot in the odometry frame, as a controller takes it."""
+        return RobotState(
+            self.time_s,
+            self.odometry.configuration(self.position),
+            self.odometry.generalised_velocity(self.velocity),
+        )
+
+
+class EstimationPipeline:
+    """Everything that a legged robot with an IMU, encoders and joint efforts can tell of itself.
+
+    Args:
+        robot: with one floating base.
+        feet: frames at the centres of the spherical feet.  radii: m, one or one a foot.
+
+    Attributes:
+        estimate: what the last step found.  estimator, base: the two parts.
+
+    Raises:
+        ConfigurationError, UnknownFrameError, UnknownJointError: see ``BaseOdometry``.
+        UnobservableError: see ``DynamicsEstimator``.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: Sequence[str],
+        radii: float | Sequence[float],
+        settings: PipelineSettings = PipelineSettings(),
+    ):
+        self.robot, self.feet, self.settings = robot, tuple(feet), settings
+        self.base = BaseOdometry(robot, feet, radii, settings.odometry)
+        self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
+        slices = self.estimator.slices
+        # Signals in one vector, in the order in which the estimator measures; then q, v and w.
+        self._parts = [slices[name] for name in (ACCELEROMETER, ANGULAR, JOINTS, EFFORTS)]
+        self._measured = sum(part.stop - part.start for part in self._parts)
+        n = robot.na
+        self._signals = np.zeros(self._measured + 2 * n + 3)
+        at = self._measured
+        self._joint_parts = slice(at, at + n), slice(at + n, at + 2 * n), slice(at + 2 * n, None)
+        self._low_pass = LowPass(len(self._signals), settings.cutoff_hz, settings.period_s)
+        self._q, self._v = robot.neutral(), np.zeros(robot.nv)
+        odometry = settings.odometry
+        self._limits = np.array(
+            [odometry.gyroscope_range, odometry.accelerometer_range, odometry.frozen_limit_s]
+        )
+        self._sample, self._memory = np.zeros(6), np.zeros(MEMORY)
+        self._before = np.zeros(3 + n)
+        axes = self.estimator.mechanism.frame(self._imu_frame())[1]
+        self._axes = np.ascontiguousarray(axes)
+        self.estimate = PipelineEstimate(
+            robot, self.base.estimate, self.estimator._answer, len(self.feet)
+        )
+        self.start()
+
+    def start(self, position=None, yaw: float = 0.0) -> None:
+        """Begin anew, standing still; see ``BaseOdometry.start``."""
+        self.base.start(position, yaw)
+        self._begin_filters()
+        self._memory[:] = 0.0
+        self._time_s: float | None = None
+        self._look_s, self._suspects = 0.0, frozenset()
+        self._lying: tuple[str, ...] = ()
+        self.detector = ContactDetector(len(self.feet))
+        self.detector.debounce_s = self.settings.contact_debounce_s
+        estimate = self.estimate
+        estimate.contact[:], estimate.forces[:] = True, np.nan
+        estimate.residuals, estimate.faults = {}, ()
+
+    def step(
+        self,
+        time_s: float,
+        gyro,
+        accel,
+        position,
+        velocity,
+        effort,
+        *,
+        imu_time_s: float | None = None,
+        planned=None,
+    ) -> PipelineEstimate:
+        """One period on.
+
+        Args:
+            time_s: stamp of the joints.  imu_time_s: of the IMU; None: the same.
+            gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: it was silent.
+            position, velocity, effort: (na,) of the joints, in the robot's order; efforts are those
+                over the period that ends here, not a number where none was measured.
+            planned: (n_feet,) bool, which feet stand by the plan, for when forces cannot be told;
+                None: all.
+
+        Raises:
+            StateError: wrong shapes.
+        """
+        estimate, na = self.estimate, self.robot.na
+        q, v = _shaped("position", position, na), _shaped("velocity", velocity, na)
+        effort = _shaped("effort", effort, na)
+        dt = self.settings.period_s if self._time_s is None else float(time_s) - self._time_s
+        self._time_s = estimate.time_s = float(time_s)
+        sample = self._sample
+        sample[:3] = np.nan if gyro is None else _shaped("gyro", gyro, 3)
+        sample[3:] = np.nan if accel is None else _shaped("accel", accel, 3)
+        fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
+        joints = fault < NO_JOINTS
+        if joints:
+            estimate.position[:], estimate.velocity[:] = q, v
+        trouble = self._find_forces(dt, joints, fault % NO_JOINTS == GOOD, effort)
+        self._find_contact(time_s, planned)
+        skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
+        self.base.step(dt, gyro, accel, q, v, estimate.contact, skew)
+        estimate.faults = (*self.base.estimate.reasons, *trouble, *self._lying)
+        return estimate
+
+    # Forces
+
+    def _find_forces(self, dt, joints, imu, effort) -> list[str]:
+        """Ground forces of this period; what is wrong, in words."""
+        estimate, trouble = self.estimate, []
+        missing = ~np.isfinite(effort)
+        if missing.any():
+            names = [n for n, m in zip(self.robot.joint_names, missing) if m]
+            trouble.append(f"effort is missing of {', '.join(names)}")
+        if trouble or not joints or not 0.0 < dt < LONGEST_PERIODS * self.settings.period_s:
+            self._begin_filters()
+            estimate.forces[:] = np.nan
+            return trouble
+        signals = self._filtered(dt, effort)
+        if signals is None:
+            return trouble
+        at, speeds, turn = self._joint_parts
+        self._q[self.robot.q_index], self._v[self.robot.actuated] = signals[at], signals[speeds]
+        w = self._axes @ signals[turn]
+        try:
+            found = self.estimator.estimate(
+                self._q, self._v, w, signals[: self._measured], self._up()
+            )
+        except StateError as error:
+            estimate.forces[:] = np.nan
+            return [str(error)]
+        for i, foot in enumerate(self.feet):
+            estimate.forces[i] = found.contact_force(foot)
+        self._look_s = self._look_s + dt if estimate.ready else 0.0
+        if self._look_s >= self.settings.residual_period_s:
+            self._look(found)
+        return trouble
+
+    def _filtered(self, dt, effort):
+        """All signals through the same low-pass; None at the first sample, which has no rates."""
+        estimate, signals, sample = self.estimate, self._signals, self._sample
+        now = np.concatenate([sample[:3], estimate.velocity])
+        first, self._first = self._first, False
+        rates = (now - self._before) / dt
+        self._before = now
+        if first:
+            return None
+        accelerometer, angular, accelerations, efforts = self._parts
+        signals[accelerometer], signals[angular] = sample[3:], rates[:3]
+        signals[accelerations], signals[efforts] = rates[3:], effort
+        at, speeds, turn = self._joint_parts
+        signals[at], signals[speeds], signals[turn] = estimate.position, estimate.velocity, now[:3]
+        return self._low_pass(signals)
+
+    def _begin_filters(self):
+        self._first = True
+        self._low_pass.reset()
+
+    def _up(self):
+        """(3,) upwards in base axes: of the odometry, or what the accelerometer feels."""
+        if self.base.estimate.ready:
+            return self.base.estimate.rotation[2].copy()
+        felt = self._axes @ self._low_pass_value(self._parts[0])
+        size = math.sqrt(felt @ felt)
+        return felt / size if size > 1.0 else None
+
+    def _low_pass_value(self, part):
+        return self._low_pass._value[part]
+
+    def _look(self, found):
+        """Sensors whose residual is too large twice in a row are named."""
+        self._look_s, limit = 0.0, self.settings.residual_limit
+        residuals = self.estimate.residuals = found.normalised_residuals
+        suspects = frozenset(name for name, size in residuals.items() if size > limit)
+        named = suspects & self._suspects
+        self._suspects = suspects
+        self._lying = ()
+        if named:
+            worst = max(named, key=residuals.get)
+            self._lying = (
+                f"{worst} disagrees with all other sensors: normalised residual "
+                f"{residuals[worst]:.1f}, at most {limit:g} is believed"
+                f"{self._joint_of(worst, found)}",
+            )
+
+    def _joint_of(self, sensor, found):
+        """Which joint of a sensor that measures joints is furthest off."""
+        if sensor not in (JOINTS, EFFORTS):
+            return ""
+        values = np.abs(found.residuals[sensor])
+        return f"; most of it at {self.robot.joint_names[int(np.argmax(values))]}"
+
+    # Contact
+
+    def _find_contact(self, time_s, planned):
+        """From forces; from the plan while they cannot be told, or the odometry has not begun."""
+        estimate, detector, settings = self.estimate, self.detector, self.settings
+        stands = np.ones(len(self.feet), bool) if planned is None else np.asarray(planned, bool)
+        if estimate.forces_known and estimate.ready:
+            sure = stands if planned is not None else ~stands
+            weight = self.robot.weight
+            detector.on_n = weight * np.where(
+                sure, settings.planned_on_share, settings.contact_on_share
+            )
+            detector.off_n = weight * np.where(
+                sure, settings.planned_off_share, settings.contact_off_share
+            )
+            detector.take_forces(estimate.forces @ self._up(), time_s)
+            estimate.contact[:] = detector.at(time_s)
+        else:
+            detector.take_states(stands.astype(float), time_s)
+            estimate.contact[:] = stands
+
+    # Parts
+
+    def _imu_frame(self):
+        """Name of a frame where the IMU is; the base's own is that of its joint."""
+        return self.settings.odometry.imu_frame or self.robot.model.names[1]
+
+    def _make_estimator(self, radii):
+        settings, frame = self.settings, self._imu_frame()
+        joints = self.robot.joint_names
+        sensors = [
+            Accelerometer(frame, settings.accelerometer_noise_m_s2, ACCELEROMETER),
+            AngularAcceleration(frame, settings.angular_acceleration_noise_rad_s2, ANGULAR),
+            JointAcceleration(settings.joint_acceleration_noise_rad_s2, joints, JOINTS),
+            JointEffort(settings.effort_noise_nm, joints, EFFORTS),
+        ]
+        contacts = {
+            foot: Contact(foot, "point", float(radius)) for foot, radius in zip(self.feet, radii)
+        }
+        return DynamicsEstimator(
+            self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
+        )
+
+
+def _shaped(name, values, size):
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,):
+        raise StateError(f"{name} has shape {array.shape}, must be ({size},)")
+    return array

@@ -1,0 +1,74 @@
+"""From sensors to a state a robot can walk on: the walk, and what each sensor's lies do."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.runs import one_process
+from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+
+
+class Walk:
+    """A walk on the estimate alone; of each period what is true and what was estimated."""
+
+    def __init__(self, name, mu, noise, seconds, seed=0):
+        settings = one_process.controller_settings(name, friction_coefficient=[mu], **CONTROLLER)
+        world = MujocoRobot(
+            settings.urdf,
+            one_process.feet_of(settings),
+            joints=settings.joints,
+            friction=mu,
+            period_s=settings.period_s,
+            imu_frame="",
+        )
+        self.robot = world.robot
+        pipeline = EstimationPipeline(
+            world.robot, settings.contact_frames, settings.contact_radii_m
+        )
+        told = EstimatedState(world, pipeline, noise, seed)
+        run = one_process.InProcessRun(name, settings, world, told=told)
+        rows, self.faults = [], []
+        lasts = [np.zeros((4, 3))]
+
+        def each(period):
+            estimate = told.estimate
+            lasts[0] += (period.forces - lasts[0]) * pipeline._low_pass._share
+            rows.append((
+                period.after.q, period.after.v, run.believed.q, run.believed.v,
+                lasts[0].copy(), period.forces, estimate.world_forces, estimate.contact.copy(),
+            ))  # fmt: skip
+            self.faults += [(period.after.time_s, fault) for fault in estimate.faults]
+
+        self.record = run.record(seconds, each=each)
+        names = ("q", "v", "q_told", "v_told", "filtered", "forces", "estimated", "contact")
+        for attribute, column in zip(names, zip(*rows)):
+            setattr(self, attribute, np.array(column))
+
+    @property
+    def drift(self):
+        distance = np.linalg.norm(np.diff(self.q[:, :2], axis=0), axis=1).sum()
+        return np.linalg.norm((self.q_told - self.q)[-1, :3]) / distance
+
+    @property
+    def velocity_rms(self):
+        return np.sqrt(((self.v_told - self.v)[:, :3] ** 2).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "mu", "noise"),
+    [("solo12", 1.0, "good"), ("quadruped", 0.1, "motor_currents")],
+)
+def test_a_walk_knows_only_its_imu_encoders_and_efforts(name, mu, noise):
+    walk = Walk(name, mu, noise, 3.0)
+    assert not walk.record.fell and len(walk.record) == 3000
+    assert np.linalg.norm(walk.q[-1, :2] - walk.q[0, :2]) > 0.2
+    assert walk.drift < 0.025 and walk.velocity_rms < 0.02
+    error = np.sqrt(((walk.estimated - walk.filtered) ** 2).sum(axis=2)[100:].mean())
+    assert error < 0.03 * walk.robot.weight
+    assert (walk.contact == (walk.forces[:, :, 2] > 0.0))[100:].mean() > 0.965
+    # What the controller saw is the estimate, not the truth.
+    joints = walk.robot.q_index
+    assert (walk.q_told[:-1, joints] == walk.record.position[1:]).all()
+    assert not (walk.q_told[:, joints] == walk.q[:, joints]).any()
+    assert walk.faults == []
