@@ -525,7 +525,7 @@ def test_a_lying_imu_is_named_and_the_pose_held(short_walk, name):
     run = Run(short_walk, change=change)
     first = run.states.index(LOST)
     assert set(run.states[:1500]) == {RUNNING} and set(run.states[first:]) == {LOST}
-    assert first <= 1500 + (1050 if "no " in name else 400 if name == "turned" else 60)
+    assert first <= 1500 + (1050 if "no " in name else 120 if name == "turned" else 60)
     assert all(words in " ".join(reasons) for reasons in run.reasons[first:])
     assert (run.position[first:] == run.position[first]).all()
     assert (run.velocity[first:] == 0.0).all()
