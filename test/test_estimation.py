@@ -403,11 +403,6 @@ def test_spherical_foot_touches_below_its_centre(solo):
     np.testing.assert_allclose(found.contact_wrenches["FL_FOOT"], force, rtol=0, atol=1e-8)
 
 
-def ten_links():
-    """The note's tree: nine joints on a floating base, two limbs and more."""
-    return random_tree(3, 9, floating=True, branching=2.0)
-
-
 def observability(sensors, contacts, robot):
     """Rank and structural rank without refusing."""
     try:
@@ -473,14 +468,121 @@ def test_rank_is_that_of_the_papers_system(solo, sensors, kind, missing):
         assert seen.unknowns - seen.rank == missing
 
 
-def test_load_cells_are_never_well_posed():
-    """Remark 5, stronger: (f_z, n_x, n_y) of two feet has rank 5 in every pose of 2000."""
-    rng, chosen = np.random.default_rng(0), np.eye(6)[:, [2, 3, 4]]
-    for _ in range(2000):
-        pose = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
-        both = np.hstack([chosen, pose.toDualActionMatrix() @ chosen])
-        values = np.linalg.svd(both, compute_uv=False)
-        assert (values > 1e-10 * values[0]).sum() == 5
+EXACT = [
+    JointAcceleration(0.0),
+    Accelerometer("base", 0.0),
+    AngularAcceleration("base", 0.0),
+]
+IMU = [Accelerometer("base", 0.1)]
+TORQUES = [JointEffort(0.1)]
+LOADED = (0, 1, 5)  # what load cells under a sole leave unknown: f_x, f_y, n_z
+SETS = {  # sensors, unknown components of each foot's wrench, structural and numeric rank of 190
+    "wrenches": (EXACT, range(6), 184, 184),
+    "wrenches and torques": (EXACT + TORQUES, range(6), 188, 188),
+    "load cells": (EXACT, LOADED, 190, 189),
+    "slippery": (EXACT, (5,), 190, 190),
+    "points": (EXACT, range(3), 190, 189),
+    "points and torques": ([JointAcceleration(0.0), *TORQUES], range(3), 190, 190),
+    "points, torques and IMU": (IMU + TORQUES, range(3), 187, 187),
+}
+
+
+def paper_tree():
+    """Nine bodies on a floating base, each with two children, and two of its ends as feet: 190 unknowns."""
+    robot = random_tree(3, 9, floating=True, branching=2.0)
+    robot.model.addFrame(pin.Frame("base", 1, pin.SE3.Identity(), pin.FrameType.OP_FRAME))
+    return RobotModel(robot.model), ("tip5", "tip6")
+
+
+def undetermined(robot, feet, sensors, free, q, v):
+    """Rank of the paper's [D; Y], made here by hand, and the names of what its null space moves."""
+    model, system = robot.model, newton_euler_system(robot, q, v)
+    rows = [system.D.toarray()]
+    columns = system.columns
+
+    def know(quantity, joint, block):
+        matrix = np.zeros((len(block), system.D.shape[1]))
+        matrix[:, columns[quantity, joint]] = block
+        rows.append(matrix)
+
+    know("tau", 1, np.eye(6))  # no effort acts on a floating base
+    placed = {model.frames[robot.frame_id(foot)].parentJoint: foot for foot in feet}
+    for joint in range(1, model.njoints):
+        in_frame = np.eye(6)
+        if joint in placed:
+            frame = model.frames[robot.frame_id(placed[joint])].placement
+            held = [k for k in range(6) if k not in free]
+            in_frame = np.linalg.inv(frame.toDualActionMatrix())[held]
+        if len(in_frame):
+            know("fx", joint, in_frame @ SWAP.T)
+        if joint > 1 and any(isinstance(s, JointAcceleration) for s in sensors):
+            know("qdd", joint, np.eye(1))
+        if joint > 1 and any(isinstance(s, JointEffort) for s in sensors):
+            know("tau", joint, np.eye(1))
+    kinds = [type(sensor) for sensor in sensors]
+    if Accelerometer in kinds:
+        know("a", 1, np.eye(6)[:3] @ SWAP.T)
+    if AngularAcceleration in kinds:
+        know("a", 1, np.eye(6)[3:] @ SWAP.T)
+    whole = np.vstack(rows)
+    whole /= np.abs(whole).max(axis=1, keepdims=True)
+    _, values, right = np.linalg.svd(whole)
+    rank = int((values > 1e-9).sum())
+    moved = np.abs(right[rank:]).max(axis=0) if rank < len(right) else np.zeros(len(right))
+    axes = ("x", "y", "z", "about x", "about y", "about z")
+    names = {
+        f"base acceleration {axes[k]}"
+        for k in np.flatnonzero(SWAP.T @ moved[columns["a", 1]] > 1e-7)
+    }
+    for joint in range(2, model.njoints):
+        name = model.names[joint]
+        for quantity, word in (("qdd", "acceleration"), ("tau", "effort")):
+            if moved[columns[quantity, joint]].max() > 1e-7:
+                names.add(f"{word} of {name}")
+        at = np.flatnonzero(np.abs(SWAP.T @ moved[columns["f", joint]]) > 1e-7)
+        parts = ("fx", "fy", "fz", "nx", "ny", "nz")
+        names |= {f"joint wrench {parts[k]} of {name}" for k in at}
+    return rank, names
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_seven_sets_of_sensors(name):
+    """Ranks as in the table of docs/theory.md; names as the null space of the paper's own system says."""
+    sensors, free, structural, numeric = SETS[name]
+    robot, feet = paper_tree()
+    contacts = {foot: Contact(foot, tuple(free)) for foot in feet}
+    if numeric == 190:
+        seen = DynamicsEstimator(robot, sensors, contacts).observability
+    else:
+        with pytest.raises(UnobservableError):
+            DynamicsEstimator(robot, sensors, contacts)
+        seen = DynamicsEstimator(
+            robot, sensors, contacts, regularisation=1e3, model_force_noise_n=0.0
+        )
+        seen = seen.observability
+    assert (seen.unknowns, seen.structural_rank, seen.rank) == (190, structural, numeric)
+    rank, expected = undetermined(robot, feet, sensors, free, *seen.states[0])
+    assert rank == numeric
+    of_feet = {label for label in seen.unobservable if label.partition(" of ")[2] in feet}
+    assert set(seen.unobservable) - of_feet == expected
+    assert bool(of_feet) == (numeric < 190)
+    assert len(seen.directions) == 190 - numeric
+
+
+@pytest.mark.parametrize("unknown", [LOADED, (2, 3, 4)])
+def test_load_cells_are_never_well_posed(unknown):
+    """Remark 5, stronger: three components of two soles have rank 5 of 6 in every pose of 2000."""
+    rng, chosen = np.random.default_rng(0), np.eye(6)[:, list(unknown)]
+    poses = [pin.SE3(pin.exp3(w), p) for w, p in rng.normal(size=(2000, 2, 3))]
+    other = np.array([pose.toDualActionMatrix() for pose in poses]) @ chosen
+    values = np.linalg.svd(
+        np.concatenate([np.broadcast_to(chosen, other.shape), other], axis=2), compute_uv=False
+    )
+    assert ((values > 1e-10 * values[:, :1]).sum(axis=1) == 5).all()
+    flat = np.hstack(
+        [chosen, pin.SE3(np.eye(3), np.array([0.1, 0.3, 0.0])).toDualActionMatrix() @ chosen]
+    )
+    assert np.linalg.matrix_rank(flat, 1e-10) == 3  # on one plane
 
 
 def test_a_sensor_that_lies_has_the_largest_residual(solo):

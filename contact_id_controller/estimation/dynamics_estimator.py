@@ -19,7 +19,7 @@ from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense
 from contact_id_controller.estimation.layout import Layout
 from contact_id_controller.estimation.observability import Observability, observe
 from contact_id_controller.estimation.sensors import Contact
-from contact_id_controller.estimation.system import unpack_buffer, unpack_system
+from contact_id_controller.estimation.system import unpack
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import (
     ConfigurationError,
@@ -160,7 +160,9 @@ class DynamicsEstimator:
         softness = np.repeat([noise**2, (noise * radius) ** 2], 3)
         bolted = np.zeros(3) if self.mechanism.floating else -gravity
         self._layout.freeze([np.linalg.norm(gravity), *softness, *bolted, 0.0, 0.0, 0.0])
-        self._y, self._nowhere = np.zeros(self._layout.size), np.zeros(3)
+        self._inputs = self._layout.inputs
+        self._y = self._inputs.y
+        self._measured, self._upright = self._y[:-1], False
         self._answer = Estimate(self)
 
     def estimate(
@@ -184,33 +186,39 @@ class DynamicsEstimator:
             StateError: wrong shapes, values that are not finite, a sensor without values; or a
                 configuration in which the sensors suddenly do not suffice.
         """
-        robot = self.robot
-        q, v = _vector("q", q, robot.nq), _vector("v", v, robot.nv)
-        if angular_velocity is None:
-            w = v[3:6] if self.mechanism.floating else self._nowhere
-        else:
-            w = _vector("angular_velocity", angular_velocity, 3)
-        up = UP if up is None else _vector("up", up, 3)
+        self._state(q, v, angular_velocity, up)
         self._take(measurements)
         # A limb that is singular here (a stretched leg) may still be determined by the base's equation.
-        solved = self.by_limbs and self._solve_by_limbs(q, v, w, up)
-        if not solved and not self._solve_dense(q, v, w, up):
+        layout = self._layout
+        solved = self.by_limbs and SOLVED == _estimate(layout.integers, layout.numbers)
+        if not solved and not self._solve_dense():
             raise StateError(
                 "no estimate: state or measurements are not finite, or the sensors do not suffice "
                 "in this configuration"
             )
         return self._answer
 
+    def _state(self, q, v, angular_velocity=None, up=None):
+        """Put a state where the kernels read it."""
+        inputs = self._inputs
+        _put("q", q, inputs.q)
+        _put("v", v, inputs.v)
+        if angular_velocity is not None:
+            _put("angular_velocity", angular_velocity, inputs.w)
+        elif self.mechanism.floating:
+            inputs.w[:] = inputs.v[3:6]
+        else:
+            inputs.w[:] = 0.0
+        if up is not None or not self._upright:
+            _put("up", UP if up is None else up, inputs.up)
+            self._upright = up is None
+
     def _take(self, measurements):
         y, slices = self._y, self.slices
         if measurements is None:
             y[:] = 0.0
         elif isinstance(measurements, np.ndarray):
-            if measurements.shape != (len(y) - 1,):
-                raise StateError(
-                    f"measurements must have shape ({len(y) - 1},), got {measurements.shape}"
-                )
-            y[:-1] = measurements
+            _put("measurements", measurements, self._measured)
         else:
             for name, place in slices.items():
                 if name not in measurements:
@@ -222,23 +230,19 @@ class DynamicsEstimator:
                     )
                 y[place] = value
 
-    def _solve_by_limbs(self, q, v, w, up):
-        layout = self._layout
-        return SOLVED == _estimate(
-            layout.integers, layout.constants, layout.buffer, q, v, w, up, self._y
-        )
-
-    def _assemble(self, q, v, w, up):
+    def _assemble(self, q, v, w=None, up=None):
         """A x = target of all rows, and B x = -fb_0 of the base, x = (a_0, z), at a state."""
-        _sweep(self._layout.system, self._layout.scratch, q, v, w, up, self._y)
-        return self._swept(up)
+        self._state(q, v, w, up)
+        return self._swept(_sweep)
 
-    def _swept(self, up):
-        """The same for the state last swept, which is still in the buffers."""
+    def _swept(self, first=None):
+        """The same for the state last swept, which is still in the store."""
         layout = self._layout
+        if first is not None:
+            first(layout.integers, layout.numbers)
         m, width = layout.sizes.rows, 6 + layout.sizes.columns
         A, target, B = np.zeros((m, width)), np.zeros(m), np.zeros((6, width))
-        dense(layout.system, self._y, up, layout.scratch, A, target, B)
+        _dense(layout.integers, layout.numbers, A, target, B)
         return A, target, B
 
     def _system(self, A, B):
@@ -262,9 +266,9 @@ class DynamicsEstimator:
         K = np.block([[normal, E.T], [E, -np.diag(soft)]])
         return K, free, exact
 
-    def _solve_dense(self, q, v, w, up):
+    def _solve_dense(self):
         layout = self._layout
-        A, target, B = self._assemble(q, v, w, up)
+        A, target, B = self._swept(_sweep)
         K, free, exact = self._system(A, B)
         weights, prior = layout.rows.weight, layout.columns.prior
         right = (A[~exact].T * weights[~exact]) @ target[~exact]
@@ -282,7 +286,7 @@ class DynamicsEstimator:
         whole = np.zeros(len(free))
         whole[free] = x[:count]
         layout.results.base[:], layout.results.z[:] = whole[:6], whole[6:]
-        _outputs(layout.system, self._y, up, layout.scratch, layout.results)
+        _outputs(layout.integers, layout.numbers)
         return True
 
     def _limbs_suffice(self):
@@ -291,7 +295,7 @@ class DynamicsEstimator:
         if layout.rows.exact.any():
             return False
         for q, v in self.observability.states:
-            A, _, _ = self._assemble(q, v, v[3:6] if self.mechanism.floating else self._nowhere, UP)
+            A, _, _ = self._assemble(q, v)
             for b in range(layout.limbs_integers.shape[1]):
                 first, end = layout.limbs_integers[6:, b]
                 part = A[:, 6 + first : 6 + end]
@@ -347,7 +351,7 @@ class DynamicsEstimator:
     def _normalised_residuals(self):
         """From the state of the last estimate; all measured rows and unknowns as one matrix."""
         layout = self._layout
-        A, _, B = self._swept(UP)
+        A, _, B = self._swept()
         names = {at: name for name, p in self.slices.items() for at in range(p.start, p.stop)}
         measured = np.flatnonzero(layout.rows.exact == 0)
         H = [A[measured] * np.sqrt(layout.rows.weight[measured])[:, None]]
@@ -376,7 +380,7 @@ class DynamicsEstimator:
     def _covariance(self, name):
         """From the state of the last estimate, whose sweep is still in the buffers."""
         layout, n = self._layout, len(self.mechanism)
-        A, _, B = self._swept(UP)
+        A, _, B = self._swept()
         width = A.shape[1]
         P = self._inverse_of(A, B)
         if name == "base_acceleration":
@@ -402,24 +406,31 @@ class DynamicsEstimator:
 
 
 @kernel
-def _sweep(system, scratch, q, v, w, up, y):
-    sweep(system, scratch, q, v, w, up, y)
+def _sweep(integers, numbers):
+    system, given, scratch, _ = unpack(integers, numbers)
+    sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
 
 
 @kernel
-def _outputs(system, y, up, scratch, results):
-    outputs(system, y, up, scratch, results)
+def _dense(integers, numbers, A, target, B):
+    system, given, scratch, _ = unpack(integers, numbers)
+    dense(system, given.y, given.up, scratch, A, target, B)
 
 
 @kernel
-def _estimate(integers, constants, buffer, q, v, w, up, y):
+def _outputs(integers, numbers):
+    system, given, scratch, results = unpack(integers, numbers)
+    outputs(system, given.y, given.up, scratch, results)
+
+
+@kernel
+def _estimate(integers, numbers):
     """Sweep, elimination by limbs, outputs; SOLVED only with finite results."""
-    system = unpack_system(integers, constants, buffer)
-    scratch, results = unpack_buffer(integers, buffer)
-    sweep(system, scratch, q, v, w, up, y)
-    status = by_limbs(system, y, up, scratch, results)
+    system, given, scratch, results = unpack(integers, numbers)
+    sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
+    status = by_limbs(system, given.y, given.up, scratch, results)
     if status == SOLVED:
-        outputs(system, y, up, scratch, results)
+        outputs(system, given.y, given.up, scratch, results)
         total = 0.0
         for k in range(results.z.shape[0]):
             total += abs(results.z[k])
@@ -430,8 +441,12 @@ def _estimate(integers, constants, buffer, q, v, w, up, y):
     return status
 
 
-def _vector(name, value, size):
-    array = np.ascontiguousarray(value, dtype=float)
-    if array.shape != (size,):
-        raise StateError(f"{name} must have shape ({size},), got {array.shape}")
-    return array
+def _put(name, value, place):
+    """Copy a vector to its place among the inputs."""
+    try:
+        if len(value) == len(place):  # a length alone would be spread over all entries
+            place[:] = value
+            return
+    except (TypeError, ValueError):
+        pass
+    raise StateError(f"{name} must have shape {place.shape}, got {np.shape(value)}")

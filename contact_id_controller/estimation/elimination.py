@@ -283,12 +283,15 @@ def dense(system, y, up, scratch, A, target, B):
         target[m] = measured(system, m, y, up, scratch.r[m]) - bias
         A[m, :6] = scratch.base
         A[m, 6 + first : 6 + first + n] = scratch.h[:n]
-    unit, image = np.zeros(6), np.zeros(6)
+    unit, image = scratch.h, scratch.base  # h has room for six at least
+    for k in range(6):
+        unit[k] = 0.0
     for k in range(6):
         unit[k] = 1.0
         inertia_times(motion.Ic[0], unit, image)
         unit[k] = 0.0
-        B[:, k] = image
+        for i in range(6):
+            B[i, k] = image[i]
     for j in range(1, tree.parent.shape[0]):
         if columns.joint[j] >= 0:
             B[:, 6 + limbs.column[tree.limb[j]] + columns.joint[j]] = motion.P[j]

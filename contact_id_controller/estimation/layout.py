@@ -17,7 +17,7 @@ from contact_id_controller.estimation.sensors import (
     StationaryFrame,
     joint_links,
 )
-from contact_id_controller.estimation.system import Sizes, buffer_size, unpack_buffer, unpack_system
+from contact_id_controller.estimation.system import Sizes, constants_size, numbers_size, unpack
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownFrameError, choices
 
@@ -43,7 +43,7 @@ class Layout:
         contacts: name -> ``Contact``; components: name -> indices of its components in ``wrenches``.
         joints, wrenches: the unknowns, as ``_Unknown``.
         labels: of the N columns.  row_labels, row_sensors: of the rows; row_noise (m,).
-        integers, constants, buffer: see ``system``; system, scratch, results: views into them, and
+        integers, numbers: see ``system``; system, inputs, scratch, results: views into them, and
             rows, columns, limbs those of the system.
 
     Raises:
@@ -213,20 +213,23 @@ class Layout:
         self._lengths = (self.rows_integers.shape[1], c, len(self.labels), limbs)
 
     def freeze(self, facts: Sequence[float]) -> None:
-        """Lay everything into three buffers; facts (13,): gravity, softness (6), base_bias (6)."""
+        """Lay everything into two stores; facts (13,): gravity, softness (6), base_bias (6)."""
         m, c, columns, limbs = self._lengths
         widths = self.limbs_integers[7] - self.limbs_integers[6]
-        self.sizes = Sizes(len(self.mechanism), m, c, columns, limbs, max(6, *widths, 6))
+        model = self.mechanism.robot.model
+        self.sizes = Sizes(
+            len(self.mechanism), m, c, columns, limbs, max(6, *widths, 6),
+            int(self.mechanism.floating), model.nq, model.nv, self.size,
+        )  # fmt: skip
         parts = [self.mechanism.integers, self.rows_integers, self.joint_columns,
                  self.wrench_columns, self.prior_values, self.limbs_integers]  # fmt: skip
-        head = [*self.sizes, int(self.mechanism.floating)]
-        self.integers = np.concatenate([head, *(part.ravel() for part in parts)]).astype(np.int64)
-        self.constants = np.concatenate(
+        self.integers = np.concatenate([self.sizes, *(part.ravel() for part in parts)])
+        self.integers = self.integers.astype(np.int64)
+        self.numbers, staying = np.zeros(numbers_size(self.sizes)), constants_size(self.sizes)
+        self.numbers[:staying] = np.concatenate(
             [self.mechanism.numbers, self.rows_numbers, self.column_numbers, facts]
         )
-        self.buffer = np.zeros(buffer_size(self.sizes))
-        self.system = unpack_system(self.integers, self.constants, self.buffer)
-        self.scratch, self.results = unpack_buffer(self.integers, self.buffer)
+        self.system, self.inputs, self.scratch, self.results = unpack(self.integers, self.numbers)
         self.rows, self.columns, self.limbs = (
             self.system.rows,
             self.system.columns,

@@ -1,8 +1,8 @@
-"""The arrays of one estimator, as named tuples of views into three buffers.
+"""The arrays of one estimator, as named tuples of views into two stores.
 
-integers (flat): sizes, then all that counts or points; constants (flat): all numbers that stay;
-buffer (flat): all that an estimate computes. Three arrays cross from Python into compiled code in a
-tenth of the time of forty.
+integers (flat): sizes, then all that counts or points; numbers (flat): all that stays, then all that an
+estimate is given and computes. Two arrays cross from Python into compiled code in a tenth of the time of
+forty, and a step opens the views anew: that costs next to nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from contact_id_controller.estimation.rows import Columns, Limbs, Rows
-from contact_id_controller.estimation.sweep import MOTION_WIDTH, Motion, unpack_motion
-from contact_id_controller.estimation.tree import TREE_INTEGERS, TREE_NUMBERS, Tree, unpack_tree
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.estimation.sweep import MOTION_WIDTH, Motion
+from contact_id_controller.estimation.tree import TREE_INTEGERS, TREE_NUMBERS, Tree
+from contact_id_controller.kernels.views import view
 
 
 class Sizes(NamedTuple):
-    """links n, rows m, contact components c, columns N, limbs, columns of the widest limb."""
+    """links n, rows m, contact components c, columns N, limbs, columns of the widest limb.
+
+    floating: 1 for a base that moves freely.  nq, nv: of the robot; ny: of measurements.
+    """
 
     links: int
     rows: int
@@ -26,6 +30,10 @@ class Sizes(NamedTuple):
     columns: int
     limbs: int
     widest: int
+    floating: int
+    nq: int
+    nv: int
+    ny: int
 
 
 class Facts(NamedTuple):
@@ -51,6 +59,16 @@ class System(NamedTuple):
     facts: Facts
     motion: Motion
     units: np.ndarray
+
+
+class Inputs(NamedTuple):
+    """What an estimate is given: see ``DynamicsEstimator.estimate``; y (ny,) ends with a zero."""
+
+    q: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    up: np.ndarray
+    y: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -86,77 +104,145 @@ class Results(NamedTuple):
     residual: np.ndarray
 
 
-SWEEP_WORK = 15
+SIZES, SWEEP_WORK = len(Sizes._fields), 15
 
 
-def buffer_size(sizes: Sizes) -> int:
-    """Length of an estimator's buffer."""
-    n, m, c, columns, limbs, widest = sizes
-    motion = MOTION_WIDTH * n + 6 * c
+def constants_size(sizes: Sizes) -> int:
+    """Length of what stays, at the start of the numbers."""
+    n, m, c, columns = sizes[:4]
+    return TREE_NUMBERS * n + 10 * m + 7 * c + columns + 13
+
+
+def numbers_size(sizes: Sizes) -> int:
+    """Length of the store of numbers."""
+    n, m, c, columns, limbs, widest, _, nq, nv, ny = sizes
+    computed = MOTION_WIDTH * n + 6 * c
     scratch = 6 * m + 6 + widest + limbs * widest * (widest + 13) + 12 * 13 + n + SWEEP_WORK
-    return motion + scratch + 6 + columns + 14 * n + m
+    results = 6 + columns + 14 * n + m
+    return constants_size(sizes) + computed + scratch + results + nq + nv + 6 + ny
 
 
-@kernel
-def unpack_system(integers, constants, buffer):
-    """The problem's arrays."""
-    n, m, c, N, count = integers[0], integers[1], integers[2], integers[3], integers[4]
-    at = 7
-    tree_integers = integers[at : at + TREE_INTEGERS * n].reshape((TREE_INTEGERS, n))
-    at += TREE_INTEGERS * n
-    ri = integers[at : at + 6 * m].reshape((6, m))
-    at += 6 * m
-    joints = integers[at : at + 2 * n].reshape((2, n))
-    at += 2 * n
-    wrenches = integers[at : at + 3 * c].reshape((3, c))
-    at += 3 * c
-    priors = integers[at : at + N]
-    at += N
-    li = integers[at : at + 8 * count].reshape((8, count))
-    end = TREE_NUMBERS * n
-    tree = unpack_tree(tree_integers, constants[:end])
-    rows = Rows(
-        ri[0], ri[1], ri[2], ri[3], ri[4], ri[5],
-        constants[end : end + 6 * m].reshape((m, 6)),
-        constants[end + 6 * m : end + 9 * m].reshape((m, 3)),
-        constants[end + 9 * m : end + 10 * m],
-    )  # fmt: skip
-    end += 10 * m
-    columns = Columns(
-        joints[0], joints[1], wrenches[0], wrenches[1], wrenches[2],
-        constants[end : end + 6 * c].reshape((c, 6)), constants[end + 6 * c : end + 7 * c],
-        constants[end + 7 * c : end + 7 * c + N], priors,
-    )  # fmt: skip
-    end += 7 * c + N
-    facts = Facts(
-        integers[6], constants[end], constants[end + 1 : end + 7], constants[end + 7 : end + 13]
+@register_jitable
+def unpack(integers, numbers):
+    """System, inputs, scratch and results: views into the two stores."""
+    n, m, c, N, limbs = integers[0], integers[1], integers[2], integers[3], integers[4]
+    tree = _tree(integers, numbers, n)
+    at, end = SIZES + TREE_INTEGERS * n, TREE_NUMBERS * n
+    rows = _rows(integers, at, numbers, end, m)
+    at, end = at + 6 * m, end + 10 * m
+    columns = _columns(integers, at, numbers, end, n, c, N)
+    at, end = at + 2 * n + 3 * c + N, end + 7 * c + N
+    runs = Limbs(
+        view(integers, at, (limbs,)),
+        view(integers, at + limbs, (limbs,)),
+        view(integers, at + 2 * limbs, (limbs,)),
+        view(integers, at + 3 * limbs, (limbs,)),
+        view(integers, at + 4 * limbs, (limbs,)),
+        view(integers, at + 5 * limbs, (limbs,)),
+        view(integers, at + 6 * limbs, (limbs,)),
+        view(integers, at + 7 * limbs, (limbs,)),
     )
-    limbs = Limbs(li[0], li[1], li[2], li[3], li[4], li[5], li[6], li[7])
-    units = buffer[MOTION_WIDTH * n : MOTION_WIDTH * n + 6 * c].reshape((c, 6))
-    return System(tree, rows, columns, limbs, facts, unpack_motion(buffer, n), units)
+    facts = Facts(
+        integers[6], numbers[end], view(numbers, end + 1, (6,)), view(numbers, end + 7, (6,))
+    )
+    end += 13
+    motion = Motion(
+        view(numbers, end, (n, 9)),
+        view(numbers, end + 9 * n, (n, 3)),
+        view(numbers, end + 12 * n, (n, 6)),
+        view(numbers, end + 18 * n, (n, 6)),
+        view(numbers, end + 24 * n, (n, 6)),
+        view(numbers, end + 30 * n, (n, 6)),
+        view(numbers, end + 36 * n, (n, 6)),
+        view(numbers, end + 42 * n, (n, 10)),
+    )
+    end += MOTION_WIDTH * n
+    system = System(tree, rows, columns, runs, facts, motion, view(numbers, end, (c, 6)))
+    scratch, results, end = _computed(integers, numbers, end + 6 * c)
+    nq, nv, ny = integers[7], integers[8], integers[9]
+    inputs = Inputs(
+        view(numbers, end, (nq,)),
+        view(numbers, end + nq, (nv,)),
+        view(numbers, end + nq + nv, (3,)),
+        view(numbers, end + nq + nv + 3, (3,)),
+        view(numbers, end + nq + nv + 6, (ny,)),
+    )
+    return system, inputs, scratch, results
 
 
-@kernel
-def unpack_buffer(integers, buffer):
-    """Work space and results."""
-    n, m, c, N, count, w = (
-        integers[0], integers[1], integers[2], integers[3], integers[4], integers[5],
-    )  # fmt: skip
-    s = buffer[MOTION_WIDTH * n + 6 * c :]
-    normal, right = 6 * m + 6 + w, 6 * m + 6 + w + count * w * w
-    corner = right + count * w * 13
-    known = corner + 12 * 13
+@register_jitable
+def _tree(integers, numbers, n):
+    return Tree(
+        view(integers, SIZES, (n,)),
+        view(integers, SIZES + n, (n,)),
+        view(integers, SIZES + 2 * n, (n,)),
+        view(integers, SIZES + 3 * n, (n,)),
+        view(integers, SIZES + 4 * n, (n,)),
+        view(integers, SIZES + 5 * n, (n,)),
+        view(integers, SIZES + 6 * n, (n,)),
+        view(numbers, 0, (n, 3)),
+        view(numbers, 3 * n, (n, 9)),
+        view(numbers, 12 * n, (n, 3)),
+        view(numbers, 15 * n, (n,)),
+        view(numbers, 16 * n, (n, 3)),
+        view(numbers, 19 * n, (n, 6)),
+    )
+
+
+@register_jitable
+def _rows(integers, at, numbers, end, m):
+    return Rows(
+        view(integers, at, (m,)),
+        view(integers, at + m, (m,)),
+        view(integers, at + 2 * m, (m,)),
+        view(integers, at + 3 * m, (m,)),
+        view(integers, at + 4 * m, (m,)),
+        view(integers, at + 5 * m, (m,)),
+        view(numbers, end, (m, 6)),
+        view(numbers, end + 6 * m, (m, 3)),
+        view(numbers, end + 9 * m, (m,)),
+    )
+
+
+@register_jitable
+def _columns(integers, at, numbers, end, n, c, N):
+    return Columns(
+        view(integers, at, (n,)),
+        view(integers, at + n, (n,)),
+        view(integers, at + 2 * n, (c,)),
+        view(integers, at + 2 * n + c, (c,)),
+        view(integers, at + 2 * n + 2 * c, (c,)),
+        view(numbers, end, (c, 6)),
+        view(numbers, end + 6 * c, (c,)),
+        view(numbers, end + 7 * c, (N,)),
+        view(integers, at + 2 * n + 3 * c, (N,)),
+    )
+
+
+@register_jitable
+def _computed(integers, numbers, at):
+    """Scratch and results from ``at`` on, and where they end."""
+    n, m, N, limbs, w = integers[0], integers[1], integers[3], integers[4], integers[5]
+    right = at + 6 * m + 6 + w + limbs * w * w
+    corner = right + limbs * w * 13
     scratch = Scratch(
-        s[: 6 * m].reshape((m, 6)), s[6 * m : 6 * m + 6], s[6 * m + 6 : normal],
-        s[normal:right].reshape((count, w, w)), s[right:corner].reshape((count, w, 13)),
-        s[corner:known].reshape((12, 13)), s[known : known + n],
-        s[known + n : known + n + SWEEP_WORK],
-    )  # fmt: skip
-    t = s[known + n + SWEEP_WORK :]
-    e = 6 + N
+        view(numbers, at, (m, 6)),
+        view(numbers, at + 6 * m, (6,)),
+        view(numbers, at + 6 * m + 6, (w,)),
+        view(numbers, at + 6 * m + 6 + w, (limbs, w, w)),
+        view(numbers, right, (limbs, w, 13)),
+        view(numbers, corner, (12, 13)),
+        view(numbers, corner + 156, (n,)),
+        view(numbers, corner + 156 + n, (SWEEP_WORK,)),
+    )
+    at = corner + 156 + n + SWEEP_WORK
     results = Results(
-        t[:6], t[6:e], t[e : e + n], t[e + n : e + 7 * n].reshape((n, 6)),
-        t[e + 7 * n : e + 13 * n].reshape((n, 6)), t[e + 13 * n : e + 14 * n],
-        t[e + 14 * n : e + 14 * n + m],
-    )  # fmt: skip
-    return scratch, results
+        view(numbers, at, (6,)),
+        view(numbers, at + 6, (N,)),
+        view(numbers, at + 6 + N, (n,)),
+        view(numbers, at + 6 + N + n, (n, 6)),
+        view(numbers, at + 6 + N + 7 * n, (n, 6)),
+        view(numbers, at + 6 + N + 13 * n, (n,)),
+        view(numbers, at + 6 + N + 14 * n, (m,)),
+    )
+    return scratch, results, at + 6 + N + 14 * n + m
