@@ -18,7 +18,7 @@ from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdo
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
-from contact_id_controller.estimation.imu_checks import GOOD, MEMORY, NO_JOINTS, check_inputs
+from contact_id_controller.estimation.imu_checks import M_BAD_S, MEMORY, NO_JOINTS, check_inputs
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
     AngularAcceleration,
@@ -38,8 +38,9 @@ ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
 )
 """Names of the sensors in residuals and faults."""
 
-LONGEST_PERIODS = 5.0
-"""A difference over more periods than this is no acceleration: the filters begin anew."""
+SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
+"""A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
+simulator that waits, and whose time hardly advances."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,7 +254,7 @@ class EstimationPipeline:
         joints = fault < NO_JOINTS
         if joints:
             estimate.position[:], estimate.velocity[:] = q, v
-        trouble = self._find_forces(dt, joints, fault % NO_JOINTS == GOOD, effort)
+        trouble = self._find_forces(dt, joints, effort)
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
         self.base.step(dt, gyro, accel, q, v, estimate.contact, skew)
@@ -262,14 +263,17 @@ class EstimationPipeline:
 
     # Forces
 
-    def _find_forces(self, dt, joints, imu, effort) -> list[str]:
+    def _find_forces(self, dt, joints, effort) -> list[str]:
         """Ground forces of this period; what is wrong, in words."""
         estimate, trouble = self.estimate, []
         missing = ~np.isfinite(effort)
         if missing.any():
             names = [n for n, m in zip(self.robot.joint_names, missing) if m]
             trouble.append(f"effort is missing of {', '.join(names)}")
-        if trouble or not joints or not 0.0 < dt < LONGEST_PERIODS * self.settings.period_s:
+        silent = self._memory[M_BAD_S] > self.settings.odometry.imu_timeout_s
+        periods = dt / self.settings.period_s
+        steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
+        if trouble or silent or not joints or not steady:
             self._begin_filters()
             estimate.forces[:] = np.nan
             return trouble

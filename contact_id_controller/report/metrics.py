@@ -117,6 +117,11 @@ def mean_rate(values: np.ndarray, time_s: np.ndarray) -> float | None:
     return float(rates(values, time_s).mean()) if len(values) > 1 else None
 
 
+def rms_of_vectors(vectors: np.ndarray) -> float:
+    """Root of the mean square length of vectors (..., 3)."""
+    return float(np.sqrt((vectors**2).sum(axis=-1).mean()))
+
+
 def path_deviation(path: np.ndarray, reached: Sequence[int], waypoints: np.ndarray) -> float | None:
     """Mean distance of a path from the straight line between the last way-point and the next, m.
 
@@ -168,6 +173,33 @@ def _distance(measured: Measured) -> float:
     stride = max(1, round(PATH_SAMPLE_S / record.period_s))
     path = np.vstack([record.q[::stride, :2], record.q[-1:, :2]])
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+
+def _drift(measured: Measured) -> float | None:
+    told, q = measured.record.estimated, measured.record.q
+    if told is None:
+        return None
+    error = told.q[:, :3] - q[:, :3]
+    return float(np.linalg.norm(error[-1] - error[0]))
+
+
+def _drift_share(measured: Measured) -> float | None:
+    drift = _drift(measured)
+    return None if drift is None else drift / max(_distance(measured), 1e-9)
+
+
+def _estimated_velocity_error(measured: Measured) -> float | None:
+    told, v = measured.record.estimated, measured.record.v
+    return None if told is None else rms_of_vectors(told.v[:, :3] - v[:, :3])
+
+
+def _estimated_force_error(measured: Measured) -> float | None:
+    told, forces = measured.record.estimated, measured.record.simulated_forces
+    if told is None:
+        return None
+    error = (told.forces - forces)[measured.settled]
+    known = np.isfinite(error).all(axis=(1, 2))
+    return rms_of_vectors(error[known]) / measured.weight_n if known.any() else None
 
 
 METRICS = {
@@ -287,6 +319,27 @@ METRICS = {
         f"length of the base's path over the ground, sampled every {PATH_SAMPLE_S:g} s",
         _distance,
     ),
+    "estimated_drift_m": Metric(
+        "m",
+        "length of the estimated less the true displacement of the base, from the first period to "
+        "the last; null: the controller was told the true state",
+        _drift,
+    ),
+    "estimated_drift_share": Metric(
+        "1", "the same as a share of the distance travelled", _drift_share
+    ),
+    "estimated_velocity_rms_m_s": Metric(
+        "m/s",
+        "root of the mean square of |estimated - true linear velocity of the base|, both in the "
+        "base's axes",
+        _estimated_velocity_error,
+    ),
+    "estimated_force_rms": Metric(
+        "1",
+        "root of the mean square over feet and time, after the first second, of |estimated - "
+        "simulated force| / weight; the estimate is late by its low-pass",
+        _estimated_force_error,
+    ),
     "status_counts": Metric(
         "",
         "how many steps ended with which status of the solver",
@@ -313,5 +366,9 @@ REPORTED = (
     "unanswered_states",
     "simulation_late_periods",
     "distance_travelled_m",
+    "estimated_drift_m",
+    "estimated_drift_share",
+    "estimated_velocity_rms_m_s",
+    "estimated_force_rms",
 )
 """The figures of a walk's report and of tables that compare walks, in their order."""

@@ -60,6 +60,13 @@ class JointStateReader:
         velocity.take(self._columns, out=self.velocity, mode="clip")
         return JointReading(nanoseconds(message.header.stamp), self.position, self.velocity)
 
+    def efforts(self, message) -> np.ndarray:
+        """Efforts (na,) of a message that `read` has just read; not a number where it has none."""
+        effort = np.frombuffer(message.effort)
+        if effort.size != len(message.name):
+            return np.full(len(self.joint_names), np.nan)
+        return effort.take(self._columns)
+
     def _map(self, names: list[str]) -> Refusal | None:
         column = {name: k for k, name in enumerate(names)}
         missing = [name for name in self.joint_names if name not in column]

@@ -10,14 +10,16 @@ import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
+from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FeetOnGround, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
-from contact_id_controller.runs.record import RecordBuilder, RunRecord
+from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
@@ -33,6 +35,7 @@ class Period(NamedTuple):
     forces: of the ground on the feet over the period, (n_feet, 3) N, world frame.
     plan: made at its start, or None.
     believed: the state that planner and controller were told.
+    estimated_forces: (n_feet, 3) N, of the period; None where the truth was told.
     """
 
     before: RobotState
@@ -41,6 +44,7 @@ class Period(NamedTuple):
     after: RobotState
     plan: Plan | None
     believed: RobotState
+    estimated_forces: np.ndarray | None = None
 
 
 def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
@@ -58,6 +62,23 @@ def gait_planner(name: str, robot: RobotModel, **changes: Any) -> GaitPlanner:
     """The gait planner of a robot, with changes of its settings."""
     values = section(name, "gait_planner", **changes)
     return GaitPlanner(robot, GaitPlannerSettings.from_mapping(values))
+
+
+def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any) -> EstimatedState:
+    """What the controller of a robot is told where it knows its sensors only.
+
+    Args:
+        name: of the robot's configuration, whose section ``dynamics_estimator`` is used.
+        world: a simulated robot with an IMU.
+        noise, seed: of its sensors.
+        changes: of the section.
+    """
+    settings = DynamicsEstimatorSettings.from_mapping(
+        section(name, "dynamics_estimator", **changes)
+    )
+    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
+    pipeline = EstimationPipeline(world.robot, settings.contact_frames, radii, settings.pipeline)
+    return EstimatedState(world, pipeline, noise, seed)
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
@@ -160,14 +181,15 @@ class InProcessRun:
         forces = self.world.contact_forces()
         if self._told is None:
             self.controller.measure(forces)
+            estimated = None
         else:
             self.believed = self._told.after(self.controller, self.state)
+            estimated = self._told.estimate.world_forces
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
-        return Period(
-            before, result._replace(reference=reference), forces, self.state, plan, believed
-        )
+        result = result._replace(reference=reference)
+        return Period(before, result, forces, self.state, plan, believed, estimated)
 
     def record(
         self,
@@ -198,6 +220,9 @@ class InProcessRun:
                 self.error, fell_time_s = str(error), self.state.time_s
                 break
             builder.add(**row_of(period, self.robot))
+            if period.estimated_forces is not None:
+                told = period.believed
+                builder.add_estimate(Estimated(told.q, told.v, period.estimated_forces))
             each(period)
             if fall.has_fallen(period.after):
                 fell_time_s = fall.fell_time_s

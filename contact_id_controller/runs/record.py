@@ -55,6 +55,15 @@ COLUMNS = {
 }
 """Name -> column; the attributes of ``RunRecord`` and the arrays of its file."""
 
+ESTIMATED = {
+    "q": Column(("q",), "", "configuration that was estimated from sensors, odometry frame"),
+    "v": Column(("v",), "", "generalized velocity that was estimated"),
+    "forces": Column(
+        ("f", 3), "N", "of the ground on each foot over the period, estimated, known at its end"
+    ),
+}
+"""The columns of a run that knew its state from sensors only; in a file with ``estimated_`` before."""
+
 FACTS = (
     "period_s",
     "joint_names",
@@ -102,6 +111,14 @@ ROBOT_FIELDS = (
 """What the nodes write, each about its own side."""
 
 
+class Estimated(NamedTuple):
+    """What an estimator said in a run: the columns of ``ESTIMATED``, n rows each."""
+
+    q: np.ndarray
+    v: np.ndarray
+    forces: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunRecord:
     """A run of n control periods; row k belongs to the state at time_s[k] and the period after it.
@@ -116,6 +133,7 @@ class RunRecord:
         unanswered_states: states of the simulated robot that the controller made no step for.
         simulation_late_periods: by which the simulation fell behind the wall clock.
         refused_inputs: reason -> number of messages that the controller refused.
+        estimated: what planner and controller were told instead of the truth; None: the truth.
     """
 
     period_s: float
@@ -142,6 +160,7 @@ class RunRecord:
     unanswered_states: int = 0
     simulation_late_periods: int = 0
     refused_inputs: dict[str, int] = dataclasses.field(default_factory=dict)
+    estimated: Estimated | None = None
 
     def __len__(self) -> int:
         return len(self.time_s)
@@ -163,7 +182,11 @@ class RunRecord:
 
     def part(self, rows: slice) -> RunRecord:
         """The record of some of the periods."""
-        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+        told = self.estimated
+        cut = None if told is None else Estimated(*(values[rows] for values in told))
+        return dataclasses.replace(
+            self, estimated=cut, **{name: getattr(self, name)[rows] for name in COLUMNS}
+        )
 
     def save(self, path: Path) -> None:
         """Write everything into one .npz file, whole or not at all.
@@ -176,6 +199,8 @@ class RunRecord:
         content["fell_time_s"] = np.nan if self.fell_time_s is None else self.fell_time_s
         content[REASONS] = np.array(list(refused), dtype=str)
         content[COUNTS] = np.array(list(refused.values()), dtype=int)
+        if self.estimated is not None:
+            content |= {f"estimated_{name}": getattr(self.estimated, name) for name in ESTIMATED}
         write_arrays(path, content)
 
     @classmethod
@@ -197,6 +222,11 @@ class RunRecord:
             unanswered_states=int(content["unanswered_states"]),
             simulation_late_periods=int(content["simulation_late_periods"]),
             refused_inputs=_refused(content),
+            estimated=(
+                Estimated(*(content[f"estimated_{name}"] for name in ESTIMATED))
+                if "estimated_q" in content
+                else None
+            ),
         )
 
 
@@ -215,6 +245,7 @@ class RecordBuilder:
             "foot_names": tuple(foot_names),
         }
         self._rows: dict[str, list] = {name: [] for name in COLUMNS}
+        self._estimated: list[Estimated] = []
 
     def __len__(self) -> int:
         return len(self._rows["time_s"])
@@ -223,6 +254,10 @@ class RecordBuilder:
         """Add a period: a value, which is copied, for each of ``COLUMNS``."""
         for name, values in self._rows.items():
             values.append(row[name] if COLUMNS[name].dtype is str else np.array(row[name]))
+
+    def add_estimate(self, estimated: Estimated) -> None:
+        """Add what was estimated of the period just added."""
+        self._estimated.append(Estimated(*(np.array(values) for values in estimated)))
 
     def record(self, **facts: Any) -> RunRecord:
         """What has been collected; ``facts`` as for ``RunRecord``.
@@ -235,10 +270,17 @@ class RecordBuilder:
         arrays = {
             name: np.array(values, dtype=COLUMNS[name].dtype) for name, values in self._rows.items()
         }
-        return RunRecord(**arrays, **self._facts, **facts)
+        rows = self._estimated
+        estimated = Estimated(*(np.array(column) for column in zip(*rows))) if rows else None
+        return RunRecord(**arrays, **self._facts, **facts, estimated=estimated)
 
 
-def merge_records(controller_record: Path, robot_record: Path, period_s: float) -> RunRecord:
+def merge_records(
+    controller_record: Path,
+    robot_record: Path,
+    period_s: float,
+    estimator_record: Path | None = None,
+) -> RunRecord:
     """One record from those of controller and simulated robot.
 
     Rows are paired by stamp, in whole periods; those that only one side has (a state that the
@@ -257,6 +299,10 @@ def merge_records(controller_record: Path, robot_record: Path, period_s: float) 
         periods, _periods(robot["time_s"], period_s), return_indices=True
     )
     rows = last_rows[common]
+    told = None
+    if estimator_record is not None:
+        told, kept = _estimated(estimator_record, robot["time_s"][robot_rows], period_s)
+        rows, robot_rows = rows[kept], robot_rows[kept]
     if len(rows) < 2:
         raise RecordError(
             f"the records {str(controller_record)!r} and {str(robot_record)!r} have {len(rows)} "
@@ -290,7 +336,24 @@ def merge_records(controller_record: Path, robot_record: Path, period_s: float) 
         simulation_late_periods=int(robot["late_periods"]),
         refused_inputs=_refused(control),
         fell_time_s=_fall(robot),
+        estimated=told,
     )
+
+
+def _estimated(path: Path, time_s: np.ndarray, period_s: float) -> tuple[Estimated, np.ndarray]:
+    """What an estimator's record says of the periods that begin at ``time_s``, and those it knows.
+
+    Its forces at a stamp are those of the period that ended there.
+    """
+    content = _load(path, ("time_s", *ESTIMATED), "dynamics estimator")
+    periods, last_rows = _last_of_each(_periods(content["time_s"], period_s))
+    wanted = _periods(time_s, period_s)
+    _, kept, begins = np.intersect1d(wanted, periods, return_indices=True)
+    ends = np.searchsorted(periods, wanted[kept] + 1)
+    there = ends < len(periods)
+    there[there] = periods[ends[there]] == wanted[kept][there] + 1
+    begins, ends, kept = last_rows[begins[there]], last_rows[ends[there]], kept[there]
+    return Estimated(content["q"][begins], content["v"][begins], content["forces"][ends]), kept
 
 
 def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndarray]:

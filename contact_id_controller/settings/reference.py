@@ -17,6 +17,7 @@ from contact_id_controller.files import write_text
 from contact_id_controller.models.registry import names_text
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.settings.specification import ParameterSpec, table_of
@@ -38,6 +39,7 @@ KINDS = {
 ROLES = {
     "controller": "Turns states and plans into torques.",
     "gait_planner": "Plans walking; not needed where plans come from elsewhere.",
+    "dynamics_estimator": "Tells pose, velocity, contacts and forces from IMU, encoders and efforts.",
     "simulated_robot": "Stands in for the machine; not used on a real robot.",
     "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",
 }
@@ -46,6 +48,7 @@ ROLES = {
 TABLES: dict[str, tuple[ParameterSpec, ...]] = {
     "controller": table_of(ControllerSettings),
     "gait_planner": table_of(GaitPlannerSettings),
+    "dynamics_estimator": table_of(DynamicsEstimatorSettings),
     "simulated_robot": table_of(SimulatedRobotSettings),
     "command_watchdog": table_of(CommandWatchdogSettings),
 }

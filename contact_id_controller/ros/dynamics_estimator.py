@@ -1,0 +1,317 @@
+"""ROS lifecycle node: what IMU, encoders and efforts tell of base, contacts and forces. No mathematics.
+
+`imu` and `joint_states` come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
+`/diagnostics` go out under the names that controller and gait planner read, and on request
+`~/joint_states`, `~/accelerations` and `~/joint_wrench/<joint>`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import deque
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Imu, JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.conversions import JointStateReader, contact_schedule, nanoseconds
+from contact_id_controller.ros.diagnostics import diagnostic_array
+from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.estimate_publisher import EstimatePublisher
+from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.safety.states import Refusal
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.specification import table_of
+
+WAIT_S = 0.05
+QUEUE = 20
+"""Samples of the IMU that wait for their joint states."""
+
+DIAGNOSTICS_S = 1.0
+"""Wall time between two diagnostics while nothing changes; a new fault is told at once."""
+
+_SUCCESS, _FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+_NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
+
+
+class DynamicsEstimatorNode(LifecycleNode):
+    """Lifecycle: configure loads and compiles; activate begins anew, with the robot standing still."""
+
+    def __init__(
+        self, name: str = "dynamics_estimator", interrupt: Interrupt | None = None, **options
+    ) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        self._interrupt = interrupt or Interrupt()
+        self.pipeline: EstimationPipeline | None = None
+        """None unless configured."""
+        self.active = self.finalized = False
+        self.steps = 0
+        """Joint states that have been used."""
+        self._table = ParameterTable(
+            self,
+            table_of(DynamicsEstimatorSettings),
+            locked=lambda: self.pipeline is not None,
+        )
+        self._subscriptions_made: list[Subscription] = []
+
+    @property
+    def starts_by_itself(self) -> bool:
+        """Parameter `autostart`."""
+        return self.get_parameter("autostart").value is True
+
+    @property
+    def direct_subscriptions(self) -> list[Subscription]:
+        """The subscriptions to serve without delay, none unless configured."""
+        return self._subscriptions_made
+
+    # Transitions
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load the robot, compile, make topics; a bad configuration fails with one line in the log."""
+        try:
+            settings = DynamicsEstimatorSettings.from_mapping(self._table.values())
+            with self._interrupt.leaving_at_once(self):
+                robot = RobotModel.from_urdf(settings.urdf, True, list(settings.joints) or None)
+                radii = settings.spread("contact_radii_m", len(settings.contact_frames))
+                pipeline = EstimationPipeline(
+                    robot, settings.contact_frames, radii, settings.pipeline
+                )
+            publisher = EstimatePublisher(self, pipeline, settings)
+        except ContactIdError as error:
+            self.get_logger().error(f"not configured: {error}")
+            return _FAILURE
+        self.settings, self.pipeline, self._publisher = settings, pipeline, publisher
+        self._joints = JointStateReader(robot.joint_names)
+        self._make_topics()
+        self._begin()
+        self.get_logger().info(
+            f"configured: {robot.na} joints, {len(pipeline.feet)} feet, "
+            f"rank {pipeline.estimator.observability.rank}"
+        )
+        return super().on_configure(state)
+
+    def _make_topics(self) -> None:
+        kind = (
+            ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
+        )
+        stream = QoSProfile(
+            depth=QUEUE if self.settings.mode == "lockstep" else 1, reliability=kind
+        )
+        plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+        subscribe = self.create_subscription
+        self._subscriptions_made = [
+            subscribe(Imu, "imu", self._on_imu, stream),
+            subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan),
+            subscribe(JointState, "joint_states", self._on_joints, stream),
+        ]
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = self.create_timer(DIAGNOSTICS_S, self._diagnose, clock=steady)
+
+    def _begin(self) -> None:
+        self.pipeline.start()
+        self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
+        self._imu: deque = deque(maxlen=QUEUE)
+        self._waiting: JointState | None = None
+        self._last_ns: int | None = None
+        self._said: tuple[str, ...] = ()
+        self._heard_s = {"imu": -np.inf, "joint_states": -np.inf}
+        self.refusal = ""
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Estimate from the next joint state on."""
+        self._begin()
+        self.active = True
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Publish no more."""
+        self.active = False
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything that configure made."""
+        self._release()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop from any state."""
+        self._release()
+        self.finalized = True
+        return super().on_shutdown(state)
+
+    def _release(self) -> None:
+        self.active = False
+        if self.pipeline is None:
+            return
+        self.pipeline = None
+        for subscription in self._subscriptions_made:
+            self.destroy_subscription(subscription)
+        self._subscriptions_made = []
+        self.destroy_timer(self._timer)
+        self.destroy_publisher(self._diagnostics)
+        self._publisher.destroy()
+
+    # Messages
+
+    def _on_imu(self, message: Imu) -> None:
+        self._heard_s["imu"] = time.monotonic()
+        turn, felt = message.angular_velocity, message.linear_acceleration
+        sample = np.array([turn.x, turn.y, turn.z, felt.x, felt.y, felt.z])
+        self._imu.append((nanoseconds(message.header.stamp), sample))
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._on_joints(waiting)
+
+    def _on_schedule(self, message: JointTrajectory) -> None:
+        try:
+            schedule = contact_schedule(message)
+            self._schedule.replace(schedule.in_order(self.pipeline.feet))
+        except TrajectoryError as error:
+            self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
+
+    def _on_joints(self, message: JointState) -> None:
+        if not self.active:
+            return
+        self._heard_s["joint_states"] = time.monotonic()
+        stamp_ns = nanoseconds(message.header.stamp)
+        if self.settings.mode == "lockstep" and not (self._imu and self._imu[-1][0] >= stamp_ns):
+            self._waiting = message
+            return
+        reading = self._joints.read(message)
+        if isinstance(reading, Refusal):
+            self.refusal = reading.detail
+            return self._diagnose_changes()
+        self.refusal = ""
+        if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * self.settings.period_s:
+            self.get_logger().warning("time went back: the estimate begins anew")
+            imu = [entry for entry in self._imu if entry[0] <= stamp_ns]
+            self._begin()
+            self._imu.extend(imu)
+        self._last_ns = stamp_ns
+        time_s = stamp_ns * 1e-9
+        gyro, accel, imu_time_s = self._sample_of(stamp_ns)
+        schedule = self._schedule.at(time_s)
+        estimate = self.pipeline.step(
+            time_s,
+            gyro,
+            accel,
+            reading.position,
+            reading.velocity,
+            self._joints.efforts(message),
+            imu_time_s=imu_time_s,
+            planned=None if schedule is None else schedule.sample(time_s),
+        )
+        self._publisher.publish(message.header.stamp, estimate)
+        self.steps += 1
+        self._diagnose_changes()
+
+    def _sample_of(self, stamp_ns: int):
+        """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
+        while len(self._imu) > 1 and self._imu[1][0] <= stamp_ns:
+            self._imu.popleft()
+        if not self._imu:
+            return None, None, None
+        imu_ns, sample = self._imu[0]
+        if stamp_ns - imu_ns > 1e9 * self.settings.imu_timeout_s:
+            return None, None, None
+        return sample[:3], sample[3:], imu_ns * 1e-9
+
+    # Diagnostics
+
+    def _faults(self) -> tuple[str, ...]:
+        said = (self.refusal,) if self.refusal else ()
+        return said + self.pipeline.estimate.faults
+
+    def _diagnose_changes(self) -> None:
+        """Tell at once when something else is wrong than before, whatever its figures."""
+        kinds = tuple(_NUMBER.sub("", fault) for fault in self._faults())
+        if kinds != self._said:
+            self._said = kinds
+            self._diagnose()
+
+    def _diagnose(self) -> None:
+        if self.pipeline is None:
+            return
+        faults, estimate = self._faults(), self.pipeline.estimate
+        if not self.active:
+            level, summary = DiagnosticStatus.OK, "inactive"
+        elif not estimate.ready:
+            level = DiagnosticStatus.ERROR
+            summary = "; ".join((f"odometry is {estimate.odometry.state}", *faults))
+        else:
+            level = DiagnosticStatus.WARN if faults else DiagnosticStatus.OK
+            summary = "; ".join(faults) or estimate.odometry.state
+        self._diagnostics.publish(
+            diagnostic_array(
+                self.get_clock().now().to_msg(),
+                f"{self.get_name()}: dynamics and odometry",
+                level,
+                summary,
+                self._figures(),
+            )
+        )
+
+    def _figures(self) -> dict[str, str]:
+        pipeline, now = self.pipeline, time.monotonic()
+        estimate = pipeline.estimate
+        deviation = np.sqrt(np.maximum(np.diag(estimate.odometry.pose_covariance), 0.0))
+        figures = {
+            "odometry": estimate.odometry.state,
+            "rank": str(pipeline.estimator.observability.rank),
+            "contact": ", ".join(f for f, on in zip(pipeline.feet, estimate.contact) if on)
+            or "none",
+            "position deviation, m": f"{np.linalg.norm(deviation[:3]):.4f}",
+            "yaw deviation, rad": f"{deviation[5]:.4f}",
+            "restarts": str(pipeline.base.restarts),
+        }
+        for name, heard_s in self._heard_s.items():
+            figures[f"age of {name}, s"] = f"{now - heard_s:.3f}"
+        for name, size in estimate.residuals.items():
+            figures[f"residual of {name}"] = f"{size:.2f}"
+        return figures
+
+
+def _serve(node: DynamicsEstimatorNode, interrupt: Interrupt) -> int:
+    """Serve the node until it is shut down, here or by a lifecycle manager."""
+    if node.starts_by_itself and (
+        node.trigger_configure() != _SUCCESS or node.trigger_activate() != _SUCCESS
+    ):
+        return 1
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    direct = DirectLoop(executor, lambda: node.direct_subscriptions)
+    try:
+        while not (interrupt.requested or node.finalized):
+            direct.spin_once(WAIT_S)
+    finally:
+        if not node.finalized:
+            node.trigger_shutdown()
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the node; 0 after an ordinary end, 1 when it was to start by itself and could not."""
+    return run_node(
+        "dynamics_estimator",
+        lambda interrupt: DynamicsEstimatorNode(interrupt=interrupt),
+        _serve,
+        arguments,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

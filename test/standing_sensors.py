@@ -1,0 +1,43 @@
+"""What the sensors of a robot say that stands still on its feet, by Pinocchio alone."""
+
+import numpy as np
+import pinocchio as pin
+
+UP = np.array([0.0, 0.0, 9.81])
+
+
+class StandingSensors:
+    """Readings of a robot at rest in a posture (na,), each foot carrying a share of the weight."""
+
+    def __init__(self, robot, feet, posture, radius_m, seed=0, noise=1.0):
+        self.robot, self.position = robot, np.array(posture, dtype=float)
+        self.velocity = np.zeros(robot.na)
+        self.gyro, self.accel = np.zeros(3), UP.copy()
+        self._rng, self._noise = np.random.default_rng(seed), noise
+        model, data = robot.model, robot.model.createData()
+        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], self.position)
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        columns, lever = [], np.array([0.0, 0.0, -radius_m])
+        for foot in feet:
+            J = pin.getFrameJacobian(model, data, robot.frame_id(foot), pin.LOCAL_WORLD_ALIGNED)
+            columns.append((J[:3] - pin.skew(lever) @ J[3:])[2])
+        J = np.array(columns)  # (feet, nv), of vertical forces
+        needed = pin.rnea(model, data, q, np.zeros(robot.nv), np.zeros(robot.nv))
+        self.forces = np.linalg.lstsq(J[:, :6].T, needed[:6], rcond=None)[0]
+        self.effort = (needed - J.T @ self.forces)[robot.actuated]
+
+    def sample(self, **changes):
+        """Keywords of one step: gyro, accel, position, velocity, effort, with a little noise."""
+
+        def noisy(values, deviation):
+            return values + self._noise * deviation * self._rng.standard_normal(values.shape)
+
+        found = {
+            "gyro": noisy(self.gyro, 0.005),
+            "accel": noisy(self.accel, 0.05),
+            "position": noisy(self.position, 1e-4),
+            "velocity": noisy(self.velocity, 0.02),
+            "effort": noisy(self.effort, 0.01),
+        }
+        return {**found, **changes}

@@ -1,0 +1,240 @@
+"""The dynamics estimator's node over real topics: what it publishes, refuses, and says of bad sensors."""
+
+import time
+
+import numpy as np
+import pytest
+from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
+from standing_sensors import StandingSensors
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import QoSProfile  # noqa: E402
+from sensor_msgs.msg import Imu, JointState  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from contact_id_controller import RobotModel  # noqa: E402
+from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode  # noqa: E402
+
+RADIUS_M, PERIOD_NS = 0.016, 1_000_000
+SUCCESS = TransitionCallbackReturn.SUCCESS
+QOS = QoSProfile(depth=100)
+
+
+def parameters(**changes):
+    values = {
+        "urdf": SOLO12,
+        "contact_frames": list(SOLO_FEET),
+        "contact_radii_m": RADIUS_M,
+        "mode": "lockstep",
+        "still_time_s": 0.05,
+    }
+    return [Parameter(name, value=value) for name, value in {**values, **changes}.items()]
+
+
+class Bench:
+    """Node and peer, one message after the other; `close` ends both."""
+
+    def __init__(self, **changes):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        names = {"context": self.context, "namespace": f"/estimator_{time.monotonic_ns()}"}
+        self.node = DynamicsEstimatorNode(parameter_overrides=parameters(**changes), **names)
+        self.peer = rclpy.create_node("peer", **names)
+        publish, listen = self.peer.create_publisher, self.peer.create_subscription
+        self._imu = publish(Imu, "imu", QOS)
+        self._joints = publish(JointState, "joint_states", QOS)
+        self.heard = {}
+        node = "dynamics_estimator"
+        for kind, topic in (
+            (Odometry, "odometry"),
+            (JointState, "contact_states"),
+            (WrenchStamped, f"ground_reaction/{SOLO_FEET[0]}"),
+            (JointState, f"{node}/joint_states"),
+            (JointTrajectory, f"{node}/accelerations"),
+            (WrenchStamped, f"{node}/joint_wrench/FL_HAA"),
+        ):
+            self.heard[topic] = []
+            listen(kind, topic, self.heard[topic].append, QOS)
+        self.statuses = []
+        listen(DiagnosticArray, "/diagnostics", self._on_diagnostics, QOS)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        for each in (self.node, self.peer):
+            self.executor.add_node(each)
+        self.stamp_ns = 5_000_000_000
+        robot = RobotModel.from_urdf(SOLO12)
+        self.standing = StandingSensors(robot, SOLO_FEET, SOLO_POSTURE, RADIUS_M)
+
+    def _on_diagnostics(self, message):
+        self.statuses += [s for s in message.status if "dynamics and odometry" in s.name]
+
+    def start(self):
+        assert self.node.trigger_configure() == SUCCESS
+        assert self.node.trigger_activate() == SUCCESS
+        deadline = time.monotonic() + 10.0
+        while self._joints.get_subscription_count() + self._imu.get_subscription_count() < 2:
+            assert time.monotonic() < deadline
+            self.executor.spin_once(timeout_sec=0.01)
+
+    def step(self, imu=True, **changes):
+        """One period: IMU, joint states, and whatever follows from them."""
+        values = self.standing.sample(**changes)
+        self.stamp_ns += PERIOD_NS
+        if imu:
+            message = Imu()
+            self._stamp(message)
+            for name, source in (("angular_velocity", "gyro"), ("linear_acceleration", "accel")):
+                vector = getattr(message, name)
+                vector.x, vector.y, vector.z = map(float, values[source])
+            self._imu.publish(message)
+        names = self.standing.robot.joint_names
+        message = JointState(name=list(names))
+        self._stamp(message)
+        for name in ("position", "velocity", "effort"):
+            setattr(message, name, list(map(float, values[name])))
+        self._joints.publish(message)
+        before = self.node.steps
+        deadline = time.monotonic() + 5.0
+        while self.node.steps == before:
+            assert time.monotonic() < deadline, "the joint state was not used"
+            self.executor.spin_once(timeout_sec=0.01)
+
+    def _stamp(self, message):
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
+            self.stamp_ns, 1_000_000_000
+        )
+
+    def steps(self, count, **changes):
+        for _ in range(count):
+            self.step(**changes)
+        for _ in range(50):
+            self.executor.spin_once(timeout_sec=0.002)
+
+    def spin_until(self, condition):
+        deadline = time.monotonic() + 5.0
+        while not condition():
+            assert time.monotonic() < deadline
+            self.executor.spin_once(timeout_sec=0.01)
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+        self.context.try_shutdown()
+
+
+@pytest.fixture
+def bench():
+    made = []
+
+    def make(**changes):
+        made.append(Bench(**changes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_a_standing_robot_knows_its_pose_contacts_and_forces(bench):
+    run = bench(joint_wrenches=["FL_HAA"])
+    run.start()
+    run.steps(120)
+    heard, standing = run.heard, run.standing
+    odometry = heard["odometry"][-1]
+    assert odometry.header.frame_id == "odom" and odometry.child_frame_id == "base"
+    stamp = odometry.header.stamp
+    assert stamp.sec * 1_000_000_000 + stamp.nanosec == run.stamp_ns
+    assert len(heard["odometry"]) < 120, "nothing is said before it has begun"
+    turn = odometry.pose.pose.orientation
+    assert abs(turn.w) > 0.9999 and abs(odometry.twist.twist.linear.x) < 0.01
+    assert np.isfinite(odometry.pose.covariance).all() and odometry.pose.covariance[0] > 0.0
+    contacts = heard["contact_states"][-1]
+    assert contacts.name == list(SOLO_FEET) and list(contacts.position) == [1.0] * 4
+    force = heard[f"ground_reaction/{SOLO_FEET[0]}"][-1]
+    assert force.header.frame_id == "odom"
+    assert force.wrench.force.z == pytest.approx(standing.forces[0], rel=0.1)
+    efforts = heard["dynamics_estimator/joint_states"][-1]
+    by_name = dict(zip(efforts.name, efforts.effort))
+    told = [by_name[name] for name in standing.robot.joint_names]
+    np.testing.assert_allclose(told, standing.effort, atol=0.05)
+    assert len(heard["dynamics_estimator/accelerations"][-1].points[0].accelerations) == 12
+    # What passes the hip downwards is the foot's share of the base.
+    wrench = heard["dynamics_estimator/joint_wrench/FL_HAA"][-1].wrench
+    share = 9.81 * standing.robot.model.inertias[1].mass / 4.0
+    assert wrench.force.z == pytest.approx(-share, rel=0.1)
+    run.statuses.clear()
+    run.spin_until(lambda: run.statuses)
+    status = run.statuses[-1]
+    assert status.level == DiagnosticStatus.OK
+    figures = {pair.key: pair.value for pair in status.values}
+    assert figures["odometry"] == "running" and figures["contact"] == ", ".join(SOLO_FEET)
+    assert float(figures["rank"]) > 0 and "residual of joint_effort" in figures
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gyro": np.full(3, np.nan)}, "IMU is silent"),
+        ({"effort": np.array([np.nan, *np.zeros(11)])}, "effort is missing of FL_HAA"),
+        ({"gyro": np.array([40.0, 0.0, 0.0])}, "IMU is saturated"),
+    ],
+    ids=["silent", "no effort", "saturated"],
+)
+def test_a_bad_sensor_is_named_within_50_ms(bench, changes, words):
+    run = bench()
+    run.start()
+    run.steps(150)
+    assert all(words not in status.message for status in run.statuses)
+    run.steps(50, **changes)
+    assert any(words in status.message for status in run.statuses)
+    assert run.statuses[-1].level != DiagnosticStatus.OK
+    for odometry in run.heard["odometry"]:
+        place = odometry.pose.pose.position
+        assert np.isfinite([place.x, place.y, place.z, *odometry.pose.covariance]).all()
+
+
+def test_joints_without_imu_are_named(bench):
+    """In real time nobody waits for the IMU."""
+    run = bench(mode="real_time", reliable_topics=True)
+    run.start()
+    run.steps(150)
+    assert run.heard["odometry"]
+    run.steps(50, imu=False)
+    assert any("IMU is silent" in status.message for status in run.statuses)
+
+
+def test_time_that_goes_back_begins_anew(bench):
+    run = bench()
+    run.start()
+    run.steps(100)
+    assert run.node.pipeline.estimate.ready
+    run.stamp_ns = 1_000_000_000
+    run.step()
+    assert not run.node.pipeline.estimate.ready
+    run.steps(100)
+    assert run.node.pipeline.estimate.ready
+
+
+def test_a_bad_configuration_is_refused_in_one_line(bench):
+    for changes in ({"contact_frames": ["NO_FOOT"]}, {"joint_wrenches": ["nobody"]}):
+        assert bench(**changes).node.trigger_configure() == TransitionCallbackReturn.FAILURE
+
+
+def test_cleanup_lets_go_and_configure_works_again(bench):
+    run = bench()
+    run.start()
+    run.steps(80)
+    assert run.node.trigger_deactivate() == SUCCESS
+    assert run.node.trigger_cleanup() == SUCCESS
+    assert run.node.pipeline is None and run.node.direct_subscriptions == []
+    run.heard["odometry"].clear()
+    run.start()
+    run.steps(80)
+    assert run.heard["odometry"]
