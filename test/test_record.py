@@ -32,12 +32,13 @@ SUFFIXES = {
     "N·m/s": "_nm_s",
     "W": "_w",
     "m": "_m",
+    "m/s": "_m_s",
 }
 
 
 def test_the_schema_is_that_of_the_record():
     names = {field.name for field in dataclasses.fields(RunRecord)}
-    assert names == {*COLUMNS, *FACTS}
+    assert names == {*COLUMNS, *FACTS, "estimated"}
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path):
@@ -61,6 +62,28 @@ def test_what_is_no_record_is_named(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(RecordError, match=r"no record of the run.*record\.npz"):
         RunRecord.load(path)
+
+
+def test_what_was_estimated_goes_with_the_record(tmp_path):
+    walk = synthetic_walk(2.0)
+    told = records.Estimated(walk.q.copy(), walk.v.copy(), walk.simulated_forces.copy())
+    told.q[:, 0] += np.linspace(0.3, 0.5, len(walk))
+    told.v[:, 1] += 0.03
+    told.forces[:, 2] += [0.0, 4.0, 3.0]
+    told.forces[-1, 0] = np.nan  # not known there
+    walk = dataclasses.replace(walk, estimated=told)
+    walk.save(tmp_path / "record.npz")
+    again = RunRecord.load(tmp_path / "record.npz")
+    for name, values in zip(records.Estimated._fields, again.estimated):
+        np.testing.assert_array_equal(values, getattr(told, name))
+    assert len(again.part(slice(10, 20)).estimated.v) == 10
+    found = measure(again, WEIGHT_N, UP, REPORTED)
+    assert found["estimated_drift_m"] == pytest.approx(0.2)
+    assert found["estimated_drift_share"] == pytest.approx(0.2 / found["distance_travelled_m"])
+    assert found["estimated_velocity_rms_m_s"] == pytest.approx(0.03)
+    assert found["estimated_force_rms"] == pytest.approx(5.0 / np.sqrt(4.0) / WEIGHT_N)
+    truth = measure(synthetic_walk(2.0), WEIGHT_N, UP, REPORTED)
+    assert {truth[name] for name in found if name.startswith("estimated")} == {None}
 
 
 def test_rows_are_copied_when_they_are_collected():

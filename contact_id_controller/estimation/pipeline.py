@@ -8,17 +8,17 @@ says wrongly never raises; it is named in ``PipelineEstimate.faults`` and has a 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
+from contact_id_controller.estimation.base_odometry import BaseOdometry
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
 from contact_id_controller.estimation.imu_checks import M_BAD_S, MEMORY, NO_JOINTS, check_inputs
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
     AngularAcceleration,
@@ -26,7 +26,7 @@ from contact_id_controller.estimation.sensors import (
     JointAcceleration,
     JointEffort,
 )
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import StateError
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
@@ -41,71 +41,6 @@ ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
 SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
 """A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
 simulator that waits, and whose time hardly advances."""
-
-
-@dataclasses.dataclass(frozen=True)
-class PipelineSettings:
-    """Noises and thresholds of the dynamics estimator and of contact.
-
-    Noises are standard deviations after the low-pass, and include what the model lacks.
-
-    Attributes:
-        period_s: of the steps.
-        cutoff_hz: of the low-pass that all signals share.
-        accelerometer_noise_m_s2, angular_acceleration_noise_rad_s2: of the IMU, the latter of its
-            gyroscope, differentiated.
-        joint_acceleration_noise_rad_s2: of joint velocities, differentiated.
-        effort_noise_nm: of joint efforts.
-        model_force_noise_n: see ``DynamicsEstimator``.
-        contact_on_share, contact_off_share: of the weight; a foot that is pushed upwards by more
-            touches, one that is pushed by less has left.
-        planned_on_share, planned_off_share: the same for feet that stand by the plan: lower, because
-            a foot that has just landed carries little and must not be taken for one in the air.
-        contact_debounce_s: a change of contact must last this long.
-        residual_limit: normalised residual from which on a sensor lies.
-        residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
-            the sensor.
-        odometry: of the base.
-
-    Raises:
-        ConfigurationError: a value outside its range, or thresholds that cross.
-    """
-
-    period_s: float = 1e-3
-    cutoff_hz: float = 100.0
-    accelerometer_noise_m_s2: float = 0.1
-    angular_acceleration_noise_rad_s2: float = 5.0
-    joint_acceleration_noise_rad_s2: float = 20.0
-    effort_noise_nm: float = 0.05
-    model_force_noise_n: float = 0.5
-    contact_on_share: float = 0.06
-    contact_off_share: float = 0.03
-    planned_on_share: float = 0.02
-    planned_off_share: float = 0.005
-    contact_debounce_s: float = 0.0
-    residual_limit: float = 5.0
-    residual_period_s: float = 0.02
-    odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type == "float" and not (
-                0.0 <= value < math.inf and (value or field.name in MAY_BE_ZERO)
-            ):
-                least = "at least" if field.name in MAY_BE_ZERO else "above"
-                raise ConfigurationError(
-                    f"estimation {field.name} is {value}, must be {least} 0 and finite"
-                )
-        for which in ("contact", "planned"):
-            on, off = getattr(self, f"{which}_on_share"), getattr(self, f"{which}_off_share")
-            if off > on:
-                raise ConfigurationError(
-                    f"estimation {which}_off_share is {off}, must be at most {which}_on_share, {on}"
-                )
-
-
-MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
 
 
 class PipelineEstimate:
@@ -175,8 +110,9 @@ class EstimationPipeline:
         robot: RobotModel,
         feet: Sequence[str],
         radii: float | Sequence[float],
-        settings: PipelineSettings = PipelineSettings(),
+        settings: PipelineSettings | None = None,
     ):
+        settings = PipelineSettings() if settings is None else settings
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
         self.base = BaseOdometry(robot, feet, radii, settings.odometry)
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))

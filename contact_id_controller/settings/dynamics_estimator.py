@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
-from contact_id_controller.estimation.pipeline import PipelineSettings
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.shared_rows import Description, contact_radii
 from contact_id_controller.settings.specification import parameter
