@@ -58,10 +58,13 @@ class ForwardProblem(Problem):
 
     def __init__(self, problem: Problem, rows: ArrayLike | None = None, target: ArrayLike = ()):
         """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome."""
-        values = {field.name: getattr(problem, field.name) for field in fields(Problem)}
         base, Y = problem.base, problem.Y
+        values = {field.name: getattr(problem, field.name) for field in fields(Problem)}
         values.update(free_base=base, free_Y=Y, constraint_defect=0.0)
         values.update(W=np.zeros((0, problem.robot.nv)), target=np.zeros(0))
+        values.update(store=problem.store.copy(), _opened=None)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         if rows is not None:
             b = np.asarray(target, dtype=float)
             W = solve_triangular(problem.L, np.asarray(rows, dtype=float).T, lower=True).T
@@ -69,12 +72,15 @@ class ForwardProblem(Problem):
             kept = size > RANK * size[0] if size[0] > 0.0 else np.zeros(len(size), dtype=bool)
             Q = right[kept]
             x = Q.T @ ((left[:, kept].T @ b) / size[kept])
-            values.update(W=W, target=b, constraint_defect=float(np.abs(W @ x - b).max()))
-            values["base"] = base - Q.T @ (Q @ base) + x
-            values["c"] = problem.c + Y @ (values["base"] - base)
-            values["Y"] = Y - (Y @ Q.T) @ Q
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+            for name, value in (
+                ("W", W),
+                ("target", b),
+                ("constraint_defect", float(np.abs(W @ x - b).max())),
+            ):
+                object.__setattr__(self, name, value)
+            self.base[:] = base - Q.T @ (Q @ base) + x
+            self.c[:] = problem.c + Y @ (self.base - base)
+            self.Y[:] = Y - (Y @ Q.T) @ Q
 
 
 def build_forward_problem(

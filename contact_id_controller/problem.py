@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.frozen import draft_of, parts
-from contact_id_controller.kernels.reduction import reduce
+from contact_id_controller.kernels.reduction import Reduced, empty_store, open_store, reduce
 from contact_id_controller.robot import RobotModel
 
 UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
@@ -37,6 +37,7 @@ class Problem:
         base: (nu,) = L^T p.
         Y: (3n, nu), row r is L^-1 J_u[r]: the factor of G = Y Y^T (stored by rows).
         c: (3n,) m/s, contact velocity at z = 0 less the share (1 - dt/T_c) of today's that may stay.
+        store: one array of all numbers below, for compiled entries.
         keep: that share.  speed: (3n,) m/s, today's contact velocity.
         gap_speed: (n,) m/s, the closing speed a gap allows (negative: the opening speed asked for).
         T: (3n, na), row r is d torques / d z_r, N·m/(N·s).
@@ -48,62 +49,108 @@ class Problem:
     robot: RobotModel
     contacts: ContactSet
     period: float
-    desired_velocity: NDArray[np.float64]
-    L: NDArray[np.float64]
-    C: NDArray[np.float64]
-    base: NDArray[np.float64]
-    Y: NDArray[np.float64]
-    c: NDArray[np.float64]
     keep: float
-    speed: NDArray[np.float64]
-    gap_speed: NDArray[np.float64]
-    T: NDArray[np.float64]
-    torque_offset: NDArray[np.float64]
-    schur: NDArray[np.float64]
-    frames: NDArray[np.float64]
+    store: NDArray[np.float64]
     external_forces: NDArray[np.float64] | None
+    _opened: Reduced | None
 
     def __new__(
         cls,
         robot: RobotModel,
         contacts: ContactSet,
         period: float,
-        desired_velocity: NDArray[np.float64],
-        n: int,
         keep: float = 0.0,
         external_forces: NDArray[np.float64] | None = None,
     ) -> Problem:
-        """Arrays for n contacts, to be filled: ``build_problem`` is what you look for."""
-        nu, na = robot.nu, robot.na
+        """A problem whose store is to be filled: ``build_problem`` is what you look for."""
         problem: Problem = _Draft()
         draft: Any = problem
-        draft.robot, draft.contacts, draft.period = robot, contacts, period
-        draft.desired_velocity = desired_velocity
-        draft.L = np.zeros((nu, nu))
-        draft.C = np.empty((nu, na))
-        draft.base = np.empty(nu)
-        draft.Y = np.empty((3 * n, nu))
-        draft.c = np.empty(3 * n)
-        draft.keep = keep
-        draft.speed = np.empty(3 * n)
-        draft.gap_speed = np.empty(n)
-        draft.T = np.empty((3 * n, na))
-        draft.torque_offset = np.empty(na)
-        draft.schur = np.empty((na, na))
-        draft.frames = np.empty((n, 3, 3))
-        draft.external_forces = external_forces
+        draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
+        draft.store = empty_store(len(contacts), robot.nu, robot.na)
+        draft.external_forces, draft._opened = external_forces, None
         draft.__class__ = cls
         return problem
+
+    @property
+    def reduced(self) -> Reduced:
+        """All arrays, as kernels name them."""
+        opened = self._opened
+        if opened is None:
+            robot = self.robot
+            opened = _open_store(self.store, self.period, robot.actuated, robot.unactuated)
+            object.__setattr__(self, "_opened", opened)  # remembered, whoever asks first
+        return opened
+
+    @property
+    def desired_velocity(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.desired
+        return array
+
+    @property
+    def L(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.L
+        return array
+
+    @property
+    def C(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.C
+        return array
+
+    @property
+    def base(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.base
+        return array
+
+    @property
+    def Y(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.Y
+        return array
+
+    @property
+    def c(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.c
+        return array
+
+    @property
+    def speed(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.speed
+        return array
+
+    @property
+    def gap_speed(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.gap_speed
+        return array
+
+    @property
+    def T(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.T
+        return array
+
+    @property
+    def torque_offset(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.offset
+        return array
+
+    @property
+    def schur(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.schur
+        return array
+
+    @property
+    def frames(self) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = self.reduced.frames
+        return array
 
     def __reduce__(self) -> tuple[Any, ...]:
         return parts(self)
 
     def __len__(self) -> int:
         """Number of contacts."""
-        return len(self.gap_speed)
+        return len(self.contacts)
 
 
 _Draft = draft_of(Problem)
+_open_store = getattr(open_store, "py_func", open_store)
 
 
 def build_problem(
@@ -144,15 +191,7 @@ def build_problem(
 
     Source: first paper, eq. 34 to 37 and section 4.
     """
-    time_constant = period if contact_time_constant_s is None else contact_time_constant_s
-    if not 0.0 < period < np.inf:
-        raise ConfigurationError(f"period must be a positive number of seconds, got {period}")
-    if not time_constant >= period:
-        raise ConfigurationError(
-            f"contact_time_constant_s must be at least the period {period} s, got {time_constant}"
-        )
-    if not 0.0 <= penetration_gain <= 1.0:
-        raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
+    keep = _kept_velocity(period, contact_time_constant_s, penetration_gain)
     q = _vector("q", q, robot.nq)
     v = _vector("v", v, robot.nv)
     for name, part in robot.unit_parts:
@@ -160,27 +199,16 @@ def build_problem(
         if not abs(norm - 1.0) <= UNIT_TOLERANCE:
             raise StateError(f"{name} in q has norm {norm:.6g}, must be 1")
     acceleration = _vector("desired_acceleration", desired_acceleration, robot.na)
-    force = (
-        _NO_FORCE
-        if external_forces is None
-        else _vector("external_forces", external_forces, robot.nv)
-    )
+    force = _NO_FORCE
+    if external_forces is not None:
+        force = _vector("external_forces", external_forces, robot.nv)
     model = robot.model
     data, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
     pin.crba(model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
     pin.nonLinearEffects(model, data, q, v)
     bodies, pair = contacts.links(robot)
-    n = len(contacts)
-    keep = 0.0 if time_constant == period else 1.0 - period / time_constant
-    problem = Problem(
-        robot,
-        contacts,
-        period,
-        np.empty(robot.na),
-        n,
-        keep,
-        None if external_forces is None else force.copy(),
-    )
+    known = None if external_forces is None else force.copy()
+    problem = Problem(robot, contacts, period, keep, known)
     surface = contacts.surface_velocities
     sound = reduce(
         mass_matrix,
@@ -203,18 +231,7 @@ def build_problem(
         keep,
         penetration_gain,
         1.0 if velocity_product_term else 0.0,
-        problem.desired_velocity,
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.Y,
-        problem.c,
-        problem.speed,
-        problem.gap_speed,
-        problem.T,
-        problem.torque_offset,
-        problem.schur,
-        problem.frames,
+        problem.store,
     )
     if not sound:
         raise StateError(
@@ -228,8 +245,27 @@ _NO_FORCE = np.zeros(0)
 _NO_SURFACE = np.zeros((0, 3))
 
 
+def _kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
+    """Share of a contact's present velocity that stays at the period's end; refuses bad settings."""
+    if not 0.0 < period < np.inf:
+        raise ConfigurationError(f"period must be a positive number of seconds, got {period}")
+    if not 0.0 <= penetration_gain <= 1.0:
+        raise ConfigurationError(f"penetration_gain must lie in [0, 1], got {penetration_gain}")
+    if time_constant is None or time_constant == period:
+        return 0.0
+    if not time_constant >= period:
+        raise ConfigurationError(
+            f"contact_time_constant_s must be at least the period {period} s, got {time_constant}"
+        )
+    return 1.0 - period / time_constant
+
+
+_FLOAT = np.dtype(np.float64)
+
+
 def _vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
-    if type(value) is not np.ndarray or value.dtype != np.float64 or not value.flags.c_contiguous:
+    # ``is``: comparing a dtype with a type costs more than all the rest.
+    if type(value) is not np.ndarray or value.dtype is not _FLOAT or not value.flags.c_contiguous:
         value = np.ascontiguousarray(value, dtype=np.float64)
     if value.shape != (size,):
         raise StateError(f"{name} must have shape ({size},), got {value.shape}")

@@ -1,6 +1,9 @@
 """Lemke's method: the published problems, the ends it can have, warm starts and bad input."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -320,3 +323,29 @@ def test_a_cache_is_left_when_a_kernel_it_was_made_from_changes(tmp_path):
     _compile._imports.cache_clear()
     changed = {name for name in texts if _compile._digest(tmp_path / f"{name}.py") != before[name]}
     assert changed == {"inner", "outer"}
+
+
+def test_a_cache_that_names_what_has_moved_is_made_anew(tmp_path):
+    (tmp_path / "numerics.py").write_text(
+        "from contact_id_controller.kernels.compile import kernel\n\n\n"
+        "@kernel\ndef total(pair):\n    return pair.a + pair.b\n"
+    )
+    pair = (
+        "from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for module, old in (("shapes", "forms"), ("forms", "shapes")):
+        (tmp_path / f"{old}.py").write_text("")
+        (tmp_path / f"{module}.py").write_text(pair)
+        code = (
+            f"from numerics import total; from {module} import Pair; print(total(Pair(1.0, 2.0)))"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert run.stdout == "3.0\n", run.stderr
+    assert list((tmp_path / "cache").rglob("*.nbi"))

@@ -15,6 +15,7 @@ from contact_id_controller.exceptions import (
     UnknownJointError,
 )
 from contact_id_controller.kernels.spatial import tangents
+from contact_id_controller.models import contact_models
 from contact_id_controller.robot import RobotModel
 
 DT = 1e-3
@@ -220,3 +221,28 @@ def test_dynamics_defect_counts_external_forces(robot):
         without, solution.status, solution.torques, solution.impulses, solution.velocity
     )
     assert forgetful.dynamics_defect(q, v) > 1.0
+
+
+@pytest.mark.parametrize("pair", [str(row) for row in contact_models()])
+def test_compiled_code_writes_every_number_of_problem_and_answer(robot, pair, monkeypatch):
+    """What it only writes and never reads, a compiler may take for dead."""
+    empty = np.empty
+
+    def poisoned(*arguments, **keywords):
+        array = empty(*arguments, **keywords)
+        if array.dtype == float:
+            array.fill(np.nan)
+        return array
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    rng = np.random.default_rng(8)
+    q, v = random_state(robot, rng)
+    contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
+    contacts = contacts.moved(gaps=np.zeros(len(contacts)))
+    problem = build_problem(robot, q, v, np.zeros(robot.na), contacts, DT)
+    assert np.isfinite(problem.store).all()
+    solution = solve(problem, *pair.split("/"))
+    for array in (solution.torques, solution.impulses, solution.velocity):
+        assert np.isfinite(array).all()
+    for array in (solution.joint_velocity_change, solution.attainable):
+        assert array is None or np.isfinite(array).all()

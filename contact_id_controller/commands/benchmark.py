@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.exit_codes import DONE
 
 
@@ -31,19 +32,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models", nargs="+", default=(), metavar="F/S", help="only these (default: all)"
     )
-    parser.add_argument("--output", type=Path, default=Path("benchmark"), metavar="DIR")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="for benchmark.json, not with --robustness (default: benchmark)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print the tables and write ``benchmark.json``."""
     if arguments.robustness:
+        if arguments.output:
+            raise ConfigurationError("--output: --robustness prints its table and writes no file")
         from contact_id_controller.benchmark.robustness import run_robustness
 
         return run_robustness(arguments.count, arguments.seed, arguments.jobs, arguments.models)
     from contact_id_controller.benchmark.speed import CONTACTS, measure, table
     from contact_id_controller.files import check_free, make_folder, write_json
 
-    path = make_folder(arguments.output) / "benchmark.json"
+    path = make_folder(arguments.output or Path("benchmark")) / "benchmark.json"
     check_free(path)
     result = measure(arguments.contacts or CONTACTS, arguments.placo_python, arguments.models)
     write_json(path, result)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import pickle
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -136,8 +137,28 @@ def _compiled(function, options):
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = cache
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _forgiving(numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba found no cache locator for this file after all
         return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before
+
+
+def _forgiving(dispatcher):
+    """Compile anew where the index of the cache names what is no longer there, or is broken.
+
+    It holds the classes of a kernel's arguments; these may have moved although neither the kernel's file
+    nor what that imports has changed.
+    """
+    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    load = getattr(index, "_load_index", None)
+    if load is not None:
+
+        def load_or_forget():
+            try:
+                return load()
+            except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+                return {}
+
+        index._load_index = load_or_forget
+    return dispatcher

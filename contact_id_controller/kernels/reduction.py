@@ -17,7 +17,8 @@ from contact_id_controller.kernels.spatial import (
     point_velocity,
     tangents,
 )
-from contact_id_controller.kernels.triangular import cholesky, forward_substitute
+from contact_id_controller.kernels.triangular import cholesky
+from contact_id_controller.kernels.views import view
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
 
@@ -66,20 +67,79 @@ class Period(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """The arrays of a ``Problem``."""
+    """The reduced problem (see ``Problem``), n contacts, nu unactuated, na actuated coordinates.
 
-    desired: Any
+    Y (3n, nu) with G = Y Y^T; c (3n,) contact velocity at z = 0, m/s; gap_speed (n,) m/s; T (3n, na)
+    torque per impulse; offset (na,) torque at z = 0, N·m; L (nu, nu), C (nu, na), base (nu,): the
+    unactuated motion is L^-T (base - C delta + Y^T z); schur (na, na) inertia of the actuated
+    coordinates; desired (na,) rad/s; dt s; actuated (na,), unactuated (nu,) places in v;
+    speed (3n,) today's contact velocity, m/s; frames (n, 3, 3) rows normal, tangents.
+    """
+
+    Y: Any
+    c: Any
+    gap_speed: Any
+    T: Any
+    offset: Any
     L: Any
     C: Any
     base: Any
-    Y: Any
-    c: Any
-    speed: Any
-    gap_speed: Any
-    T: Any
-    torque_offset: Any
     schur: Any
+    desired: Any
+    dt: Any
+    actuated: Any
+    unactuated: Any
+    speed: Any
     frames: Any
+
+
+def _sizes(nu, na):
+    """Numbers that a problem holds whatever its contacts, and those of each contact."""
+    return nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
+
+
+sizes = bare_kernel(_sizes)
+
+
+def empty_store(n: int, nu: int, na: int) -> Any:
+    """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them."""
+    fixed, each = _sizes(nu, na)
+    return np.empty(fixed + n * each)
+
+
+@inlined_kernel
+def open_store(store, dt, actuated, unactuated):
+    """The arrays of a problem, as views of its store."""
+    nu, na = unactuated.shape[0], actuated.shape[0]
+    fixed, each = sizes(nu, na)
+    n = (store.shape[0] - fixed) // each
+    at_L = nu * na
+    at_schur = at_L + nu * nu
+    at_base = at_schur + na * na
+    at_offset = at_base + nu
+    at_desired = at_offset + na
+    at_T = fixed + 3 * n * nu
+    at_c = at_T + 3 * n * na
+    at_speed = at_c + 3 * n
+    at_gap = at_speed + 3 * n
+    at_frames = at_gap + n
+    return Reduced(
+        view(store, fixed, (3 * n, nu)),
+        view(store, at_c, (3 * n,)),
+        view(store, at_gap, (n,)),
+        view(store, at_T, (3 * n, na)),
+        view(store, at_offset, (na,)),
+        view(store, at_L, (nu, nu)),
+        view(store, 0, (nu, na)),
+        view(store, at_base, (nu,)),
+        view(store, at_schur, (na, na)),
+        view(store, at_desired, (na,)),
+        dt,
+        actuated,
+        unactuated,
+        view(store, at_speed, (3 * n,)),
+        view(store, at_frames, (n, 3, 3)),
+    )
 
 
 @bare_kernel
@@ -97,28 +157,31 @@ def body_rows(J, link, sign, supports, point, position, rows_u, rows_a):
 
 
 @bare_kernel
-def _through_inertia(L, C, base, desired, dt, rows_u, rows_t, planned):
+def _through_inertia(L, inverse, C, base, desired, dt, rows_u, rows_t, planned):
     """Jacobian rows (6, nu), (6, na) made into rows of Y and T, and the motion that is planned along them.
 
-    Y = J_u L^-T, T = (Y C - J_a) / dt, planned = Y base + J_a qd_des.
+    Y = J_u L^-T, T = (Y C - J_a) / dt, planned = Y base + J_a qd_des. inverse (nu,): of L's diagonal.
     """
     nu, na = L.shape[0], desired.shape[0]
+    rate = 1.0 / dt
     for r in range(6):
         row, torque = rows_u[r], rows_t[r]
-        forward_substitute(L, nu, row)
+        for i in range(nu):
+            total = row[i]
+            for k in range(i):
+                total -= L[i, k] * row[k]
+            row[i] = total * inverse[i]
         total = 0.0
         for k in range(nu):
             total += row[k] * base[k]
         for j in range(na):
             total += torque[j] * desired[j]
-            torque[j] = -torque[j]
+            torque[j] *= -rate
         planned[r] = total
         for k in range(nu):
-            factor = row[k]
+            factor = rate * row[k]
             for j in range(na):
                 torque[j] += C[k, j] * factor
-        for j in range(na):
-            torque[j] /= dt
 
 
 @inlined_kernel
@@ -149,6 +212,7 @@ def _inertia(M, tree, L, C):
     actuated, unactuated = tree.actuated, tree.unactuated
     for i in range(nu):
         row = unactuated[i]
+        fill(L[i], 0.0)
         for j in range(i + 1):
             col = unactuated[j]
             L[i, j] = M[min(row, col), max(row, col)]
@@ -198,7 +262,7 @@ def _without_contact(M, actuated, push, dt, reduced):
             total += M[min(row, col), max(row, col)] * desired[j]
         for k in range(nu):
             total += C[k, i] * base[k]
-        reduced.torque_offset[i] = total / dt
+        reduced.offset[i] = total / dt
         if not abs(total) < np.inf:
             return False
     finite = True
@@ -246,7 +310,9 @@ def _contact_rows(dynamics, tree, contacts, period, position, reduced):
     rows_u, rows_t = np.zeros((pairs, 6, nu)), np.zeros((pairs, 6, na))
     planned, origin, met = np.empty((pairs, 6)), np.empty((pairs, 3)), np.zeros(pairs, np.bool_)
     speed, pull, work, arm, w = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(6)
-    speed2, pull2 = np.empty(3), np.empty(3)
+    speed2, pull2, inverse = np.empty(3), np.empty(3), np.empty(nu)
+    for k in range(nu):
+        inverse[k] = 1.0 / L[k, k]  # once: a division costs what twenty products do
     for i in range(points.shape[0]):
         frame, point, p = frames[i], points[i], pair[i]
         first, second = bodies[p, 0], bodies[p, 1]
@@ -258,7 +324,7 @@ def _contact_rows(dynamics, tree, contacts, period, position, reduced):
             body_rows(J, first, 1.0, supports, point, position, U, V)
             if second:
                 body_rows(J, second, -1.0, supports, point, position, U, V)
-            _through_inertia(L, C, base, desired, dt, U, V, plan)
+            _through_inertia(L, inverse, C, base, desired, dt, U, V, plan)
         point_velocity(twist[first], point, speed)
         point_acceleration(twist[first], drift[first], point, pull, work)
         if second:
@@ -334,20 +400,9 @@ def reduce(
     keep,
     penetration_gain,
     drift_share,
-    desired,
-    L,
-    C,
-    base,
-    Y,
-    c,
-    speed,
-    gap_speed,
-    T,
-    torque_offset,
-    schur,
-    frames,
+    store,
 ):
-    """Fill the arrays of a ``Problem``; False when the result is not finite or A not definite.
+    """Fill the store of a ``Problem``; False when the result is not finite or A not definite.
 
     Flat, because a tuple passed from Python costs microseconds; built here it costs nothing.
     """
@@ -356,5 +411,5 @@ def reduce(
         Tree(actuated, unactuated, supports, coordinate_joint),
         Contacts(bodies, pair, points, normals, gaps, surface),
         Period(dt, keep, penetration_gain, drift_share),
-        Reduced(desired, L, C, base, Y, c, speed, gap_speed, T, torque_offset, schur, frames),
+        open_store(store, dt, actuated, unactuated),
     )

@@ -17,6 +17,7 @@ import numpy as np
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
 from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
@@ -33,10 +34,9 @@ from contact_id_controller.models.steps.options import (
 )
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
-    Answer,
     Cones,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
 )
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
@@ -78,7 +78,7 @@ def solve_coulomb_lcp(
     check_option("consistency", consistency, CONSISTENCIES)
     check_edges(edges)
     n = len(problem)
-    answer = empty_answer(problem)
+    room = answer_room(problem)
     basis = np.zeros((n, edges + 2), dtype=np.bool_)
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
@@ -96,9 +96,11 @@ def solve_coulomb_lcp(
         basis,
         real,
         integer,
-        *answer,
+        room,
     )
-    solution = outcome(problem, code, steps, contradiction, answer, basis)
+    solution = outcome(problem, code, steps, contradiction, room, basis)
+    if code == SOLVED:
+        return solution
     again, finite = None, effective_friction(mu, NO_SLIP)
     if code == NOT_CONVERGED:
         again = solve_compliant(solution, finite, edges, chosen, solution.attainable)
@@ -134,20 +136,10 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     edges,
     load_share,
@@ -156,24 +148,19 @@ def _solve(
     basis,
     real,
     integer,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
-    """Flat entry: the tuples of ``_complementarity``."""
+    """Opens the arrays for ``_complementarity``."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _complementarity(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Cones(effective_friction(mu, NO_SLIP), edges, load_share),
         distribution,
         project,
         basis,
         real,
         integer,
-        Answer(moved, z, delta, torques, velocity),
+        begin(reduced, room),
     )
 
 

@@ -33,7 +33,7 @@ from contact_id_controller.models.steps.modes import (
 )
 from contact_id_controller.models.steps.motion import STILL_M_S
 from contact_id_controller.models.steps.options import DISTRIBUTIONS, check_option, polygon_friction
-from contact_id_controller.models.steps.reduced import Cones, empty_answer, matrices
+from contact_id_controller.models.steps.reduced import Cones, empty_answer
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
 from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.problem import Problem
@@ -109,8 +109,18 @@ def solve_coulomb_lcp_min_diff(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
     )
     if not found:
-        first.status = NOT_CONVERGED
-        return first
+        return Solution(
+            problem,
+            NOT_CONVERGED,
+            first.torques,
+            first.impulses,
+            first.velocity,
+            first.iterations + nodes,
+            first.joint_velocity_change,
+            first.contradiction_m_s,
+            first.memory,
+            first.attainable,
+        )
     delta = answer.delta
     delta[:] = first.joint_velocity_change
     if distribution != "none":
@@ -118,7 +128,7 @@ def solve_coulomb_lcp_min_diff(
         slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
         cones = Cones(mu, edges, problem.contacts.load_share)
         share_forces(
-            matrices(problem),
+            problem.reduced,
             delta,
             first.attainable,
             pairs,

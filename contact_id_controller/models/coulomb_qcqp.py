@@ -28,6 +28,7 @@ from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED as UNSETTLED
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.holding import hold
 from contact_id_controller.models.least_power.interior import solve_by_interior_point
@@ -35,7 +36,12 @@ from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
-from contact_id_controller.models.steps.reduced import Answer, Reduced, matrices
+from contact_id_controller.models.steps.reduced import (
+    answer_room,
+    matrices,
+    open_answer,
+    read_answer,
+)
 from contact_id_controller.models.steps.yielding import TOLERATED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import (
@@ -103,8 +109,7 @@ def solve_coulomb_qcqp(
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
-    moved, z, velocity = np.empty(3 * n), np.empty(3 * n), np.empty(problem.robot.nv)
-    delta, torques, disturbance = np.empty(na), np.empty(na), np.empty(na)
+    room, disturbance = answer_room(problem), np.empty(na)
     memory, figures, guess = np.empty(na + 4 * n), np.empty(3), _NO_GUESS
     if (
         warm_start is not None
@@ -122,11 +127,7 @@ def solve_coulomb_qcqp(
         rho,
         consistency == "project",
         guess,
-        moved,
-        z,
-        delta,
-        torques,
-        velocity,
+        room,
         disturbance,
         memory,
         figures,
@@ -136,6 +137,7 @@ def solve_coulomb_qcqp(
             "torque_limits must be positive, weights positive and finite, got "
             f"{limits.tolist()} and {W.tolist()}"
         )
+    moved, z, delta, torques, velocity = read_answer(problem, room)
     return Solution(
         problem,
         STATUS_NAMES.get(code, NOT_CONVERGED),
@@ -205,44 +207,30 @@ class Plan(NamedTuple):
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     limits,
     W,
     rho,
     project,
     guess,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
     disturbance,
     memory,
     figures,
 ):
-    """Flat entry: the tuples of ``_hold_or_lift``."""
+    """Opens the arrays for ``_hold_or_lift``."""
+    reduced = open_store(store, dt, actuated, unactuated)
+    answer = open_answer(room, mu.shape[0], actuated.shape[0])
     return _hold_or_lift(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Demand(_friction(mu), limits, W, rho, project),
         guess,
-        Answer(moved, z, delta, torques, velocity),
-        Optimum(z, disturbance, memory, figures),
+        answer,
+        Optimum(answer.z, disturbance, memory, figures),
     )
 
 

@@ -19,6 +19,7 @@ from contact_id_controller.exceptions import MissingExtraError, UnknownModelErro
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
     finish,
@@ -38,11 +39,10 @@ from contact_id_controller.models.steps.options import (
 )
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
-    Answer,
     Cones,
     Face,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
 )
 from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
@@ -123,7 +123,7 @@ def solve_cones(
     if backend == "quadprog":
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
-    answer = empty_answer(problem)
+    room = answer_room(problem)
     share = problem.contacts.load_share
     code, steps, contradiction = _solve(
         *matrices(problem),
@@ -132,12 +132,12 @@ def solve_cones(
         share,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
-        *answer,
+        room,
     )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), mu, edges, share, *answer)
-    solution = outcome(problem, code, steps, contradiction, answer)
+        steps += widen(*matrices(problem), mu, edges, share, room)
+    solution = outcome(problem, code, steps, contradiction, room)
     return with_fallback(solution, mu, edges)
 
 
@@ -154,40 +154,25 @@ def _from_quadprog(module: str, function: str):
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     edges,
     load_share,
     distribution,
     project,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
-    """Flat entry: the tuples of ``_two_stages``."""
+    """Opens the arrays for ``_two_stages``."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _two_stages(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),
         distribution,
         project,
-        Answer(moved, z, delta, torques, velocity),
+        begin(reduced, room),
     )
 
 

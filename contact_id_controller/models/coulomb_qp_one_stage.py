@@ -15,6 +15,7 @@ import numpy as np
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import finish, outcome
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
@@ -25,10 +26,9 @@ from contact_id_controller.models.steps.options import (
 )
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
-    Answer,
     Cones,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
 )
 from contact_id_controller.models.steps.yielding import BALANCED, elastic, mean_diagonal
@@ -77,7 +77,7 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
     check_option("consistency", consistency, CONSISTENCIES)
     if not 0.0 < regularisation <= 1.0:
         raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
-    answer = empty_answer(problem)
+    room = answer_room(problem)
     x = np.zeros(problem.robot.nu)
     if (
         warm_start is not None
@@ -93,49 +93,34 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
         consistency == "project",
         regularisation,
         x,
-        *answer,
+        room,
     )
-    return outcome(problem, code, steps, contradiction, answer, x)
+    return outcome(problem, code, steps, contradiction, room, x)
 
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     edges,
     load_share,
     project,
     regularisation,
     x,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
-    """Flat entry: the tuples of ``_one_stage``."""
+    """Opens the arrays for ``_one_stage``."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _one_stage(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),
         project,
         regularisation,
         x,
-        Answer(moved, z, delta, torques, velocity),
+        begin(reduced, room),
     )
 
 

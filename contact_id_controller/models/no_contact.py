@@ -6,7 +6,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.models.steps.finish import finish_answer
-from contact_id_controller.models.steps.reduced import empty_answer
+from contact_id_controller.models.steps.reduced import Answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import SOLVED, Solution
 
@@ -37,6 +37,7 @@ def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces
 
 
 def _answer(problem: Problem, z: np.ndarray) -> Solution:
-    answer = empty_answer(problem)._replace(z=z)
-    finish_answer(problem, answer)
-    return Solution(problem, SOLVED, answer.torques, z, answer.velocity)
+    robot = problem.robot
+    torques, velocity, still = np.empty(robot.na), np.empty(robot.nv), np.zeros(robot.na)
+    finish_answer(problem, Answer(problem.c, z, still, torques, velocity))
+    return Solution(problem, SOLVED, torques, z, velocity)

@@ -25,6 +25,7 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
     finish,
@@ -42,14 +43,13 @@ from contact_id_controller.models.steps.options import (
 )
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
-    Answer,
     Cones,
     Face,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
 )
-from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
+from contact_id_controller.models.steps.yielding import WITH_FORCES, ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
@@ -86,7 +86,7 @@ def solve_no_slip_lcp(
     check_option("consistency", consistency, CONSISTENCIES)
     check_edges(edges)
     n = len(problem)
-    answer = empty_answer(problem)
+    room = answer_room(problem)
     loaded = np.zeros(n, dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
@@ -98,9 +98,11 @@ def solve_no_slip_lcp(
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,
-        *answer,
+        room,
     )
-    solution = outcome(problem, code, steps, contradiction, answer, loaded)
+    solution = outcome(problem, code, steps, contradiction, room, loaded)
+    if solution.status in WITH_FORCES:
+        return solution
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
 
@@ -303,42 +305,27 @@ def _try_grips(reduced, cones, distribution, plan, answer):
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     edges,
     load_share,
     distribution,
     project,
     loaded,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
-    """Flat entry: the tuples of ``_hold``."""
+    """Opens the arrays for ``_hold``."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _hold(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Cones(mu, edges, load_share),
         distribution,
         project,
         loaded,
-        Answer(moved, z, delta, torques, velocity),
+        begin(reduced, room),
     )
 
 

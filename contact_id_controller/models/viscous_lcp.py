@@ -18,6 +18,7 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, STICKING
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.triangular import (
     backward_substitute,
     cholesky,
@@ -35,11 +36,10 @@ from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S,
 from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
-    Answer,
     Cones,
     Face,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
 )
 from contact_id_controller.models.steps.yielding import ease
@@ -75,7 +75,7 @@ def solve_viscous_lcp(
     check_option("distribution", distribution, DISTRIBUTIONS)
     check_option("form", form, FORMS)
     check_option("consistency", consistency, CONSISTENCIES)
-    answer = empty_answer(problem)
+    room = answer_room(problem)
     loaded = np.zeros(len(problem), dtype=bool)
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, loaded)
@@ -88,27 +88,17 @@ def solve_viscous_lcp(
         consistency == "project",
         form == "implicit",
         loaded,
-        *answer,
+        room,
     )
-    return outcome(problem, code, steps, contradiction, answer, loaded)
+    return outcome(problem, code, steps, contradiction, room, loaded)
 
 
 @kernel
 def _solve(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     keep,
     viscosity,
     load_share,
@@ -116,17 +106,12 @@ def _solve(
     project,
     implicit,
     loaded,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
-    """Flat entry: the tuples of ``_rub``."""
+    """Opens the arrays for ``_rub``."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _rub(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         keep,
         viscosity,
         load_share,
@@ -134,7 +119,7 @@ def _solve(
         project,
         implicit,
         loaded,
-        Answer(moved, z, delta, torques, velocity),
+        begin(reduced, room),
     )
 
 

@@ -197,7 +197,7 @@ class ContactSettings:
     )
     contact_timeout_s: float = parameter(
         0.05,
-        "A measured contact older than this counts as none.",
+        "A measured contact older than this counts as none; a state without any is refused.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,

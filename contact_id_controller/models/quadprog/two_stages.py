@@ -14,7 +14,7 @@ from contact_id_controller.models.quadprog.kinetic_energy import generators
 from contact_id_controller.models.steps.finish import finish_answer
 from contact_id_controller.models.steps.forces import share_weights
 from contact_id_controller.models.steps.plan import project_plan
-from contact_id_controller.models.steps.reduced import empty_answer, matrices
+from contact_id_controller.models.steps.reduced import empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution
 
@@ -36,7 +36,7 @@ def solve_with_quadprog(
         gap[::3] = problem.gap_speed
         for attempt in range(2):
             if consistency == "project":
-                contradiction = project_plan(matrices(problem), mu, attempt == 0, delta, c)
+                contradiction = project_plan(problem.reduced, mu, attempt == 0, delta, c)
             u, weights = _nearest(E.T @ problem.Y, E.T @ (c + gap))
             if u is not None or consistency != "project":
                 break

@@ -15,7 +15,11 @@ import numpy as np
 from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.lcp.lemke_friction import lemke_friction
 from contact_id_controller.models.steps.finish import finish_answer, outcome
-from contact_id_controller.models.steps.reduced import Cones, empty_answer, matrices
+from contact_id_controller.models.steps.reduced import (
+    Cones,
+    answer_room,
+    read_answer,
+)
 from contact_id_controller.models.steps.slip import share_forces
 from contact_id_controller.models.steps.yielding import TOLERATED, mean_diagonal
 from contact_id_controller.solution import Solution
@@ -70,12 +74,13 @@ def solve_compliant(
             break
     else:
         return None
-    answer = empty_answer(problem)
+    room = answer_room(problem)
+    answer = read_answer(problem, room)
     answer.moved[:], answer.z[:], answer.delta[:] = moved, result.impulses.ravel(), delta
     cones = Cones(mu, edges, problem.contacts.load_share)
-    share_forces(matrices(problem), delta, moved, result.z, result.w, cones, distribution, answer.z)
+    share_forces(problem.reduced, delta, moved, result.z, result.w, cones, distribution, answer.z)
     finish_answer(problem, answer)
     # What an infeasible plan was said to contradict no longer counts once it is solved as it is.
     earlier = 0.0 if start is problem.c else solution.contradiction_m_s
     contradiction = max(earlier, float(np.abs(moved - plan).max()))
-    return outcome(problem, SOLVED, steps, contradiction, answer)
+    return outcome(problem, SOLVED, steps, contradiction, room)

@@ -6,8 +6,9 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.triangular import backward_substitute
-from contact_id_controller.models.steps.reduced import Answer, Reduced, matrices
+from contact_id_controller.models.steps.reduced import Answer, matrices, read_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
@@ -40,20 +41,13 @@ def map_identities(
 
 
 def outcome(
-    problem: Problem, code: int, steps: int, contradiction: float, answer: Answer, memory=None
+    problem: Problem, code: int, steps: int, contradiction: float, room: np.ndarray, memory=None
 ) -> Solution:
-    """A ``Solution`` from a kernel's results; the code becomes a named status."""
+    """A ``Solution`` from what a compiled entry filled; the code becomes a named status."""
+    moved, z, delta, torques, velocity = read_answer(problem, room)
+    status = STATUS_NAMES.get(code, NOT_CONVERGED)
     return Solution(
-        problem,
-        STATUS_NAMES.get(code, NOT_CONVERGED),
-        answer.torques,
-        answer.z,
-        answer.velocity,
-        steps,
-        answer.delta,
-        contradiction,
-        memory,
-        answer.moved,
+        problem, status, torques, z, velocity, steps, delta, contradiction, memory, moved
     )
 
 
@@ -100,34 +94,9 @@ def finish(reduced, answer):
 
 def finish_answer(problem: Problem, answer: Answer) -> None:
     """``finish`` from Python: fills the answer's torques and velocity."""
-    _finish_flat(*matrices(problem), *answer)
+    _finish(*matrices(problem), *answer)
 
 
 @kernel
-def _finish_flat(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
-    dt,
-    actuated,
-    unactuated,
-    speed,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
-):
-    finish(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
-        Answer(moved, z, delta, torques, velocity),
-    )
+def _finish(store, dt, actuated, unactuated, moved, z, delta, torques, velocity):
+    finish(open_store(store, dt, actuated, unactuated), Answer(moved, z, delta, torques, velocity))

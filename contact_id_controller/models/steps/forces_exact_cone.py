@@ -27,10 +27,11 @@ from contact_id_controller.kernels.pyramid import (
     edge,
     effective_friction,
 )
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.forces import same_motion, share_weights
 from contact_id_controller.models.steps.motion import classify
-from contact_id_controller.models.steps.reduced import Answer, Cones, Face, Reduced
+from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
 
 TIE_BREAK = (
     1e-8  # weight of the forces, in units of their cones, against the torques that they cause
@@ -136,36 +137,21 @@ def distribute_exact(T, torque_offset, Y, u, face, cones, z):
 
 @kernel
 def widen(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
+    store,
     dt,
     actuated,
     unactuated,
-    speed,
     mu,
     edges,
     load_share,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
+    room,
 ):
     """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
+    reduced = open_store(store, dt, actuated, unactuated)
     return _widen(
-        Reduced(
-            Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
-        ),
+        reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),
-        Answer(moved, z, delta, torques, velocity),
+        open_answer(room, mu.shape[0], actuated.shape[0]),
     )
 
 

@@ -1,7 +1,8 @@
 """The arrays that kernels share, in named tuples.
 
-Numba takes a tuple from Python ten times as slowly as its arrays. A model therefore calls a flat
-compiled entry with all arrays, in the tuples' order, and only this entry makes the tuples.
+Numba takes a tuple from Python ten times as slowly as its arrays, and each array as slowly as a
+hundred operations. A model therefore hands its compiled entry the problem's store and room for the
+answer, one array each, and the entry opens them.
 """
 
 from __future__ import annotations
@@ -10,33 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contact_id_controller.kernels.arrays import assign, fill
+from contact_id_controller.kernels.compile import inlined_kernel
+from contact_id_controller.kernels.views import view
 from contact_id_controller.problem import Problem
-
-
-class Reduced(NamedTuple):
-    """The reduced problem (see ``Problem``), n contacts, nu unactuated, na actuated coordinates.
-
-    Y (3n, nu) with G = Y Y^T; c (3n,) contact velocity at z = 0, m/s; gap_speed (n,) m/s; T (3n, na)
-    torque per impulse; offset (na,) torque at z = 0, N·m; L (nu, nu), C (nu, na), base (nu,): the
-    unactuated motion is L^-T (base - C delta + Y^T z); schur (na, na) inertia of the actuated
-    coordinates; desired (na,) rad/s; dt s; actuated (na,), unactuated (nu,) places in v;
-    speed (3n,) today's contact velocity, m/s.
-    """
-
-    Y: np.ndarray
-    c: np.ndarray
-    gap_speed: np.ndarray
-    T: np.ndarray
-    offset: np.ndarray
-    L: np.ndarray
-    C: np.ndarray
-    base: np.ndarray
-    schur: np.ndarray
-    desired: np.ndarray
-    dt: float
-    actuated: np.ndarray
-    unactuated: np.ndarray
-    speed: np.ndarray
 
 
 class Cones(NamedTuple):
@@ -76,39 +54,62 @@ class Answer(NamedTuple):
     velocity: np.ndarray
 
 
-_new = tuple.__new__  # a third of the time of the named tuple's own constructor
-
-
-def matrices(problem: Problem) -> Reduced:
-    """The problem's arrays in the order in which flat entries take them."""
+def matrices(problem: Problem) -> tuple:
+    """What ``open_store`` makes the problem's arrays of, in its order."""
     robot = problem.robot
-    arrays = (
-        problem.Y,
-        problem.c,
-        problem.gap_speed,
-        problem.T,
-        problem.torque_offset,
-        problem.L,
-        problem.C,
-        problem.base,
-        problem.schur,
-        problem.desired_velocity,
-        problem.period,
-        robot.actuated,
-        robot.unactuated,
-        problem.speed,
+    return problem.store, problem.period, robot.actuated, robot.unactuated
+
+
+def answer_room(problem: Problem) -> np.ndarray:
+    """Room for an ``Answer``, one array, for a compiled entry to open and fill."""
+    robot = problem.robot
+    return np.empty(6 * len(problem) + 2 * robot.na + robot.nv)
+
+
+@inlined_kernel
+def open_answer(room, n, na):
+    """The arrays of an answer, as views of its room."""
+    at_delta = 6 * n
+    at_torques = at_delta + na
+    at_velocity = at_torques + na
+    return Answer(
+        view(room, 0, (3 * n,)),
+        view(room, 3 * n, (3 * n,)),
+        view(room, at_delta, (na,)),
+        view(room, at_torques, (na,)),
+        view(room, at_velocity, (room.shape[0] - at_velocity,)),
     )
-    return _new(Reduced, arrays)
+
+
+@inlined_kernel
+def begin(reduced, room):
+    """The answer before anything is known: the plan as it is, no impulses, no change."""
+    answer = open_answer(room, reduced.gap_speed.shape[0], reduced.offset.shape[0])
+    assign(answer.moved, reduced.c)
+    fill(answer.z, 0.0)
+    fill(answer.delta, 0.0)
+    return answer
+
+
+def read_answer(problem: Problem, room: np.ndarray) -> Answer:
+    """The arrays that a compiled entry has filled."""
+    at_z, na = 3 * len(problem), problem.robot.na
+    at_torques = 2 * at_z + na
+    at_velocity = at_torques + na
+    arrays = (
+        room[:at_z],
+        room[at_z : 2 * at_z],
+        room[2 * at_z : at_torques],
+        room[at_torques:at_velocity],
+        room[at_velocity:],
+    )
+    return tuple.__new__(Answer, arrays)  # a third of the time of its own constructor
 
 
 def empty_answer(problem: Problem) -> Answer:
-    """Arrays for a kernel to fill: the plan as it is, no impulses, no change."""
-    robot = problem.robot
-    arrays = (
-        problem.c.copy(),
-        np.zeros(3 * len(problem)),
-        np.zeros(robot.na),
-        np.empty(robot.na),
-        np.empty(robot.nv),
-    )
-    return _new(Answer, arrays)
+    """Arrays to fill from Python: the plan as it is, no impulses, no change."""
+    answer = read_answer(problem, answer_room(problem))
+    answer.moved[:] = problem.c
+    answer.z[:] = 0.0
+    answer.delta[:] = 0.0
+    return answer

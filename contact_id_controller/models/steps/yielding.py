@@ -25,13 +25,13 @@ from contact_id_controller.kernels.pyramid import (
     effective_friction,
     project_contact,
 )
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import finish
 from contact_id_controller.models.steps.reduced import (
-    Answer,
-    Cones,
-    Reduced,
-    empty_answer,
+    answer_room,
+    begin,
     matrices,
+    read_answer,
 )
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
 from contact_id_controller.solution import UNHOLDABLE, Solution
@@ -222,18 +222,22 @@ def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
 FALLBACK_REGULARISATION = 1.0
 
 
+WITH_FORCES = frozenset((SOLVED_NAME, UNHOLDABLE))
+"""Statuses whose forces are the model's own."""
+
+
 def with_fallback(solution: Solution, mu, edges) -> Solution:
     """A solution without forces gets those of soft contacts: finite, inside their cones.
 
     The regularisation is of the size of G itself, so that contradictory velocities are resisted with
     forces of ordinary size. Status, plan and what was found to be attainable stay.
     """
-    if solution.status in (SOLVED_NAME, UNHOLDABLE):
+    if solution.status in WITH_FORCES:
         return solution
     problem = solution.problem
-    answer = empty_answer(problem)
-    answer.delta[:] = solution.joint_velocity_change
-    _soft_forces(*matrices(problem), mu, edges, problem.contacts.load_share, *answer)
+    room = answer_room(problem)
+    _soft_forces(*matrices(problem), mu, edges, solution.joint_velocity_change, room)
+    answer = read_answer(problem, room)
     return Solution(
         problem,
         solution.status,
@@ -249,40 +253,23 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
 
 
 @kernel
-def _soft_forces(
-    Y,
-    c,
-    gap_speed,
-    T,
-    offset,
-    L,
-    C,
-    base,
-    schur,
-    desired,
-    dt,
-    actuated,
-    unactuated,
-    speed,
-    mu,
-    edges,
-    load_share,
-    moved,
-    z,
-    delta,
-    torques,
-    velocity,
-):
-    """Forces of soft contacts for the plan changed by delta (na,) rad/s."""
-    reduced = Reduced(
-        Y, c, gap_speed, T, offset, L, C, base, schur, desired, dt, actuated, unactuated, speed
+def _soft_forces(store, dt, actuated, unactuated, mu, edges, change, room):
+    """Forces of soft contacts for the plan changed by ``change`` (na,) rad/s."""
+    reduced = open_store(store, dt, actuated, unactuated)
+    answer = begin(reduced, room)
+    Y, T, gap_speed, moved, delta = (
+        reduced.Y,
+        reduced.T,
+        reduced.gap_speed,
+        answer.moved,
+        answer.delta,
     )
-    cones = Cones(effective_friction(mu, np.inf), edges, load_share)
-    answer = Answer(moved, z, delta, torques, velocity)
-    for r in range(c.shape[0]):
+    mu = effective_friction(mu, np.inf)
+    assign(delta, change)
+    for r in range(moved.shape[0]):
         for k in range(delta.shape[0]):
             moved[r] -= dt * T[r, k] * delta[k]
     if gap_speed.shape[0]:
         eps, x = FALLBACK_REGULARISATION * mean_diagonal(Y), np.zeros(Y.shape[1])
-        elastic(Y, moved, gap_speed, cones.mu, cones.edges, eps, BALANCED, x, z)
+        elastic(Y, moved, gap_speed, mu, edges, eps, BALANCED, x, answer.z)
     finish(reduced, answer)

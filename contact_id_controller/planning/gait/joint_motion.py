@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -176,6 +177,35 @@ def _grip(paths, times_s, pick_s, stance, radius_m) -> np.ndarray:
     return np.where(stance, grip, 0.0)
 
 
+class _Base(NamedTuple):
+    """The base at each point: position, velocity, ... (p, 3), rotation (p, 3, 3), in the world."""
+
+    position: np.ndarray
+    rotation: np.ndarray
+    velocity: np.ndarray
+    spin: np.ndarray
+    acceleration: np.ndarray
+    spin_rate: np.ndarray
+
+
+class _Feet(NamedTuple):
+    """Feet in the world (p, L, 3), to which rolling is added; grip (2, p, L), see ``_grip``."""
+
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    grip: np.ndarray
+
+
+class _Legs(NamedTuple):
+    """Joint axes and homes of each leg; lower, upper (L, 3) rad."""
+
+    screws: np.ndarray
+    homes: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
 @kernel
 def _solve_points(
     first,
@@ -200,11 +230,45 @@ def _solve_points(
     motion,
     residual,
 ):
+    """Flat entry of ``_solve_range``."""
+    _solve_range(
+        first,
+        end,
+        times,
+        _Base(
+            base_position,
+            base_rotation,
+            base_velocity,
+            base_spin,
+            base_acceleration,
+            base_spin_rate,
+        ),
+        _Feet(position, velocity, acceleration, grip),
+        _Legs(screws, homes, lower, upper),
+        guess,
+        roll,
+        motion,
+        residual,
+    )
+
+
+@kernel
+def _solve_range(first, end, times, base, feet, legs, guess, roll, motion, residual):
     """Solve the legs at the points first ... end - 1; see `plan_joints`.
 
-    In and out: feet in the world (p, L, 3), to which rolling is added; roll (3, L, 3), its
-    displacement, rate and acceleration at the last point; residual (L,). Out: motion (3, p, L, 3).
+    In and out: ``feet``, to which rolling is added; roll (3, L, 3), its displacement, rate and
+    acceleration at the last point; residual (L,). Out: motion (3, p, L, 3).
     """
+    # Opened once: within a loop each field would be counted as a reference.
+    base_position, base_rotation, base_velocity = base.position, base.rotation, base.velocity
+    base_spin, base_acceleration, base_spin_rate = base.spin, base.acceleration, base.spin_rate
+    position, velocity, acceleration, grip = (
+        feet.position,
+        feet.velocity,
+        feet.acceleration,
+        feet.grip,
+    )
+    screws, homes, lower, upper = legs.screws, legs.homes, legs.lower, legs.upper
     spin, spin_rate, work, relative = np.empty(3), np.empty(3), np.empty((5, 3)), np.empty(3)
     rolled = np.empty((3, 3))
     for k in range(first, end):
