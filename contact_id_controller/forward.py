@@ -28,6 +28,7 @@ from scipy.linalg import solve_triangular
 from contact_id_controller import constraints as bilateral
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.frozen import sealed
 from contact_id_controller.problem import Problem, build_problem
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
@@ -37,6 +38,7 @@ RANK = 1e-9  # constraint rows below this singular value, relative to the larges
 _FREE_ROBOTS: WeakKeyDictionary[RobotModel, RobotModel] = WeakKeyDictionary()
 
 
+@sealed
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ForwardProblem(Problem):
     """A ``Problem`` whose nu = nv coordinates are all free (na = 0).

@@ -8,12 +8,28 @@ gives it its class last.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def draft_of(frozen: type) -> Any:
     """A mutable class with the slots of a frozen dataclass."""
     return type(f"{frozen.__name__}Draft", (), {"__slots__": frozen.__slots__})  # type: ignore[attr-defined]
+
+
+def sealed(frozen: type[T]) -> type[T]:
+    """Refuse every assignment to a frozen dataclass with slots, properties and new names among them.
+
+    Python's own guard knows the class as it was before it had slots, and stumbles over other names
+    than fields.
+    """
+
+    def refuse(self: Any, name: str, *_: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    frozen.__setattr__ = frozen.__delattr__ = refuse  # type: ignore[assignment, method-assign]
+    return frozen
 
 
 def parts(value: Any) -> tuple[Any, ...]:

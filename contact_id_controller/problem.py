@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import hypot
 from typing import Any
 
@@ -12,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.frozen import draft_of, parts
+from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.reduction import Reduced, empty_store, open_store, reduce
 from contact_id_controller.robot import RobotModel
 
 UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
 
 
+@sealed
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Problem:
     """One period's contact problem in the coordinates that stay free; immutable.
@@ -71,6 +73,11 @@ class Problem:
         draft.__class__ = cls
         return problem
 
+    def _array(self, name: str) -> NDArray[np.float64]:
+        robot = self.robot
+        place, shape = _places(len(self.contacts), robot.nu, robot.na)[name]
+        return self.store[place] if shape is None else self.store[place].reshape(shape)
+
     @property
     def reduced(self) -> Reduced:
         """All arrays, as kernels name them."""
@@ -83,63 +90,51 @@ class Problem:
 
     @property
     def desired_velocity(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.desired
-        return array
+        return self._array("desired")
 
     @property
     def L(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.L
-        return array
+        return self._array("L")
 
     @property
     def C(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.C
-        return array
+        return self._array("C")
 
     @property
     def base(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.base
-        return array
+        return self._array("base")
 
     @property
     def Y(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.Y
-        return array
+        return self._array("Y")
 
     @property
     def c(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.c
-        return array
+        return self._array("c")
 
     @property
     def speed(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.speed
-        return array
+        return self._array("speed")
 
     @property
     def gap_speed(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.gap_speed
-        return array
+        return self._array("gap_speed")
 
     @property
     def T(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.T
-        return array
+        return self._array("T")
 
     @property
     def torque_offset(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.offset
-        return array
+        return self._array("offset")
 
     @property
     def schur(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.schur
-        return array
+        return self._array("schur")
 
     @property
     def frames(self) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = self.reduced.frames
-        return array
+        return self._array("frames")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return parts(self)
@@ -151,6 +146,21 @@ class Problem:
 
 _Draft = draft_of(Problem)
 _open_store = getattr(open_store, "py_func", open_store)
+
+
+@lru_cache(maxsize=256)
+def _places(n: int, nu: int, na: int) -> dict[str, tuple[slice, tuple[int, ...] | None]]:
+    """Where each array lies in the store, and its shape if it is no vector."""
+    numbers = empty_store(n, nu, na)
+    numbers[:] = np.arange(len(numbers))
+    coordinates = np.zeros(na, np.int64), np.zeros(nu, np.int64)
+    places = {}
+    for name, array in _open_store(numbers, 0.0, *coordinates)._asdict().items():
+        if isinstance(array, np.ndarray) and array.dtype == np.float64:
+            first = int(array.flat[0]) if array.size else 0
+            shape = array.shape if array.ndim > 1 else None
+            places[name] = slice(first, first + array.size), shape
+    return places
 
 
 def build_problem(

@@ -145,20 +145,23 @@ def _compiled(function, options):
 
 
 def _forgiving(dispatcher):
-    """Compile anew where the index of the cache names what is no longer there, or is broken.
+    """Compile anew where the cache names what is no longer there, or is broken.
 
     It holds the classes of a kernel's arguments; these may have moved although neither the kernel's file
     nor what that imports has changed.
     """
-    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    load = getattr(index, "_load_index", None)
-    if load is not None:
-
-        def load_or_forget():
-            try:
-                return load()
-            except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
-                return {}
-
-        index._load_index = load_or_forget
+    files = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    for name, nothing in (("_load_index", dict), ("load", type(None))):
+        if hasattr(files, name):
+            setattr(files, name, _or_else(getattr(files, name), nothing))
     return dispatcher
+
+
+def _or_else(read, nothing):
+    def attempt(*arguments):
+        try:
+            return read(*arguments)
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            return nothing()
+
+    return attempt

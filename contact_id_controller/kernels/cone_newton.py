@@ -46,18 +46,12 @@ NONE = -1  # no piece yet
 @bare_kernel
 def _project(forces, sets, z, pieces):
     """z (3n,) and its pieces: the projection of ``forces`` (3n,), contact by contact."""
-    for i in range(sets.mode.shape[0]):
-        pieces.number[i] = project_contact(
-            sets.mode[i],
-            sets.angle[i],
-            sets.span[i],
-            sets.mu[i],
-            sets.directions,
-            forces[3 * i : 3 * i + 3],
-            z[3 * i : 3 * i + 3],
-            pieces.basis[i],
-            pieces.first,
-            pieces.second,
+    mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
+    number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
+    for i in range(mode.shape[0]):
+        force, out = forces[3 * i : 3 * i + 3], z[3 * i : 3 * i + 3]
+        number[i] = project_contact(
+            mode[i], angle[i], span[i], mu[i], directions, force, out, basis[i], first, second
         )
 
 
@@ -140,27 +134,21 @@ def _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H):
 @bare_kernel
 def _assume_inside(sets, pieces, z, force):
     """Pieces for a first step that takes every force to lie inside its cone; z (3n,), force (3,): work."""
-    for i in range(sets.mode.shape[0]):
-        if sets.mode[i] == STICKING and sets.mu[i] > 0.0:
-            pieces.number[i] = INSIDE
+    mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
+    number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
+    for i in range(mode.shape[0]):
+        if mode[i] == STICKING and mu[i] > 0.0:
+            number[i] = INSIDE
             for r in range(3):
                 for d in range(3):
-                    pieces.basis[i, r, d] = 1.0 if r == d else 0.0
+                    basis[i, r, d] = 1.0 if r == d else 0.0
         else:
             force[0], force[1], force[2] = 1.0, 0.0, 0.0
-            if sets.mode[i] != STICKING:
-                edge(sets.mu[i], sets.angle[i] + 0.5 * sets.span[i], force)
-            pieces.number[i] = project_contact(
-                sets.mode[i],
-                sets.angle[i],
-                sets.span[i],
-                sets.mu[i],
-                sets.directions,
-                force,
-                z[3 * i : 3 * i + 3],
-                pieces.basis[i],
-                pieces.first,
-                pieces.second,
+            if mode[i] != STICKING:
+                edge(mu[i], angle[i] + 0.5 * span[i], force)
+            out = z[3 * i : 3 * i + 3]
+            number[i] = project_contact(
+                mode[i], angle[i], span[i], mu[i], directions, force, out, basis[i], first, second
             )
 
 
@@ -188,7 +176,8 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
     H, L, columns = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((3, dim))
     gradient, step = np.empty(dim), np.empty(dim)
     held, held_basis = np.empty(n, np.int64), np.empty((n, 3, 3))
-    pieces = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))
+    number, basis = np.empty(n, np.int64), np.zeros((n, 3, 3))
+    pieces = Pieces(number, basis, np.empty(3), np.empty(3))
     directions = np.empty((edges, 2))
     edge_directions(edges, directions)
     sets = AdmissibleSets(mode, angle, span, mu, directions)
@@ -212,9 +201,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
     if not warm and not shift.shape[0]:
         _assume_inside(sets, pieces, trial, np.empty(3))
     for iteration in range(MAX_STEPS):
-        trace = _update_hessian(
-            W, weight, pieces.number, pieces.basis, held, held_basis, columns, H
-        )
+        trace = _update_hessian(W, weight, number, basis, held, held_basis, columns, H)
         damping, share = DAMPING * trace, 0.0
         for attempt in range(MAX_DAMPINGS):
             for a in range(dim):
@@ -242,7 +229,7 @@ def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
         defect = _defect(gradient)
         settled = share == 1.0
         for i in range(n):
-            settled = settled and pieces.number[i] == held[i]
+            settled = settled and number[i] == held[i]
         # A full step on settled pieces is exact: all that is left of the defect is rounding.
         if defect <= (ACCEPTED if settled or share == 0.0 else TIGHT) * norm:
             return iteration + 1

@@ -106,7 +106,7 @@ def solve_coulomb_lcp(
         again = solve_compliant(solution, finite, edges, chosen, solution.attainable)
     elif code == INFEASIBLE and consistency == "report":
         # What Lemke's method missed, and the convex program does not have, may exist all the same.
-        again = solve_compliant(solution, finite, edges, chosen, problem.c, STIFF, UNFELT)
+        again = solve_compliant(solution, finite, edges, chosen, None, STIFF, UNFELT)
     solution = again or solution
     return with_fallback(solution, mu, edges)
 

@@ -39,5 +39,5 @@ def solve_sensed(problem: Problem, *, warm_start: Solution | None = None, forces
 def _answer(problem: Problem, z: np.ndarray) -> Solution:
     robot = problem.robot
     torques, velocity, still = np.empty(robot.na), np.empty(robot.nv), np.zeros(robot.na)
-    finish_answer(problem, Answer(problem.c, z, still, torques, velocity))
+    finish_answer(problem, Answer(z, z, still, torques, velocity))  # nothing is moved
     return Solution(problem, SOLVED, torques, z, velocity)

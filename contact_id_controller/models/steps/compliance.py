@@ -36,7 +36,7 @@ def solve_compliant(
     mu: np.ndarray,
     edges: int,
     distribution: int,
-    start: np.ndarray,
+    start: np.ndarray | None,
     compliances: tuple[float, ...] = COMPLIANCES,
     tolerated: float = TOLERATED,
 ) -> Solution | None:
@@ -46,13 +46,17 @@ def solve_compliant(
         solution: the failed one; its plan is kept.
         mu (n,): finite coefficients.  edges: of the polygon.
         distribution: index into ``options.DISTRIBUTIONS``.
-        start (3n,): contact velocities at z = 0, m/s.
+        start (3n,): contact velocities at z = 0, m/s; None for the plan's, as it is.
         compliances, tolerated: to try, and the share of the largest contact velocity that may yield.
 
     Source: Tikhonov regularisation as in Cottle, Pang and Stone (1992), section 5.6.
     """
     problem = solution.problem
     n, delta = len(problem), solution.joint_velocity_change
+    earlier = solution.contradiction_m_s
+    if start is None:
+        # What an infeasible plan was said to contradict no longer counts once it is solved as it is.
+        start, earlier = problem.c, 0.0
     angle = 2.0 * np.pi * np.arange(edges) / edges
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     free = start.copy()
@@ -80,7 +84,5 @@ def solve_compliant(
     cones = Cones(mu, edges, problem.contacts.load_share)
     share_forces(problem.reduced, delta, moved, result.z, result.w, cones, distribution, answer.z)
     finish_answer(problem, answer)
-    # What an infeasible plan was said to contradict no longer counts once it is solved as it is.
-    earlier = 0.0 if start is problem.c else solution.contradiction_m_s
     contradiction = max(earlier, float(np.abs(moved - plan).max()))
     return outcome(problem, SOLVED, steps, contradiction, room)
