@@ -28,7 +28,7 @@ def sealed(frozen: type[T]) -> type[T]:
     def refuse(self: Any, name: str, *_: Any) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
-    frozen.__setattr__ = frozen.__delattr__ = refuse  # type: ignore[assignment, method-assign]
+    frozen.__setattr__ = frozen.__delattr__ = refuse  # type: ignore[method-assign]
     return frozen
 
 

@@ -226,6 +226,13 @@ def test_dynamics_defect_counts_external_forces(robot):
 @pytest.mark.parametrize("pair", [str(row) for row in contact_models()])
 def test_compiled_code_writes_every_number_of_problem_and_answer(robot, pair, monkeypatch):
     """What it only writes and never reads, a compiler may take for dead."""
+    rng = np.random.default_rng(8)
+    q, v = random_state(robot, rng)
+    contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
+    contacts = contacts.moved(gaps=np.zeros(len(contacts)))
+    model = pair.split("/")
+    arguments = (robot, q, v, np.zeros(robot.na), contacts, DT)
+    solve(build_problem(*arguments), *model)  # compiled while numba finds numpy as it is
     empty = np.empty
 
     def poisoned(*arguments, **keywords):
@@ -235,13 +242,9 @@ def test_compiled_code_writes_every_number_of_problem_and_answer(robot, pair, mo
         return array
 
     monkeypatch.setattr(np, "empty", poisoned)
-    rng = np.random.default_rng(8)
-    q, v = random_state(robot, rng)
-    contacts, _ = random_contacts(robot, q, SOLO_FEET, rng)
-    contacts = contacts.moved(gaps=np.zeros(len(contacts)))
-    problem = build_problem(robot, q, v, np.zeros(robot.na), contacts, DT)
+    problem = build_problem(*arguments)
     assert np.isfinite(problem.store).all()
-    solution = solve(problem, *pair.split("/"))
+    solution = solve(problem, *model)
     for array in (solution.torques, solution.impulses, solution.velocity):
         assert np.isfinite(array).all()
     for array in (solution.joint_velocity_change, solution.attainable):
