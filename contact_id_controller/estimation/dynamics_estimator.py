@@ -19,7 +19,7 @@ from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense
 from contact_id_controller.estimation.layout import Layout
 from contact_id_controller.estimation.observability import Observability, observe
 from contact_id_controller.estimation.sensors import Contact
-from contact_id_controller.estimation.system import unpack
+from contact_id_controller.estimation.system import Inputs, unpack
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import (
     ConfigurationError,
@@ -30,7 +30,7 @@ from contact_id_controller.exceptions import (
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 
-UP = np.array([0.0, 0.0, 1.0])
+UP, ALL = np.array([0.0, 0.0, 1.0]), slice(None)
 CHECKED = (
     1e-6  # share of a measurement's variance that must be left for a residual to mean anything
 )
@@ -162,7 +162,9 @@ class DynamicsEstimator:
         self._layout.freeze([np.linalg.norm(gravity), *softness, *bolted, 0.0, 0.0, 0.0])
         self._inputs = self._layout.inputs
         self._y = self._inputs.y
-        self._measured, self._upright = self._y[:-1], False
+        self._places = Inputs(*map(memoryview, self._inputs))
+        self._measured, self._upright = memoryview(self._y[:-1]), False
+        self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
         self._answer = Estimate(self)
 
     def estimate(
@@ -200,17 +202,15 @@ class DynamicsEstimator:
 
     def _state(self, q, v, angular_velocity=None, up=None):
         """Put a state where the kernels read it."""
-        inputs = self._inputs
-        _put("q", q, inputs.q)
-        _put("v", v, inputs.v)
+        places = self._places
+        _put("q", q, places.q)
+        _put("v", v, places.v)
         if angular_velocity is not None:
-            _put("angular_velocity", angular_velocity, inputs.w)
-        elif self.mechanism.floating:
-            inputs.w[:] = inputs.v[3:6]
+            _put("angular_velocity", angular_velocity, places.w)
         else:
-            inputs.w[:] = 0.0
+            places.w[ALL] = self._turning
         if up is not None or not self._upright:
-            _put("up", UP if up is None else up, inputs.up)
+            _put("up", UP if up is None else up, places.up)
             self._upright = up is None
 
     def _take(self, measurements):
@@ -420,7 +420,7 @@ def _dense(integers, numbers, A, target, B):
 @kernel
 def _outputs(integers, numbers):
     system, given, scratch, results = unpack(integers, numbers)
-    outputs(system, given.y, given.up, scratch, results)
+    outputs(system, given.y, scratch, results)
 
 
 @kernel
@@ -430,7 +430,7 @@ def _estimate(integers, numbers):
     sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
     status = by_limbs(system, given.y, given.up, scratch, results)
     if status == SOLVED:
-        outputs(system, given.y, given.up, scratch, results)
+        outputs(system, given.y, scratch, results)
         total = 0.0
         for k in range(results.z.shape[0]):
             total += abs(results.z[k])
@@ -442,11 +442,14 @@ def _estimate(integers, numbers):
 
 
 def _put(name, value, place):
-    """Copy a vector to its place among the inputs."""
+    """Copy a vector to its place among the inputs, a memoryview: twice as fast as an array's slice.
+
+    Nothing but a vector of that length and of doubles passes it as it is.
+    """
     try:
-        if len(value) == len(place):  # a length alone would be spread over all entries
-            place[:] = value
-            return
+        place[ALL] = value
     except (TypeError, ValueError):
-        pass
-    raise StateError(f"{name} must have shape {place.shape}, got {np.shape(value)}")
+        value = np.array(value, dtype=float)
+        if value.shape != place.shape:
+            raise StateError(f"{name} must have shape {place.shape}, got {value.shape}") from None
+        place[ALL] = value

@@ -20,7 +20,6 @@ from contact_id_controller.estimation.rows import (
     ACCELERATION,
     contact_wrench,
     row_coefficients,
-    row_vector,
 )
 from contact_id_controller.estimation.sweep import accumulate, dot6, inertia_times, propagate
 from contact_id_controller.kernels.compile import bare_kernel, kernel
@@ -108,41 +107,62 @@ def _base_equation(I, fb, softness, K):
 
 
 @bare_kernel
+def _pivot(H, Y, j, smallest):
+    """Divide row j of H (lower) and Y by the root of its pivot; False: too small."""
+    row, right = H[j], Y[j]
+    if not row[j] > smallest:
+        return False
+    inverse = 1.0 / np.sqrt(row[j])
+    for z in range(j):
+        row[z] *= inverse
+    row[j] = inverse
+    for z in range(13):
+        right[z] *= inverse
+    return True
+
+
+@bare_kernel
 def _eliminate(H, Y, n, K):
-    """Factor H (n, n) in place, Y <- L^-1 Y (n, 13), K (upper) less its Schur complement."""
-    largest = 0.0
+    """Factor H = L^T L (n, n; lower) in place, 1 / L_jj on the diagonal; Y <- L^-T Y (n, 13).
+
+    K (12, 13) loses its Schur complement. From the last row to the first, so that all loops begin at
+    zero and are vectorised; two rows at a time, for half the passes over what remains.
+    """
+    smallest = 0.0
     for j in range(n):
-        largest = max(largest, H[j, j])
-    for j in range(n):
-        row, total = H[j], H[j, j]
-        for k in range(j):
-            total -= row[k] * row[k]
-        if not total > SINGULAR_PIVOT * largest:
+        smallest = max(smallest, SINGULAR_PIVOT * H[j, j])
+    for step in range(n // 2):
+        j = n - 1 - 2 * step
+        first, second, y1, y2 = H[j], H[j - 1], Y[j], Y[j - 1]
+        if not _pivot(H, Y, j, smallest):
             return False
-        inverse = 1.0 / np.sqrt(total)
-        row[j] = inverse
-        for i in range(j + 1, n):
-            other = H[i]
-            total = other[j]
-            for k in range(j):
-                total -= other[k] * row[k]
-            other[j] = total * inverse
-        right = Y[j]
-        for k in range(j):
-            f, done = row[k], Y[k]
-            if f != 0.0:
-                for z in range(13):
-                    right[z] -= f * done[z]
+        f = first[j - 1]
+        for z in range(j):
+            second[z] -= f * first[z]
         for z in range(13):
-            right[z] *= inverse
-    for k in range(n):
-        right = Y[k]
+            y2[z] -= f * y1[z]
+        if not _pivot(H, Y, j - 1, smallest):
+            return False
+        for i in range(j - 1):
+            f, g = first[i], second[i]
+            if f != 0.0 or g != 0.0:
+                row, right = H[i], Y[i]
+                for z in range(i + 1):
+                    row[z] -= f * first[z] + g * second[z]
+                for z in range(13):
+                    right[z] -= f * y1[z] + g * y2[z]
         for i in range(12):
-            f = right[i]
-            if f != 0.0:
-                row = K[i]
-                for z in range(i, 13):
-                    row[z] -= f * right[z]
+            f, g, row = y1[i], y2[i], K[i]
+            for z in range(13):
+                row[z] -= f * y1[z] + g * y2[z]
+    if n % 2 == 1:
+        if not _pivot(H, Y, 0, smallest):
+            return False
+        y1 = Y[0]
+        for i in range(12):
+            f, row = y1[i], K[i]
+            for z in range(13):
+                row[z] -= f * y1[z]
     return True
 
 
@@ -207,6 +227,7 @@ def _limb(system, b, y, up, scratch):
             for k in range(6):
                 base[k] = 0.0
         target = measured(system, m, y, up, scratch.r[m]) - bias
+        scratch.target[m] = target
         _add_row(h, base, system.rows.weight[m], target, n, H, Y, scratch.K)
     for i in range(n):
         weight = columns.prior[first + i]
@@ -222,12 +243,12 @@ def _base(system, y, up, scratch):
     for i in range(12):
         for j in range(13):
             K[i, j] = 0.0
-    if not facts.floating:
-        return
-    _base_equation(system.motion.Ic[0], system.motion.fb[0], facts.softness, K)
+    if facts.floating:
+        _base_equation(system.motion.Ic[0], system.motion.fb[0], facts.softness, K)
     for m in range(limbs.row_end[limbs.link.shape[0] - 1], system.rows.kind.shape[0]):
         bias = row_coefficients(system, m, -1, scratch.r[m], scratch.base, scratch.h)
         target = measured(system, m, y, up, scratch.r[m]) - bias
+        scratch.target[m] = target
         _add_row(
             scratch.h, scratch.base, system.rows.weight[m], target, 0, scratch.H[0], scratch.Y[0], K
         )
@@ -242,25 +263,24 @@ def by_limbs(system, y, up, scratch, results):
         _limb(system, b, y, up, scratch)
         if not _eliminate(scratch.H[b], scratch.Y[b], limbs.column_end[b] - limbs.column[b], K):
             return SINGULAR
-    if floating:
-        for i in range(12):
-            for j in range(i):
-                K[i, j] = K[j, i]
-        if not solve_pivoted(K, 12):
-            return SINGULAR
+    if floating and not solve_pivoted(K, 12):
+        return SINGULAR
+    centre = scratch.sweep  # a_0 and multiplier, one after the other
+    for k in range(12):
+        centre[k] = K[k, 12] if floating else 0.0
     for k in range(6):
-        results.base[k] = K[k, 12] if floating else 0.0
+        results.base[k] = centre[k]
     for b in range(limbs.link.shape[0]):
         first, factor, right = limbs.column[b], scratch.H[b], scratch.Y[b]
         z = results.z[first : limbs.column_end[b]]
-        for i in range(z.shape[0] - 1, -1, -1):
-            total = right[i, 12]
-            if floating:
-                for k in range(12):
-                    total -= right[i, k] * K[k, 12]
-            for k in range(i + 1, z.shape[0]):
-                total -= factor[k, i] * z[k]
-            z[i] = total * factor[i, i]
+        for i in range(z.shape[0]):
+            row, known = factor[i], right[i]
+            total = known[12]
+            for k in range(12):
+                total -= known[k] * centre[k]
+            for k in range(i):
+                total -= row[k] * z[k]
+            z[i] = total * row[i]
     return SOLVED
 
 
@@ -281,6 +301,7 @@ def dense(system, y, up, scratch, A, target, B):
         scratch.h[:n] = 0.0
         bias = row_coefficients(system, m, limb, scratch.r[m], scratch.base, scratch.h)
         target[m] = measured(system, m, y, up, scratch.r[m]) - bias
+        scratch.target[m] = target[m]
         A[m, :6] = scratch.base
         A[m, 6 + first : 6 + first + n] = scratch.h[:n]
     unit, image = scratch.h, scratch.base  # h has room for six at least
@@ -302,8 +323,8 @@ def dense(system, y, up, scratch, A, target, B):
 
 
 @bare_kernel
-def outputs(system, y, up, scratch, results):
-    """All else from a_0 and z; residuals are (measured less estimated) / sigma.
+def outputs(system, y, scratch, results):
+    """All else from a_0 and z, of the state last swept and assembled; residuals are (measured less estimated) / sigma.
 
     Residuals of exact rows are in the row's own unit.
     """
@@ -341,8 +362,7 @@ def outputs(system, y, up, scratch, results):
         for k in range(6):
             a[i, k] += motion.ab[i, k]
     for m in range(rows.kind.shape[0]):
-        r = scratch.r[m]
-        bias = row_vector(rows, m, motion, r)
-        own = a[rows.link[m]] if rows.kind[m] == ACCELERATION else f[rows.link[m]]
-        difference = measured(system, m, y, up, r) - bias - dot6(r, own)
+        j = rows.link[m]
+        own, bias = (a[j], motion.ab[j]) if rows.kind[m] == ACCELERATION else (f[j], motion.fb[j])
+        difference = scratch.target[m] + dot6(scratch.r[m], bias) - dot6(scratch.r[m], own)
         results.residual[m] = difference if rows.exact[m] else difference * np.sqrt(rows.weight[m])

@@ -74,11 +74,12 @@ class Inputs(NamedTuple):
 class Scratch(NamedTuple):
     """Work space.
 
-    Row vectors r (m, 6), coefficients base (6,) and h (widest,), normal equations
-    H (limbs, widest, widest), Y (limbs, widest, 13) and K (12, 13), known (n,) accelerations.
+    Row vectors r (m, 6) and what is left of measurements for unknowns, target (m,); coefficients base (6,) and h (widest,), normal equations
+    H (limbs, widest, widest; lower), Y (limbs, widest, 13) and K (12, 13), known (n,) accelerations.
     """
 
     r: np.ndarray
+    target: np.ndarray
     base: np.ndarray
     h: np.ndarray
     H: np.ndarray
@@ -117,7 +118,7 @@ def numbers_size(sizes: Sizes) -> int:
     """Length of the store of numbers."""
     n, m, c, columns, limbs, widest, _, nq, nv, ny = sizes
     computed = MOTION_WIDTH * n + 6 * c
-    scratch = 6 * m + 6 + widest + limbs * widest * (widest + 13) + 12 * 13 + n + SWEEP_WORK
+    scratch = 7 * m + 6 + widest + limbs * widest * (widest + 13) + 12 * 13 + n + SWEEP_WORK
     results = 6 + columns + 14 * n + m
     return constants_size(sizes) + computed + scratch + results + nq + nv + 6 + ny
 
@@ -223,13 +224,14 @@ def _columns(integers, at, numbers, end, n, c, N):
 def _computed(integers, numbers, at):
     """Scratch and results from ``at`` on, and where they end."""
     n, m, N, limbs, w = integers[0], integers[1], integers[3], integers[4], integers[5]
-    right = at + 6 * m + 6 + w + limbs * w * w
+    right = at + 7 * m + 6 + w + limbs * w * w
     corner = right + limbs * w * 13
     scratch = Scratch(
         view(numbers, at, (m, 6)),
-        view(numbers, at + 6 * m, (6,)),
-        view(numbers, at + 6 * m + 6, (w,)),
-        view(numbers, at + 6 * m + 6 + w, (limbs, w, w)),
+        view(numbers, at + 6 * m, (m,)),
+        view(numbers, at + 7 * m, (6,)),
+        view(numbers, at + 7 * m + 6, (w,)),
+        view(numbers, at + 7 * m + 6 + w, (limbs, w, w)),
         view(numbers, right, (limbs, w, 13)),
         view(numbers, corner, (12, 13)),
         view(numbers, corner + 156, (n,)),
