@@ -1,9 +1,12 @@
 """Whole-body dynamics from sensors: Nori (2017) put right, judged by Pinocchio and plain numpy."""
 
+import tracemalloc
+
 import numpy as np
 import pinocchio as pin
 import pytest
 import scipy.sparse as sparse
+from numba.core.runtime import _nrt_python
 
 from contact_id_controller import RobotModel
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
@@ -660,6 +663,61 @@ def test_bad_measurements_are_refused(solo):
     with pytest.raises(StateError):
         estimator.estimate(q[:-1], v, None, good)
     assert np.isfinite(estimator.estimate(q, v, None, good).joint_efforts).all()
+
+
+def test_any_vector_of_numbers_is_taken_and_nothing_else(solo):
+    estimator = DynamicsEstimator(solo, GENERAL, dict.fromkeys(FEET, "point"))
+    truth, rng = Contacted(solo, FEET), np.random.default_rng(4)
+    y = rng.integers(-5, 5, size=27)
+    expected = estimator.estimate(
+        truth.q, truth.v, truth.v[3:6], y.astype(float)
+    ).joint_efforts.copy()
+    frozen = truth.q.copy()
+    frozen.setflags(write=False)
+    strided = np.repeat(truth.v, 2)[::2]
+    for q, v, w, told in (
+        (frozen, strided, list(truth.v[3:6]), y),
+        (list(truth.q), tuple(truth.v), None, y.astype(float)),
+        (truth.q, truth.v, truth.v[3:6], {n: list(y[p]) for n, p in estimator.slices.items()}),
+    ):
+        found = estimator.estimate(q, v, w, told).joint_efforts
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    one = {
+        "q": truth.q,
+        "v": truth.v,
+        "angular_velocity": truth.v[3:6],
+        "measurements": y,
+        "up": [0, 0, 1],
+    }
+    for name, value in one.items():
+        for bad in (3.0, [1.0], np.ones((len(value), 1)), np.ones(len(value) + 1)):
+            if name == "measurements" and not isinstance(bad, np.ndarray):
+                continue
+            with pytest.raises(StateError, match="shape"):
+                estimator.estimate(**{**one, name: bad})
+
+
+def test_a_step_allocates_nothing(solo):
+    """Neither arrays of numpy nor of the kernels: what Python makes in a step is smaller than any."""
+    estimator = DynamicsEstimator(solo, GENERAL, dict.fromkeys(FEET, "point"))
+    q, v, *_ = state_of(solo)
+    w, y, up = np.ones(3), np.random.default_rng(0).normal(size=27), np.array([0.0, 0.0, 1.0])
+
+    def step():
+        for _ in range(100):
+            estimator.estimate(q, v, w, y, up)
+
+    step()
+    _nrt_python.memsys_enable_stats()
+    before = _nrt_python.memsys_get_stats_alloc()
+    tracemalloc.start()
+    step()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    after = _nrt_python.memsys_get_stats_alloc()
+    _nrt_python.memsys_disable_stats()
+    assert after - before == 2 * 100  # numba's note of each of the two stores, no array
+    assert peak < 1000
 
 
 def test_two_trees_are_refused():
