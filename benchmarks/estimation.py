@@ -139,10 +139,10 @@ def time_robot(name: str, berdy: bool) -> str:
     return line + (f" {times[3]:9.0f} = {times[3] / times[0]:.0f} x" if berdy else "")
 
 
-def judge_walks(seconds: float, seeds: int) -> None:
+def judge_walks(names, seconds: float, seeds: int) -> None:
     """Errors of foot forces on the controller's own walks."""
     print("of the weight: against truth, against filtered truth | contact | touch-downs")
-    for name in ("solo12", "quadruped"):
+    for name in names:
         walk = sensed_walk(name, seconds)
         for noise, cutoff in (
             ("perfect", UNFILTERED_HZ),
@@ -166,13 +166,14 @@ def judge_walks(seconds: float, seeds: int) -> None:
 def main() -> None:
     """Times of every robot, or walks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--walks", action="store_true")
+    parser.add_argument("--walks", nargs="*", metavar="CONFIGURATION")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--robots", nargs="+", default=list(ROBOTS), choices=list(ROBOTS))
     arguments = parser.parse_args()
-    if arguments.walks:
-        judge_walks(arguments.seconds, arguments.seeds)
+    if arguments.walks is not None:
+        names = arguments.walks or ["solo12", "quadruped"]
+        judge_walks(names, arguments.seconds, arguments.seeds)
         return
     try:
         import idyntree  # noqa: F401
