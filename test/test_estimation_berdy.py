@@ -101,13 +101,18 @@ def dense(truth, estimator, measurements):
     return x, whole @ x + h
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ROBOTS)
-def test_same_numbers_as_berdy_and_dense_least_squares(name, seed):
-    urdf, contacts = ROBOTS[name]
+@pytest.fixture(scope="module", params=ROBOTS)
+def case(request):
+    """URDF, robot, contacts and the estimator."""
+    urdf, contacts = ROBOTS[request.param]
     robot = RobotModel.from_urdf(urdf, True)
+    return urdf, robot, contacts, DynamicsEstimator(robot, sensors(contacts), contacts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_same_numbers_as_dense_least_squares(case, seed):
+    _, robot, contacts, estimator = case
     truth = Contacted(robot, contacts, seed)
-    estimator = DynamicsEstimator(robot, sensors(contacts), contacts)
     measurements = noisy(truth, estimator, seed)
     found = estimator.estimate(truth.q, truth.v, None, measurements)
     x, effort = dense(truth, estimator, measurements)
@@ -117,7 +122,14 @@ def test_same_numbers_as_berdy_and_dense_least_squares(name, seed):
     np.testing.assert_allclose(forces, x[6 + n :], rtol=0, atol=1e-6 * np.abs(forces).max())
     np.testing.assert_allclose(found.base_acceleration, x[:6], rtol=0, atol=1e-7 * np.abs(x).max())
 
+
+@pytest.mark.parametrize("seed", range(3))
+def test_same_numbers_as_berdy(case, seed):
     pytest.importorskip("idyntree")
+    urdf, robot, contacts, estimator = case
+    truth = Contacted(robot, contacts, seed)
+    measurements = noisy(truth, estimator, seed)
+    found = estimator.estimate(truth.q, truth.v, None, measurements)
     components = {name: Contact(name, kind).components for name, kind in contacts.items()}
     berdy = Berdy(robot, urdf, components, NOISE)
     names, joints = list(robot.model.names)[2:], {}
