@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import ContactSetError
-from contact_id_controller.frozen import draft_of
+from contact_id_controller.frozen import draft_of, sealed
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 UNIT_TOLERANCE = 1e-6
 
 
+@sealed
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ContactSet:
     """n point contacts; immutable: ``moved`` and ``subset`` give changed ones.

@@ -32,9 +32,13 @@ def sealed(frozen: type[T]) -> type[T]:
     return frozen
 
 
-def parts(value: Any) -> tuple[Any, ...]:
-    """What ``__reduce__`` returns for a frozen dataclass, so that it can be copied and pickled."""
-    return _rebuilt, (type(value), *(getattr(value, f.name) for f in dataclasses.fields(value)))
+def parts(value: Any, forgotten: str = "") -> tuple[Any, ...]:
+    """What ``__reduce__`` returns for a frozen dataclass, so that it can be copied and pickled.
+
+    forgotten: the field that only remembers what was computed from the others; None in the copy.
+    """
+    names = (field.name for field in dataclasses.fields(value))
+    return _rebuilt, (type(value), *(None if n == forgotten else getattr(value, n) for n in names))
 
 
 def _rebuilt(frozen: type, *values: Any) -> Any:

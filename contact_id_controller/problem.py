@@ -137,7 +137,7 @@ class Problem:
         return self._array("frames")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return parts(self)
+        return parts(self, "_opened")  # views of another store than the copy's
 
     def __len__(self) -> int:
         """Number of contacts."""

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from contact_id_controller.frozen import draft_of, parts
+from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.problem import Problem
 
@@ -33,6 +33,7 @@ class Certificate(NamedTuple):
     residual: float
 
 
+@sealed
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Solution:
     """Contact forces and torques of one period; immutable.

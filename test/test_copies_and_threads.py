@@ -115,6 +115,21 @@ def test_problems_contacts_and_solutions_go_through_pickle(robot):
     assert len(pickle.dumps(contacts)) < 0.5 * len(pickle.dumps(robot))
 
 
+@pytest.mark.parametrize(
+    "make", [lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy, copy.copy]
+)
+def test_the_arrays_of_a_copied_problem_lie_in_its_own_store(robot, make):
+    q, v, acceleration, contacts = next(cases(robot, 1))
+    problem = build_problem(robot, q, v, acceleration, contacts, DT)
+    size = len(pickle.dumps(problem))
+    for name, array in problem.reduced._asdict().items():
+        twin = make(problem)
+        if np.size(array) and name not in ("dt", "actuated", "unactuated"):
+            assert np.shares_memory(getattr(twin.reduced, name), twin.store), name
+    # What was opened is not written twice.
+    assert len(pickle.dumps(problem)) == size
+
+
 def run_threads(*works):
     failures = []
 
@@ -204,6 +219,9 @@ def test_values_cannot_be_assigned_to(robot):
             setattr(value, name, 1.0)
         with pytest.raises(dataclasses.FrozenInstanceError):
             delattr(value, name)
+        for act in (lambda: setattr(value, "another", 1.0), lambda: delattr(value, "another")):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                act()
         with pytest.raises((AttributeError, TypeError)):
             object.__setattr__(value, "another", 1.0)  # slots
 

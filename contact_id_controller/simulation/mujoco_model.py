@@ -89,6 +89,7 @@ def build_mujoco_model(
     friction: float | Sequence[float],
     step_s: float,
     ground: GroundSettings,
+    *,
     gravity_m_s2: float = 9.81,
     armature: float = 0.0,
     damping_nm_s_rad: float = 0.0,
