@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from contact_id_controller.lazy import loader
 
 if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
     from contact_id_controller.contacts import ContactSet
@@ -25,21 +26,8 @@ _HOMES = {
 }
 
 
-def _load(name: str) -> Any:
-    """Load a public name when it is first asked for.
-
-    Processes that compute no dynamics, such as the watchdog of commands, start in a moment and
-    depend on neither pinocchio nor numba.
-    """
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
 if not TYPE_CHECKING:  # which would take any name from it
-    __getattr__ = _load
+    __getattr__ = loader(__name__, globals(), _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,7 @@
 """Whole-body dynamics from sensors: Nori (2017) put right, judged by Pinocchio and plain numpy."""
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 import scipy.sparse as sparse
 from numba.core.runtime import _nrt_python
 
-from contact_id_controller import RobotModel
+from contact_id_controller import RobotModel, estimation
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.newton_euler_system import (
     SWAP,
@@ -726,3 +728,15 @@ def test_two_trees_are_refused():
     model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "b")
     with pytest.raises(RobotDescriptionError, match="'b'"):
         Mechanism(RobotModel(model))
+
+
+def test_public_names_load_when_asked_for():
+    code = (
+        "import sys; import contact_id_controller.estimation as e; "
+        "assert 'numba' not in sys.modules and 'DynamicsEstimator' in dir(e); "
+        "print(*(getattr(e, name).__name__ for name in e.__all__))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == estimation.__all__
+    with pytest.raises(AttributeError, match="no attribute 'Oracle'"):
+        estimation.Oracle  # noqa: B018

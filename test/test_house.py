@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # Python 3.10
 PYPROJECT = ROOT / "pyproject.toml"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 NAME = PACKAGE.name
-READS_ONLY = {"estimation": {"kernels", "robot", "state", "parameter_spec", "exceptions"}}
+READS_ONLY = {"estimation": {"kernels", "robot", "state", "parameter_spec", "exceptions", "lazy"}}
 """What a room may import at most, where that is less than all floors below it."""
 IMPORTED_BY_ONLY = {"view": {"commands"}}
 """Who may import a room, where that is less than all floors above it."""

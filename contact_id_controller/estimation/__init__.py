@@ -1,1 +1,63 @@
 """Whole-body dynamics from any set of sensors, and the motion of a base that nobody measures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contact_id_controller.lazy import loader
+
+if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
+    from contact_id_controller.estimation.base_odometry import BaseOdometry
+    from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator, Estimate
+    from contact_id_controller.estimation.sensors import (
+        Accelerometer,
+        AngularAcceleration,
+        Contact,
+        ContactWrench,
+        ForceTorque,
+        Gyroscope,
+        JointAcceleration,
+        JointEffort,
+        KnownWrench,
+        StationaryFrame,
+    )
+
+__all__ = [
+    "Accelerometer",
+    "AngularAcceleration",
+    "BaseOdometry",
+    "Contact",
+    "ContactWrench",
+    "DynamicsEstimator",
+    "Estimate",
+    "ForceTorque",
+    "Gyroscope",
+    "JointAcceleration",
+    "JointEffort",
+    "KnownWrench",
+    "StationaryFrame",
+]
+
+_HOMES = {
+    "Accelerometer": "sensors",
+    "AngularAcceleration": "sensors",
+    "BaseOdometry": "base_odometry",
+    "Contact": "sensors",
+    "ContactWrench": "sensors",
+    "DynamicsEstimator": "dynamics_estimator",
+    "Estimate": "dynamics_estimator",
+    "ForceTorque": "sensors",
+    "Gyroscope": "sensors",
+    "JointAcceleration": "sensors",
+    "JointEffort": "sensors",
+    "KnownWrench": "sensors",
+    "StationaryFrame": "sensors",
+}
+
+if not TYPE_CHECKING:  # which would take any name from it
+    __getattr__ = loader(__name__, globals(), _HOMES)
+
+
+def __dir__() -> list[str]:
+    """The public names too, before they are loaded."""
+    return sorted({*globals(), *__all__})
