@@ -1,10 +1,10 @@
-"""The filters before the dynamics estimator: same delay for all, and the right period for rates."""
+"""The filter before the dynamics estimator: the same delay for all signals."""
 
 import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from contact_id_controller.estimation.filters import Difference, LowPass
+from contact_id_controller.estimation.filters import LowPass
 from contact_id_controller.exceptions import ConfigurationError, StateError
 
 
@@ -25,28 +25,22 @@ def test_without_cutoff_samples_pass(cutoff_hz):
 
 
 def test_reset_begins_at_the_next_sample():
-    low_pass, difference = LowPass(1, 10.0, 1e-3), Difference(1, 1e-3)
-    assert difference([5.0]) is None
-    np.testing.assert_allclose(difference([6.0]), 1000.0)
+    low_pass = LowPass(1, 10.0, 1e-3)
     low_pass([5.0])
     low_pass.reset()
-    difference.reset()
-    assert low_pass([1.0]) == 1.0 and difference([1.0]) is None
+    assert low_pass([1.0]) == 1.0
 
 
 def test_bad_filters_and_samples_are_refused():
     for bad in (0.0, -1.0, np.nan):
         with pytest.raises(ConfigurationError, match="cutoff_hz"):
             LowPass(1, bad, 1e-3)
-    for kind in (lambda period: LowPass(1, 10.0, period), lambda period: Difference(1, period)):
-        for bad in (0.0, np.inf, np.nan):
-            with pytest.raises(ConfigurationError, match="period_s"):
-                kind(bad)
+    for bad in (0.0, np.inf, np.nan):
+        with pytest.raises(ConfigurationError, match="period_s"):
+            LowPass(1, 10.0, bad)
     low_pass = LowPass(2, 10.0, 1e-3)
     low_pass([1.0, 2.0])
     for bad in ([1.0], [np.nan, 0.0]):
         with pytest.raises(StateError):
             low_pass(bad)
     np.testing.assert_allclose(low_pass([1.0, 2.0]), [1.0, 2.0])  # the refused have left no trace
-    with pytest.raises(StateError):
-        Difference(2, 1e-3)([1.0])

@@ -60,34 +60,3 @@ class LowPass:
         else:
             self._value[:], self._started = signals, True
         return self._value
-
-
-class Difference:
-    """Rates (size,) of signals over the period that has just ended: (x - x before) / period_s."""
-
-    def __init__(self, size: int, period_s: float):
-        if not 0.0 < period_s < math.inf:
-            raise ConfigurationError(f"period_s is {period_s}, must be above 0 and finite")
-        self._period_s, self._before, self._rate = period_s, np.zeros(size), np.zeros(size)
-        self._started = False
-
-    def reset(self) -> None:
-        """Begin anew at the next sample."""
-        self._started = False
-
-    def __call__(self, signals) -> np.ndarray | None:
-        """Rates over the period that these samples end, the same array in every call; None at first.
-
-        Raises:
-            StateError: another shape.
-        """
-        signals = np.asarray(signals, dtype=float)
-        if signals.shape != self._before.shape:
-            raise StateError(f"signals must have shape {self._before.shape}, got {signals.shape}")
-        np.subtract(signals, self._before, out=self._rate)
-        self._rate /= self._period_s
-        self._before[:] = signals
-        if not self._started:
-            self._started = True
-            return None
-        return self._rate
