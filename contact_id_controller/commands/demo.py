@@ -44,6 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "walk on any machine; real_time: it does not wait (default: lockstep)",
     )
     parser.add_argument(
+        "--state",
+        choices=("oracle", "estimated"),
+        help="estimated: controller and planner know what IMU, encoders and motors say, and "
+        "nothing else; oracle: the simulator tells them the base's state (default: oracle)",
+    )
+    parser.add_argument(
+        "--sensors",
+        metavar="PRESET",
+        help="how good the simulated sensors are: perfect, good, motor_currents or cheap "
+        "(default: as in the file; good with --state estimated)",
+    )
+    parser.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
     parser.add_argument(
@@ -99,5 +111,7 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         solver=arguments.solver,
         mu=arguments.mu,
         mode=arguments.mode,
+        state=arguments.state,
+        sensors=arguments.sensors,
         changes=arguments.changes,
     )

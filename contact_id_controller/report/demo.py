@@ -14,6 +14,8 @@ from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import prepare_folder, run_nodes
 from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
+    ESTIMATOR,
+    ESTIMATOR_RECORD,
     ROBOT_RECORD,
     RunSetup,
     make_setup,
@@ -45,6 +47,9 @@ def play(setup: RunSetup, folder: Path) -> RunReport:
     wall_time_s = run_nodes(setup, folder)
     print("drawing plots and animation ...", file=sys.stderr)
     record = merge_records(
-        folder / CONTROLLER_RECORD, folder / ROBOT_RECORD, setup.settings.period_s
+        folder / CONTROLLER_RECORD,
+        folder / ROBOT_RECORD,
+        setup.settings.period_s,
+        folder / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None,
     )
     return write_report(record, setup, folder, wall_time_s)

@@ -23,7 +23,7 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.exceptions import ContactIdError, RecordError, TrajectoryError
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import JointStateReader, contact_schedule, nanoseconds
@@ -32,6 +32,7 @@ from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.recording import EstimateRecorder
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.specification import table_of
@@ -89,6 +90,8 @@ class DynamicsEstimatorNode(LifecycleNode):
                 pipeline = EstimationPipeline(
                     robot, settings.contact_frames, radii, settings.pipeline
                 )
+            path = settings.record_path
+            self._recorder = EstimateRecorder(path) if path else None
             publisher = EstimatePublisher(self, pipeline, settings)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
@@ -139,7 +142,7 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Publish no more."""
-        self.active = False
+        self._stop()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -153,8 +156,16 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.finalized = True
         return super().on_shutdown(state)
 
-    def _release(self) -> None:
+    def _stop(self) -> None:
+        if self.active and self._recorder is not None:
+            try:
+                self._recorder.save()
+            except RecordError as error:
+                self.get_logger().error(str(error))
         self.active = False
+
+    def _release(self) -> None:
+        self._stop()
         if self.pipeline is None:
             return
         self.pipeline = None
@@ -217,6 +228,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         self._publisher.publish(message.header.stamp, estimate)
         self.steps += 1
+        if self._recorder is not None and estimate.ready:
+            self._recorder.add(estimate.state, estimate.world_forces)
         self._diagnose_changes()
 
     def _sample_of(self, stamp_ns: int):

@@ -10,6 +10,7 @@ import numpy as np
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import write_arrays
+from contact_id_controller.state import RobotState
 
 _CHUNK = 8192
 """Steps for which memory is taken at a time."""
@@ -121,3 +122,30 @@ class Recorder:
                 "deadline_misses": deadline_misses,
             },
         )
+
+
+class EstimateRecorder:
+    """Collects what the dynamics estimator said in a run; `save` writes it to a NumPy .npz file.
+
+    The file holds, for n steps and f feet: time_s (n,); q (n, nq), v (n, nv); forces (n, f, 3) N,
+    odometry frame, of the period that ended then, not a number where they could not be told.
+
+    Raises:
+        RecordError: the folder does not exist; in `save`, the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path).expanduser()
+        if not self.path.parent.is_dir():
+            raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
+        self._rows: list[tuple] = []
+
+    def add(self, state: RobotState, forces: np.ndarray) -> None:
+        """Add an estimate; the arrays are kept, not copied."""
+        self._rows.append((state.time_s, state.q, state.v, forces))
+
+    def save(self) -> None:
+        """Write what has been collected."""
+        names = ("time_s", "q", "v", "forces")
+        columns = zip(*self._rows) if self._rows else ([] for _ in names)
+        write_arrays(self.path, {name: np.array(column) for name, column in zip(names, columns)})

@@ -1,4 +1,4 @@
-"""Plays one run: three nodes as processes, from their start to their records."""
+"""Plays one run: its nodes as processes, from their start to their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from contact_id_controller.runs.processes import (
     ros_environment,
 )
 from contact_id_controller.runs.progress import ProgressBar
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, RunSetup
+from contact_id_controller.runs.setup import (
+    CONTROLLER_RECORD,
+    ESTIMATOR,
+    ESTIMATOR_RECORD,
+    ROBOT_RECORD,
+    RunSetup,
+)
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 
 APPEAR_S, CONFIGURE_S, ACTIVATE_S = 60.0, 600.0, 60.0
@@ -38,7 +44,7 @@ def prepare_folder(folder: Path) -> None:
     """
     make_folder(folder)
     make_folder(folder / LOGS)
-    records = [folder / name for name in (CONTROLLER_RECORD, ROBOT_RECORD)]
+    records = [folder / name for name in (CONTROLLER_RECORD, ROBOT_RECORD, ESTIMATOR_RECORD)]
     check_free(*records, folder / PARAMETERS)
     for record in records:
         record.unlink(missing_ok=True)
@@ -67,7 +73,9 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
                 if not supervisor.change_state(CONFIGURE, nodes.check, CONFIGURE_S):
                     raise _refused(nodes, "configure")
                 bar.say("activating")
-                if not supervisor.activate(nodes.check, ACTIVATE_S):
+                # An estimator compiles, and stands still for a moment, before it tells a state.
+                patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S
+                if not supervisor.activate(nodes.check, patience_s):
                     raise _refused(nodes, "activate")
                 if setup.motion is not None:
                     supervisor.send_motion(setup.motion, nodes.check, MOTION_S)
@@ -76,9 +84,12 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
                 _follow(supervisor, nodes, bar)
                 wall_s = time.monotonic() - begun
             bar.say("writing records")
-            nodes["controller"].interrupt()
-            if not nodes["controller"].wait(RECORD_S):
-                raise RunError(f"node 'controller' did not end within {RECORD_S:g} s")
+            writers = [name for name in ("controller", ESTIMATOR) if name in setup.nodes]
+            for name in writers:
+                nodes[name].interrupt()
+            for name in writers:
+                if not nodes[name].wait(RECORD_S):
+                    raise RunError(f"node {name!r} did not end within {RECORD_S:g} s")
     finally:
         bar.close()
     return wall_s

@@ -14,23 +14,38 @@ from contact_id_controller.exceptions import ConfigurationError, RobotDescriptio
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.parameter_file import (
     ParameterFile,
     parse_value,
     write_parameters,
 )
+from contact_id_controller.simulation.sensors import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
+ESTIMATOR = "dynamics_estimator"
 SECTIONS = (*NEEDED, PLANNER, MOTION)
 """Of a parameter file; a run has a gait planner or a joint motion, never both."""
+
+SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
+"""What the estimator has from the controller's section where its own lacks it."""
+
+STATES = ("oracle", "estimated")
+"""Where controller and planner have the state of the base from: the simulator, or the estimator."""
+ESTIMATE_PATIENCE_S = 5.0
+"""In lockstep a state waits for its estimate for so long, wall time."""
+SENSORS = "good"
+"""The sensors of a run on an estimate, where none are named."""
 
 MODES = ("lockstep", "real_time")
 CONFIG = "package://contact_id_controller/config"
 TEMPLATE = "template"  # names no robot
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
+ESTIMATOR_RECORD = "dynamics_estimator.npz"
 WAIT_FOR_PLAN_S = 0.1
 
 
@@ -44,6 +59,7 @@ class RunSetup:
         parameters: of each node, section -> name -> value, as the nodes get them.
         settings: those of the controller, checked.
         changes: the options ``--set`` that were given.
+        state: one of ``STATES``.
     """
 
     robot: str
@@ -53,6 +69,12 @@ class RunSetup:
     parameters: dict[str, dict[str, Any]]
     settings: ControllerSettings
     changes: tuple[str, ...]
+    state: str = "oracle"
+
+    @property
+    def sensors(self) -> str:
+        """Preset of the simulated robot's sensors."""
+        return str(self.parameters["simulated_robot"].get("sensors", "perfect"))
 
     @property
     def friction_coefficient(self) -> float:
@@ -66,7 +88,8 @@ class RunSetup:
     @property
     def title(self) -> str:
         """Name of the run for people."""
-        return ", ".join([self.robot, f"mu {self.friction_coefficient:g}", *self.changes])
+        knows = [f"estimated from {self.sensors} sensors"] if self.state == "estimated" else []
+        return ", ".join([self.robot, f"mu {self.friction_coefficient:g}", *knows, *self.changes])
 
     @property
     def normal(self) -> np.ndarray:
@@ -115,6 +138,10 @@ class RunSetup:
             "--mode",
             self.mode,
         ]
+        if self.state != "oracle":
+            words += ["--state", self.state]
+        if self.sensors != "perfect":
+            words += ["--sensors", self.sensors]
         for change in self.changes:
             words += ["--set", change]
         return shlex.join([*words, "--output", str(output)])
@@ -143,6 +170,8 @@ def make_setup(
     friction: str | None = None,
     solver: str | None = None,
     mu: float | None = None,
+    state: str = "oracle",
+    sensors: str | None = None,
     changes: Sequence[str] = (),
 ) -> RunSetup:
     """Put together one run.
@@ -152,6 +181,8 @@ def make_setup(
         robot: name of a configuration file in ``config/``; only a name where ``config`` is given.
         friction, solver: as in the table of contact models; None: as in the file.
         mu: friction coefficient of the ground and in the controller; None: as in the file.
+        state: ``estimated``: controller and planner know IMU, encoders and efforts only.
+        sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         changes: ``name=value`` for the controller, ``section.name=value`` for any node.
 
     Raises:
@@ -160,8 +191,9 @@ def make_setup(
     """
     if not duration_s > 0.0:
         raise ConfigurationError(f"the duration is {duration_s:g} s, must be above 0")
-    if mode not in MODES:
-        raise ConfigurationError(f"mode is {mode!r}, must be one of {choices(MODES)}")
+    for name, value, known in (("mode", mode, MODES), ("state", state, STATES)):
+        if value not in known:
+            raise ConfigurationError(f"{name} is {value!r}, must be one of {choices(known)}")
     if config is None:
         known = robots()
         if robot not in known:
@@ -179,6 +211,9 @@ def make_setup(
     if mu is not None:
         controller["friction_coefficient"] = [float(mu)]
         simulated["friction_coefficient"] = float(mu)
+    if sensors is not None:
+        preset(sensors)  # refuses a name that does not exist
+        simulated["sensors"] = sensors
     simulated["duration_s"] = float(duration_s)
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
@@ -190,13 +225,38 @@ def make_setup(
         parameters[PLANNER]["use_sim_time"] = True
         if mode == "lockstep":
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+    if state == "estimated":
+        _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:
         _apply(change, parameters)
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
-    setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes))
+    if ESTIMATOR in parameters:
+        DynamicsEstimatorSettings.from_mapping(parameters[ESTIMATOR])
+    setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes), state)
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
+
+
+def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) -> None:
+    """Put the estimator between the simulated sensors and whoever needs the state."""
+    controller, simulated = (parameters[name] for name in NEEDED)
+    if not controller.get("floating_base", True):
+        raise ConfigurationError("state 'estimated' is for a robot with a floating base")
+    shared = {name: controller[name] for name in SHARED if name in controller}
+    parameters[ESTIMATOR] = {
+        **shared,
+        **(file.section(ESTIMATOR) if ESTIMATOR in file else {}),
+        "mode": mode,
+        "autostart": True,
+        "use_sim_time": True,
+        "record_path": str((folder / ESTIMATOR_RECORD).resolve()),
+    }
+    controller.update(CONTROLLER, measured_contact="state")
+    if mode == "lockstep":
+        controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
+    simulated["ground_truth_topics"] = "separate"
+    simulated.setdefault("sensors", SENSORS)
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:

@@ -172,6 +172,10 @@ class DynamicsEstimatorSettings(Description, Settings):
     autostart: bool = parameter(
         False, "Configure and activate at start, without a lifecycle manager."
     )
+    record_path: str = parameter(
+        "",
+        "File (.npz) into which each estimate is recorded, written on deactivation; empty: none.",
+    )
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""

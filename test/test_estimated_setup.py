@@ -1,0 +1,68 @@
+"""``contact_id demo --state estimated``: what changes in the nodes' parameters, and what is refused."""
+
+import argparse
+
+import pytest
+
+from contact_id_controller.commands import demo
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.runs.setup import ESTIMATOR, make_setup
+
+
+def test_nobody_but_the_report_hears_the_oracle(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped", state="estimated")
+    assert set(setup.nodes) == {"controller", "simulated_robot", "gait_planner", ESTIMATOR}
+    simulated, estimator = setup.parameters["simulated_robot"], setup.parameters[ESTIMATOR]
+    assert simulated["ground_truth_topics"] == "separate" and setup.sensors == "good"
+    assert setup.settings.contact_sources == ("measured", "schedule")
+    assert setup.settings.measured_contact == "state"
+    assert estimator["mode"] == "lockstep" and estimator["autostart"] is True
+    assert estimator["contact_frames"] == list(setup.settings.contact_frames)
+    assert estimator["record_path"].startswith(str(tmp_path.resolve()))
+    oracle = make_setup(tmp_path, robot="quadruped")
+    assert ESTIMATOR not in oracle.nodes and oracle.sensors == "perfect"
+    assert oracle.parameters["simulated_robot"].get("ground_truth_topics", "shared") == "shared"
+
+
+def test_the_estimator_has_from_the_controller_what_its_section_lacks(tmp_path):
+    setup = make_setup(tmp_path, robot="quadruped")
+    text = setup.config.read_text(encoding="utf-8")
+    start, end = text.index(f"{ESTIMATOR}:"), text.index("simulated_robot:")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text[:start] + text[end:], encoding="utf-8")
+    found = make_setup(tmp_path, robot="mine", config=mine, state="estimated")
+    given = make_setup(tmp_path, robot="quadruped", state="estimated")
+    for name in ("urdf", "joints", "contact_frames", "contact_radii_m"):
+        assert found.parameters[ESTIMATOR][name] == given.parameters[ESTIMATOR][name]
+
+
+def test_the_command_of_a_report_does_the_same_run_again(tmp_path):
+    setup = make_setup(
+        tmp_path,
+        robot="solo12",
+        state="estimated",
+        sensors="motor_currents",
+        changes=[f"{ESTIMATOR}.cutoff_hz=60.0"],
+    )
+    assert setup.parameters[ESTIMATOR]["cutoff_hz"] == 60.0
+    assert "estimated from motor_currents sensors" in setup.title
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    ((_, choice),) = demo.planned(parser.parse_args(setup.command(tmp_path).split()[2:]))
+    assert make_setup(tmp_path, **choice).parameters == setup.parameters
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"state": "known"}, "state is 'known', must be one of 'estimated', 'oracle'"),
+        ({"sensors": "fine"}, "'fine', must be one of 'cheap', 'good'"),
+        (
+            {"state": "estimated", "changes": [f"{ESTIMATOR}.cutoff=9"]},
+            "unknown parameter 'cutoff'",
+        ),
+    ],
+)
+def test_what_does_not_exist_is_refused(tmp_path, changes, words):
+    with pytest.raises(ConfigurationError, match=words):
+        make_setup(tmp_path, robot="quadruped", **changes)

@@ -1,0 +1,239 @@
+"""What each sensor's lies do to the estimation pipeline: its line, its reaction, and nothing that is not finite."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
+from standing_sensors import UP, StandingSensors
+
+from contact_id_controller import RobotModel
+from contact_id_controller.estimation.base_odometry import LOST, RUNNING, STARTING
+from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
+from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.exceptions import ConfigurationError, StateError
+
+DT, RADIUS_M = 1e-3, 0.016
+FRONT_ONLY = np.array([True, True, False, False])
+
+
+class Run:
+    """A pipeline and a robot that stands; every estimate is checked to be finite."""
+
+    def __init__(self, **settings):
+        robot = RobotModel.from_urdf(SOLO12)
+        self.pipeline = EstimationPipeline(robot, SOLO_FEET, RADIUS_M, PipelineSettings(**settings))
+        self.standing = StandingSensors(robot, SOLO_FEET, SOLO_POSTURE, RADIUS_M)
+        self.time_s, self.estimate = 0.0, self.pipeline.estimate
+
+    def step(self, late_s=0.0, planned=None, **changes):
+        self.time_s += DT
+        sample = self.standing.sample(**changes)
+        self.pipeline.step(self.time_s, imu_time_s=self.time_s - late_s, planned=planned, **sample)
+        found = self.estimate.odometry
+        for values in (
+            found.position,
+            found.rotation,
+            found.velocity,
+            found.pose_covariance,
+            found.twist_covariance,
+            self.estimate.state.q,
+            self.estimate.state.v,
+        ):
+            assert np.isfinite(values).all()  # fmt: skip
+        return self.estimate
+
+    def steps(self, count, **changes):
+        """The faults of every step."""
+        return [self.step(**changes).faults for _ in range(count)]
+
+    @property
+    def words(self):
+        return " | ".join(self.estimate.faults)
+
+
+@pytest.fixture
+def run():
+    made = Run()
+    made.steps(400)
+    assert made.estimate.odometry.state == RUNNING and made.estimate.faults == ()
+    assert made.estimate.contact.all() and made.estimate.forces_known
+    return made
+
+
+def test_forces_of_a_standing_robot(run):
+    np.testing.assert_allclose(run.estimate.world_forces[:, 2], run.standing.forces, rtol=0.1)
+    assert np.abs(run.estimate.world_forces[:, :2]).max() < 0.05 * run.standing.robot.weight
+    assert set(run.estimate.residuals) == {
+        "accelerometer", "angular_acceleration", "joint_acceleration", "joint_effort"
+    }  # fmt: skip
+
+
+NAN = np.full(3, np.nan)
+BAD_IMU = {
+    "silent": ({"gyro": None, "accel": None}, "IMU is silent"),
+    "not a number": ({"gyro": NAN}, "IMU is silent"),
+    "frozen": ({"gyro": np.array([0.01, 0.0, 0.0]), "accel": UP}, "IMU is frozen"),
+    "saturated": ({"accel": np.array([0.0, 0.0, 200.0])}, "IMU is saturated"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_IMU)
+def test_without_an_imu_the_pose_is_held(run, name):
+    """Named within 50 ms; bridged for 20 ms, then lost, and no force is told; stands again afterwards."""
+    changes, words = BAD_IMU[name]
+    place = run.estimate.odometry.position.copy()
+    said = run.steps(49, planned=FRONT_ONLY, **changes)
+    assert any(words in fault for fault in said[-1])
+    assert run.estimate.odometry.state == LOST
+    assert not run.estimate.forces_known
+    assert (run.estimate.contact == FRONT_ONLY).all(), "by the plan"
+    np.testing.assert_allclose(run.estimate.odometry.position, place, atol=5e-3)
+    run.steps(400)
+    assert run.estimate.odometry.state == RUNNING and run.estimate.forces_known
+    assert run.estimate.faults == ()
+
+
+def test_a_moment_without_imu_is_bridged(run):
+    said = run.steps(15, gyro=None, accel=None)
+    assert "IMU is silent" in said[-1][0] and run.estimate.ready
+    run.steps(100)
+    assert run.estimate.faults == () and run.pipeline.base.restarts == 0
+
+
+def test_an_imu_upside_down_never_begins():
+    run = Run()
+    run.standing.accel = -UP
+    said = {fault for faults in run.steps(600) for fault in faults}
+    assert run.estimate.odometry.state == STARTING and not run.estimate.ready
+    assert any("upside down?" in fault for fault in said)
+
+
+def test_an_imu_that_turns_over_is_noticed(run):
+    said = run.steps(300, accel=-UP)
+    assert run.estimate.odometry.state == LOST
+    assert any("is the IMU turned?" in fault for fault in said[-1])
+
+
+def test_stamps_that_differ_are_said(run):
+    said = run.steps(200, late_s=0.005)
+    assert "stamps of joints and IMU differ by 5.0 ms" in said[-1][0] and run.estimate.ready
+    assert np.linalg.norm(run.estimate.odometry.velocity) < 0.02
+
+
+@pytest.mark.parametrize("missing", [[0], list(range(12))], ids=["one", "all"])
+def test_without_efforts_contact_is_the_plan_s(run, missing):
+    effort = run.standing.effort.copy()
+    effort[missing] = np.nan
+    said = run.steps(300, effort=effort, planned=FRONT_ONLY)
+    assert any("effort is missing of FL_HAA" in fault for fault in said[0])
+    assert not run.estimate.forces_known and run.estimate.odometry.state == RUNNING
+    assert (run.estimate.contact == FRONT_ONLY).all()
+    run.step(effort=effort)
+    assert run.estimate.contact.all(), "without a plan all feet are taken to stand"
+    run.steps(100)
+    assert run.estimate.forces_known and run.estimate.faults == ()
+
+
+@pytest.mark.parametrize("joint", [1, 8])
+def test_an_effort_that_lies_is_named_within_50_ms(run, joint):
+    effort = run.standing.effort.copy()
+    effort[joint] += 1.5
+    said = run.steps(50, effort=effort)
+    assert any("disagrees with all other sensors: normalised residual" in f for f in said[-1])
+    run.steps(100)
+    assert run.estimate.faults == ()
+
+
+def test_a_foot_that_slips_is_named_and_not_believed(run):
+    """For .2 s, at .3 m/s to and fro."""
+    standing, place = run.standing, run.estimate.odometry.position.copy()
+    robot, named = standing.robot, set()
+    model, data = robot.model, robot.model.createData()
+    for k in range(200):
+        q = robot.configuration([0, 0, 0, 0, 0, 0, 1], standing.position)
+        J = pin.computeFrameJacobian(
+            model, data, q, robot.frame_id(SOLO_FEET[0]), pin.LOCAL_WORLD_ALIGNED
+        )[:3, 6:]
+        standing.velocity = np.linalg.lstsq(J, [0.3 if k < 100 else -0.3, 0.0, 0.0], rcond=None)[0]
+        standing.position = standing.position + DT * standing.velocity
+        named |= {fault for fault in run.step().faults if "slipping" in fault}
+    assert named == {f"slipping: {SOLO_FEET[0]}"} and run.estimate.ready
+    assert np.linalg.norm(run.estimate.odometry.position - place) < 5e-3
+    standing.velocity = np.zeros(12)
+    run.steps(200)
+    assert run.estimate.faults == ()
+
+
+def test_a_kidnapped_base_is_found_again(run):
+    """Lifted, carried .5 m in .8 s with hanging legs, and put down."""
+    standing, start = run.standing, run.estimate.odometry.position.copy()
+    robot = standing.robot
+    q = robot.configuration([0, 0, 0, 0, 0, 0, 1], standing.position)
+    hanging = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), q)
+    rate, said = np.pi / 0.8, set()
+    for k in range(800):
+        x = 0.25 * rate**2 * np.cos(rate * k * DT)
+        z = 0.05 * (2.0 * rate) ** 2 * np.cos(2.0 * rate * k * DT)
+        run.step(accel=UP + [x, 0.0, z], effort=hanging[robot.actuated])
+        said |= set(run.estimate.faults)
+    assert any("disagrees with all other sensors" in fault for fault in said)
+    run.steps(600)
+    found = run.estimate.odometry
+    assert found.state == RUNNING and run.estimate.faults == ()
+    deviation = np.sqrt(np.diag(found.pose_covariance)[:3])
+    error = found.position - start - [0.5, 0.0, 0.0]
+    assert (np.abs(error) < np.maximum(5.0 * deviation, 0.06)).all()
+
+
+def test_joints_that_are_not_finite_keep_the_last_ones(run):
+    position = run.estimate.position.copy()
+    said = run.steps(30, position=np.full(12, np.nan))
+    assert any("not finite" in fault for fault in said[0])
+    assert np.abs(run.estimate.position - position).max() < 1e-3
+    assert not run.estimate.forces_known
+    run.steps(100)
+    assert run.estimate.forces_known and run.estimate.faults == ()
+
+
+@pytest.mark.parametrize("step_s", [0.0, -1.0, 0.3, np.nan])
+def test_time_that_jumps_is_said(run, step_s):
+    run.time_s += step_s - DT
+    run.step()
+    assert any("time advanced by" in fault for fault in run.estimate.faults)
+    assert not run.estimate.forces_known
+
+
+def test_a_simulator_that_waits_is_enough_to_begin():
+    """Its time hardly advances while it is held."""
+    run = Run()
+    for _ in range(300):
+        run.time_s += 1e-9 - DT
+        run.step()
+    assert run.estimate.ready and not run.estimate.forces_known
+    run.steps(20)
+    assert run.estimate.forces_known
+
+
+def test_garbage_is_never_passed_on():
+    rng, run = np.random.default_rng(1), Run(odometry=BaseOdometrySettings(still_time_s=0.05))
+    bad = np.array([0.0, np.nan, np.inf, -np.inf, 1e300, 1e-300, -1e5, 30.0])
+    for _ in range(15):
+        run.steps(100)
+        for _ in range(20):
+            sizes = {"gyro": 3, "accel": 3, "position": 12, "velocity": 12, "effort": 12}
+            changes = {
+                name: rng.choice(bad, size) for name, size in sizes.items() if rng.random() < 0.3
+            }
+            run.step(late_s=rng.choice([0.0, np.nan, 1.0]), planned=rng.random(4) < 0.5, **changes)
+    run.steps(500)
+    assert run.estimate.odometry.state == RUNNING and run.estimate.forces_known
+
+
+def test_settings_and_shapes_are_checked(run):
+    with pytest.raises(ConfigurationError, match="cutoff_hz is -1.0, must be above 0"):
+        PipelineSettings(cutoff_hz=-1.0)
+    with pytest.raises(ConfigurationError, match="planned_off_share is 0.5, must be at most"):
+        PipelineSettings(planned_off_share=0.5)
+    with pytest.raises(StateError, match=r"effort has shape \(3,\), must be \(12,\)"):
+        run.step(effort=np.zeros(3))
