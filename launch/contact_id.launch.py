@@ -55,6 +55,18 @@ ARGUMENTS = {
         "walks alike on every machine; real_time: it does not wait, and falls where the machine is "
         "too slow; auto: lockstep, or real_time with the watchdog",
     ),
+    "state": dict(
+        default_value="given",
+        choices=("given", "estimated"),
+        description="given: pose and twist of the base come on odometry from elsewhere, in simulation "
+        "from the simulator; estimated: node dynamics_estimator tells them, contacts and forces from "
+        "imu and joint_states",
+    ),
+    "sensors": dict(
+        default_value="",
+        description="preset of the simulated sensors: perfect, good, motor_currents or cheap; empty: "
+        "as in the file, good where the state is estimated",
+    ),
     "duration_s": dict(
         default_value="",
         description="simulated time after which the launch ends; empty: as in the file",
@@ -83,6 +95,16 @@ ARGUMENTS = {
 }
 TOPICS = ("commands", "joint_states", "odometry")
 
+ON_AN_ESTIMATE = {
+    "contact_sources": ["measured", "schedule"],
+    "measured_contact": "state",
+    "contact_debounce_s": 0.0,
+}
+"""What changes in the controller where nobody knows its distance from the ground well enough."""
+
+ESTIMATE_PATIENCE_S = 5.0
+"""In lockstep a state waits for its estimate for so long, wall time."""
+
 
 def generate_launch_description():
     """The arguments, and the nodes that they ask for."""
@@ -106,6 +128,11 @@ def make_nodes(context):
     if yes["simulate"]:
         chosen["mode"] = mode
         chosen["start_ramp_s"] = 0.0  # it already stands on its feet
+    estimated = value["state"] == "estimated"
+    if estimated:
+        chosen |= ON_AN_ESTIMATE
+        if yes["simulate"] and mode == "lockstep":
+            chosen["state_timeout_s"] = ESTIMATE_PATIENCE_S
     common = {
         "package": PACKAGE,
         "output": "screen",
@@ -133,6 +160,17 @@ def make_nodes(context):
                 **common,
             )
         )
+    if estimated:
+        pace = {"mode": mode if yes["simulate"] else "real_time", "autostart": yes["autostart"]}
+        nodes.append(
+            LifecycleNode(
+                executable="dynamics_estimator",
+                name="dynamics_estimator",
+                namespace="",
+                parameters=[config, simulated_time, pace],
+                **common,
+            )
+        )
     if yes["planner"]:
         nodes.append(
             Node(
@@ -143,13 +181,18 @@ def make_nodes(context):
             )
         )
     if yes["simulate"]:
-        nodes += _simulated_robot(config, mode, yes["planner"], value["duration_s"], common)
+        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if yes["planner"] else 0.0}
+        if estimated:
+            pace["ground_truth_topics"] = "separate"
+        sensors = value["sensors"] or ("good" if estimated else "")
+        if sensors:
+            pace["sensors"] = sensors
+        nodes += _simulated_robot(config, pace, value["duration_s"], common)
     return nodes
 
 
-def _simulated_robot(config, mode, planner, duration_s, common):
+def _simulated_robot(config, pace, duration_s, common):
     """The simulated robot, with whose end the launch ends."""
-    pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if planner else 0.0}
     if duration_s:
         pace["duration_s"] = _seconds(duration_s)
     robot = Node(

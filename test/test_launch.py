@@ -12,7 +12,8 @@ import pytest
 import yaml
 from paths import ROOT
 
-from contact_id_controller.runs.setup import WAIT_FOR_PLAN_S
+from contact_id_controller.runs.estimated_state import CONTROLLER
+from contact_id_controller.runs.setup import ESTIMATE_PATIENCE_S, WAIT_FOR_PLAN_S
 
 FILE = ROOT / "launch" / "contact_id.launch.py"
 
@@ -160,6 +161,28 @@ def test_in_simulation_lockstep_is_the_default_for_controller_and_simulated_robo
     real = _start(launch_file, mode="real_time")
     assert real["simulated_robot"]["parameters"][-1]["mode"] == "real_time"
     assert real["controller"]["parameters"][-1]["mode"] == "real_time"
+
+
+def test_on_an_estimate_nobody_hears_the_simulators_truth(launch_file):
+    nodes = _start(launch_file, state="estimated")
+    assert nodes.keys() == {"controller", "gait_planner", "simulated_robot", "dynamics_estimator"}
+    estimator = nodes["dynamics_estimator"]
+    assert estimator["parameters"][-1] == {"mode": "lockstep", "autostart": True}
+    assert {"use_sim_time": True} in estimator["parameters"]
+    simulated = nodes["simulated_robot"]["parameters"][-1]
+    assert simulated["ground_truth_topics"] == "separate" and simulated["sensors"] == "good"
+    # The same as `contact_id demo --state estimated`.
+    controller = nodes["controller"]["parameters"][-1]
+    assert {name: controller[name] for name in CONTROLLER} == CONTROLLER
+    assert controller["measured_contact"] == "state"
+    assert controller["state_timeout_s"] == ESTIMATE_PATIENCE_S
+    noisy = _start(launch_file, sensors="cheap")
+    assert noisy["simulated_robot"]["parameters"][-1]["sensors"] == "cheap"
+    assert "dynamics_estimator" not in noisy
+    real = _start(launch_file, state="estimated", simulate="false", planner="false")
+    assert real.keys() == {"controller", "dynamics_estimator"}
+    assert real["dynamics_estimator"]["parameters"][-1]["mode"] == "real_time"
+    assert "state_timeout_s" not in real["controller"]["parameters"][-1]
 
 
 def test_a_wrong_robot_is_refused_with_the_robots_there_are(launch_file):
