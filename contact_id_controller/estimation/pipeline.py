@@ -125,6 +125,7 @@ class EstimationPipeline:
         at = self._measured
         self._joint_parts = slice(at, at + n), slice(at + n, at + 2 * n), slice(at + 2 * n, None)
         self._low_pass = LowPass(len(self._signals), settings.cutoff_hz, settings.period_s)
+        self._smooth = self._signals
         self._q, self._v = robot.neutral(), np.zeros(robot.nv)
         odometry = settings.odometry
         self._limits = np.array(
@@ -247,7 +248,8 @@ class EstimationPipeline:
         signals[accelerations], signals[efforts] = rates[3:], effort
         at, speeds, turn = self._joint_parts
         signals[at], signals[speeds], signals[turn] = estimate.position, estimate.velocity, now[:3]
-        return self._low_pass(signals)
+        self._smooth = self._low_pass(signals)
+        return self._smooth
 
     def _begin_filters(self):
         self._first = True
@@ -257,12 +259,9 @@ class EstimationPipeline:
         """(3,) upwards in base axes: of the odometry, or what the accelerometer feels."""
         if self.base.estimate.ready:
             return self.base.estimate.rotation[2].copy()
-        felt = self._axes @ self._low_pass_value(self._parts[0])
+        felt = self._axes @ self._smooth[self._parts[0]]
         size = math.sqrt(felt @ felt)
         return felt / size if size > 1.0 else None
-
-    def _low_pass_value(self, part):
-        return self._low_pass._value[part]
 
     def _look(self, found):
         """Sensors whose residual is too large twice in a row are named."""
