@@ -18,6 +18,7 @@ import numpy as np
 from contact_id_controller import (
     ContactSet, Problem, RobotModel, Solution, build_problem, solve
 )
+from contact_id_controller.lcp import lemke, lemke_friction, ppm, ppm_factored
 
 robot = RobotModel.from_urdf("package://contact_id_controller/urdf/quadruped.urdf")
 contacts = ContactSet([[0, 0, 0]], [[0, 0, 1]], ["LF_FOOT"], friction=0.6)
@@ -38,6 +39,11 @@ answered: Problem = solution.problem
 again: Solution = solve(answered)
 count: int = len(problem) + robot.na
 box: RobotModel = robot.with_object(1.0, np.eye(3))
+z: np.ndarray = lemke(np.eye(2), [-1.0, 1.0]).z
+basis: np.ndarray = ppm(np.eye(2), [-1.0, 1.0], max_pivots=9).basis
+w: np.ndarray = ppm_factored(np.eye(2), [-1.0, 1.0], warm_start=basis).w
+friction = lemke_friction(problem.Y, problem.c, [0.6], np.vstack([np.eye(2), -np.eye(2)]))
+impulses: np.ndarray = friction.impulses if friction.solved else problem.c
 """
 
 BAD = {
@@ -56,6 +62,8 @@ BAD = {
     "a keyword that does not exist": "ContactSet([[0, 0, 0]], [[0, 0, 1]], ['foot'], mu=1.0)",
     "an argument left out": "build_problem(robot, robot.neutral(), np.zeros(18), contacts, 1e-3)",
     "a name that the package lacks": "from contact_id_controller import build_problems",
+    "a field that an LCP's result lacks": "lemke(np.eye(2), np.ones(2)).impulses",
+    "a number of pivots that is none": "ppm(np.eye(2), np.ones(2), max_pivots='many')",
     "a torque of another type": "torque: str = solution.torques",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
 from contact_id_controller.lcp._door import (
@@ -35,13 +36,20 @@ from contact_id_controller.lcp.status import (
     SOLVED,
     SOLVED_REGULARIZED,
     SOLVED_RESIDUAL,
+    LcpResult,
 )
 
 ATTEMPTS = 5  # covering vectors tried on M itself
 LADDER = (1e-12, 1e-10, 1e-8, 1e-6)  # Tikhonov terms then tried, relative to the equilibrated M
 
 
-def lemke(M, q, cover=None, warm_start=None, max_pivots=None):
+def lemke(
+    M: ArrayLike,
+    q: ArrayLike,
+    cover: ArrayLike | None = None,
+    warm_start: ArrayLike | None = None,
+    max_pivots: int | None = None,
+) -> LcpResult:
     """Find z with 0 <= z  perp  w = M z + q >= 0 by Lemke's method.
 
         w - M z - d z_0 = q,   z_0 driven to zero from the covering vector d > 0

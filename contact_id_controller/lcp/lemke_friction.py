@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels.compile import bare_kernel as kernel
@@ -54,7 +55,14 @@ class FrictionResult(NamedTuple):
         return self.status == "solved"
 
 
-def lemke_friction(Y, c, mu, edges, warm_start=None, max_pivots=None):
+def lemke_friction(
+    Y: ArrayLike,
+    c: ArrayLike,
+    mu: ArrayLike,
+    edges: ArrayLike,
+    warm_start: ArrayLike | None = None,
+    max_pivots: int | None = None,
+) -> FrictionResult:
     """Solve the friction problem with G = Y Y^T and polygonal cones.
 
         [G_NN  G_NF  0] [f_N]   [c_N]   [w_N]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
 from contact_id_controller.lcp._door import checked_basis, checked_pivots, checked_problem, result
@@ -28,6 +29,7 @@ from contact_id_controller.lcp.status import (
     SOLVED,
     SOLVED_RESIDUAL,
     UNSOLVABLE,
+    LcpResult,
 )
 
 PIVOT_TOLERANCE = 1e-10  # tableau entries below this share of their row count as zero
@@ -36,7 +38,12 @@ PATIENCE = 10  # pivots per variable without progress after which the least-inde
 ROUNDS = 3  # times the tableau is made anew when its result is not certified
 
 
-def ppm(M, q, warm_start=None, max_pivots=None):
+def ppm(
+    M: ArrayLike,
+    q: ArrayLike,
+    warm_start: ArrayLike | None = None,
+    max_pivots: int | None = None,
+) -> LcpResult:
     """Find z with 0 <= z  perp  w = M z + q >= 0 by principal pivoting.
 
     Each step makes the largest negative basic variable non-basic by a pivot on its diagonal entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels.compile import bare_kernel as kernel
@@ -28,6 +29,7 @@ from contact_id_controller.lcp.status import (
     SOLVED,
     SOLVED_RESIDUAL,
     UNSOLVABLE,
+    LcpResult,
 )
 
 FEASIBLE = 1e-13  # rows count as violated below minus this, relative to 1 + |u| in scaled units
@@ -37,7 +39,13 @@ FARTHEST = 1e8  # largest u, relative to what q asks of a single row, that is be
 LEAST_INDEX_AFTER = 50  # pivots, beside 10 per rank, after which the first violated row is taken
 
 
-def ppm_factored(Y, q, warm_start=None, max_pivots=None, row_floor=0.0):
+def ppm_factored(
+    Y: ArrayLike,
+    q: ArrayLike,
+    warm_start: ArrayLike | None = None,
+    max_pivots: int | None = None,
+    row_floor: float = 0.0,
+) -> LcpResult:
     """Find z with 0 <= z  perp  w = Y Y^T z + q >= 0 without forming the matrix.
 
         u = Y^T z,  w = Y u + q;   u solves  min 1/2 |u|^2,  Y u + q >= 0
