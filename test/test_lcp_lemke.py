@@ -349,3 +349,24 @@ def test_a_cache_that_names_what_has_moved_is_made_anew(tmp_path):
         )
         assert run.stdout == "3.0\n", run.stderr
     assert list((tmp_path / "cache").rglob("*.nbi"))
+
+
+def test_copies_of_the_same_sources_share_a_cache(tmp_path):
+    text = (
+        "from contact_id_controller.kernels.compile import kernel\n\n\n"
+        "@kernel\ndef double(x):\n    return 2.0 * x\n"
+    )
+    code = "from numerics import double; print(double(1.5), *double.stats.cache_hits.values())"
+    answers = []
+    for place in (tmp_path / "one", tmp_path / "another"):
+        place.mkdir()
+        (place / "numerics.py").write_text(text)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=place,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+        )
+        answers.append(run.stdout.split() or run.stderr)
+    assert answers == [["3.0"], ["3.0", "1"]]

@@ -8,6 +8,7 @@ file of this package that it imports, directly or not.
 from __future__ import annotations
 
 import ast
+import fcntl
 import hashlib
 import os
 import pickle
@@ -137,24 +138,38 @@ def _compiled(function, options):
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = cache
     try:
-        return _forgiving(numba.njit(cache=True, **options)(function))
+        return _shared(numba.njit(cache=True, **options)(function), cache)
     except RuntimeError:  # numba found no cache locator for this file after all
         return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before
 
 
-def _forgiving(dispatcher):
-    """Compile anew where the cache names what is no longer there, or is broken.
+def _shared(dispatcher, directory):
+    """Keep the dispatcher's cache in ``directory`` itself, whose name says all that matters of the sources.
 
-    It holds the classes of a kernel's arguments; these may have moved although neither the kernel's file
-    nor what that imports has changed.
+    numba's own place and stamp also say where the sources lie and when they were written: every
+    copy of them would compile for minutes. What cannot be read (a class of an argument has moved,
+    a file is broken) is compiled anew, and processes save one after the other: numba numbers the
+    files of a kernel, and two at once would take each other's.
     """
     files = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    for name, nothing in (("_load_index", dict), ("load", type(None))):
-        if hasattr(files, name):
-            setattr(files, name, _or_else(getattr(files, name), nothing))
+    if all(hasattr(files, name) for name in ("_index_name", "_index_path", "_source_stamp")):
+        files._cache_path, files._source_stamp = directory, ""
+        files._index_path = os.path.join(directory, files._index_name)
+        files._load_index = _or_else(files._load_index, dict)
+        files.load = _or_else(files.load, type(None))
+        files.save = _one_at_a_time(files.save, os.path.join(directory, "lock"))
     return dispatcher
+
+
+def _one_at_a_time(save, lock):
+    def locked(*arguments):
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(*arguments)
+
+    return locked
 
 
 def _or_else(read, nothing):
