@@ -11,7 +11,13 @@ from synthetic_walk import synthetic_walk
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import make_folder, write_json, write_text, write_with
-from contact_id_controller.report.metrics import METRICS, REPORTED, measure, path_deviation
+from contact_id_controller.report.metrics import (
+    METRICS,
+    REPORTED,
+    measure,
+    path_deviation,
+    shown,
+)
 from contact_id_controller.runs import record as records
 from contact_id_controller.runs.record import (
     COLUMNS,
@@ -217,3 +223,11 @@ def test_every_room_writes_its_files_whole():
         text = file.read_text(encoding="utf-8")
         for forbidden in (".write_text(", ".write_bytes(", "np.savez(", "os.replace("):
             assert forbidden not in text, f"{name}: {forbidden}"
+
+
+def test_figures_of_an_estimate_are_shown_of_runs_that_had_one():
+    told = dict.fromkeys(REPORTED)
+    estimated = {**told, "estimated_drift_m": 0.01}
+    assert not [name for name in shown([told]) if name.startswith("estimated")]
+    assert "torque_mean_nm" in shown([told])  # asked of every run, known or not
+    assert "estimated_drift_m" in shown([told, estimated])

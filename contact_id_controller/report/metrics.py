@@ -68,12 +68,14 @@ class Metric(NamedTuple):
     """One figure: its unit, what it is, in words, and its formula.
 
     of_prediction: it says something about predicted forces, which not every controller has.
+    of_estimate: about an estimated state; shown only of runs that had one.
     """
 
     unit: str
     meaning: str
     compute: Callable[[Measured], Any]
     of_prediction: bool = False
+    of_estimate: bool = False
 
 
 def measure(
@@ -324,21 +326,24 @@ METRICS = {
         "length of the estimated less the true displacement of the base, from the first period to "
         "the last; null: the controller was told the true state",
         _drift,
+        of_estimate=True,
     ),
     "estimated_drift_share": Metric(
-        "1", "the same as a share of the distance travelled", _drift_share
+        "1", "the same as a share of the distance travelled", _drift_share, of_estimate=True
     ),
     "estimated_velocity_rms_m_s": Metric(
         "m/s",
         "root of the mean square of |estimated - true linear velocity of the base|, both in the "
         "base's axes",
         _estimated_velocity_error,
+        of_estimate=True,
     ),
     "estimated_force_rms": Metric(
         "1",
         "root of the mean square over feet and time, after the first second, of |estimated - "
         "simulated force| / weight; the estimate is late by its low-pass",
         _estimated_force_error,
+        of_estimate=True,
     ),
     "status_counts": Metric(
         "",
@@ -372,3 +377,12 @@ REPORTED = (
     "estimated_force_rms",
 )
 """The figures of a walk's report and of tables that compare walks, in their order."""
+
+
+def shown(summaries: Sequence[dict[str, Any]]) -> dict[str, Metric]:
+    """The figures of a report of these runs, by name."""
+    return {
+        name: METRICS[name]
+        for name in REPORTED
+        if not METRICS[name].of_estimate or any(s[name] is not None for s in summaries)
+    }

@@ -10,7 +10,7 @@ from typing import Any
 from contact_id_controller.files import write_json, write_text
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.report.animation import save_animation
-from contact_id_controller.report.metrics import METRICS, REPORTED, measure
+from contact_id_controller.report.metrics import METRICS, REPORTED, measure, shown
 from contact_id_controller.report.plots import save_plots
 from contact_id_controller.report.templating import render
 from contact_id_controller.robot import RobotModel
@@ -62,7 +62,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         files={"summary": SUMMARY, "record": RECORD, "parameters": PARAMETERS, "logs": LOGS},
         animation=(ANIMATION, caption),
         plots=list(captions.items()),
-        metrics=REPORTED_METRICS,
+        metrics=shown([summary]),
         origin=_origin(summary),
     )
     write_text(folder / PAGE, page)
@@ -122,7 +122,7 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
         kind="walks",
         title="Walks",
         runs=rows,
-        metrics=REPORTED_METRICS,
+        metrics=shown([run.summary for run in runs]),
         origin=_origin(runs[0].summary),
     )
     write_text(folder / INDEX, page)

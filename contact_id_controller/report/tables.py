@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from contact_id_controller.report.metrics import METRICS, REPORTED
+from contact_id_controller.report.metrics import shown
 
 
 def format_value(value: Any, unit: str) -> str:
@@ -35,9 +35,8 @@ def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> No
     table.add_column("figure", no_wrap=True)
     for number in range(1, len(runs) + 1):
         table.add_column(f"({number})", justify="right", no_wrap=True)
-    for name in REPORTED:
-        unit = METRICS[name].unit
-        table.add_row(name, *(format_value(summary[name], unit) for _, summary in runs))
+    for name, metric in shown([summary for _, summary in runs]).items():
+        table.add_row(name, *(format_value(summary[name], metric.unit) for _, summary in runs))
     # A file or a pipe has no width that a table could be cut to.
     console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
     console.print()
