@@ -59,7 +59,15 @@ class ForwardProblem(Problem):
         return object.__new__(cls)
 
     def __init__(self, problem: Problem, rows: ArrayLike | None = None, target: ArrayLike = ()):
-        """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome."""
+        """The problem with the rows (m, nv) v+ = target (m,) projected out; redundant ones are welcome.
+
+        Raises:
+            ConfigurationError: a problem that has rows already; give all of them at once.
+        """
+        if isinstance(problem, ForwardProblem) and len(problem.target):
+            raise ConfigurationError(
+                f"the problem has {len(problem.target)} constraint rows already; give all at once"
+            )
         base, Y = problem.base, problem.Y
         values = {field.name: getattr(problem, field.name) for field in fields(Problem)}
         values.update(free_base=base, free_Y=Y, constraint_defect=0.0)

@@ -9,7 +9,12 @@ from tolerances import within
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.constraints import Coupling, Pin, Weld
 from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
-from contact_id_controller.forward import build_forward_problem, constraint_forces, step
+from contact_id_controller.forward import (
+    ForwardProblem,
+    build_forward_problem,
+    constraint_forces,
+    step,
+)
 from contact_id_controller.geometry import Body, Box, HalfSpace, HeightField, Scene, Sphere, Surface
 from contact_id_controller.models import ROWS, Normal, Tangential, contact_models
 
@@ -387,6 +392,8 @@ def test_contradictory_constraints_are_met_as_well_as_can_be(block):
     )
     assert problem.constraint_defect == pytest.approx(1.0)
     np.testing.assert_allclose(solve(problem).velocity, 0.0, atol=1e-9)
+    with pytest.raises(ConfigurationError, match="constraint rows already"):
+        ForwardProblem(problem, np.eye(6)[:1], [0.0])
 
 
 def test_pinned_block_does_not_load_the_ground(block):
