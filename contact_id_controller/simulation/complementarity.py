@@ -77,7 +77,8 @@ def _slip(velocity: np.ndarray, directions: np.ndarray | None) -> np.ndarray:
 
 def _widened(problem: ForwardProblem, allowed: np.ndarray) -> ForwardProblem:
     widened = copy.copy(problem)
-    object.__setattr__(widened, "gap_speed", problem.gap_speed + allowed)
+    object.__setattr__(widened, "store", problem.store.copy())
+    widened.gap_speed[:] += allowed
     return widened
 
 
