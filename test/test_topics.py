@@ -196,6 +196,22 @@ def test_lockstep_answers_every_state_once_then_ends_safely_with_its_record(star
     assert refused == {"odometry_not_finite": 1, "joint_state_not_finite": 1, "joint_trajectory": 1}
 
 
+def test_in_lockstep_a_state_before_its_odometry_waits_and_is_answered_when_that_comes(
+    start, robot
+):
+    """As behind an estimator, whose odometry needs the joint state first."""
+    controller = start(mode="lockstep", autostart=True)
+    robot.meet()
+    robot.send(PERIOD_S)
+    assert robot.until(lambda: len(robot.commands) == 1), controller.text()
+    for number in range(2, 42):
+        robot.joints.publish(joint_state(number * PERIOD_S))
+        assert not robot.until(lambda: len(robot.commands) == number, 0.01)
+        robot.odometry.publish(odometry(number * PERIOD_S))
+        assert robot.until(lambda: len(robot.commands) == number), controller.text()
+    assert np.isfinite(robot.commands).all()
+
+
 def test_lifecycle_services_and_markers(start, robot):
     controller = start(mode="lockstep")
     for _ in range(2):

@@ -12,6 +12,7 @@ from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -115,7 +116,13 @@ class ControlTopics:
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
         states = [self._states]
-        self.direct_subscriptions = plans + states if self._loop.guard.lockstep else states + plans
+        self._served = plans + states if self._loop.guard.lockstep else states + plans
+
+    @property
+    def direct_subscriptions(self) -> list[Subscription]:
+        """The subscriptions to serve without delay; while a state waits for its odometry, that too."""
+        waits = self.active and self._waiting is not None
+        return [self._odometry, *self._served] if waits else self._served
 
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
@@ -139,7 +146,7 @@ class ControlTopics:
 
     def destroy(self) -> None:
         """Take everything from the node."""
-        for subscription in [*self.direct_subscriptions, self._odometry]:
+        for subscription in [*self._served, self._odometry]:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)

@@ -65,8 +65,7 @@ class DirectLoop:
         self._turn_interval_s = turn_interval_s
         self._turn_s, self._between = turn_s, between
         self._next_turn_s = 0.0
-        self._wait_set = None
-        self._size = 0
+        self._wait_sets: dict[int, rclpy_implementation.WaitSet] = {}  # by number of subscriptions
 
     def spin_once(self, timeout_s: float) -> None:
         """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
@@ -89,12 +88,11 @@ class DirectLoop:
     def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
         context = self._executor.context
         with context.handle:
-            if len(subscriptions) != self._size:
-                self._size = len(subscriptions)
-                self._wait_set = rclpy_implementation.WaitSet(
-                    self._size, 0, 0, 0, 0, 0, context.handle
-                )
-            wait_set = self._wait_set
+            size = len(subscriptions)
+            wait_set = self._wait_sets.get(size)
+            if wait_set is None:
+                wait_set = rclpy_implementation.WaitSet(size, 0, 0, 0, 0, 0, context.handle)
+                self._wait_sets[size] = wait_set
             wait_set.clear_entities()
             for subscription in subscriptions:
                 wait_set.add_subscription(subscription.handle)
