@@ -18,7 +18,6 @@ import sys
 from contact_id_controller.report.metrics import measure
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import CONTROLLER
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 DRIFT_SHARE, VELOCITY_M_S, JOINT_RATIO = 0.025, 0.02, 1.5
 UP = (0.0, 0.0, 1.0)
@@ -30,14 +29,7 @@ def walk(robot: str, mu: float, seconds: float, sensors: str | None, seed: int =
     """Record and figures of a walk; sensors None: it is told the true state."""
     changes = {} if sensors is None else CONTROLLER
     settings = one_process.controller_settings(robot, friction_coefficient=[mu], **changes)
-    world = MujocoRobot(
-        settings.urdf,
-        one_process.feet_of(settings),
-        joints=settings.joints,
-        friction=mu,
-        period_s=settings.period_s,
-        imu_frame="",
-    )
+    world = one_process.mujoco_robot(settings, mu, imu_frame="")
     told = None if sensors is None else one_process.estimated_state(robot, world, sensors, seed)
     record = one_process.InProcessRun(robot, settings, world, told=told).record(seconds)
     return record, measure(record, world.robot.weight, UP, FIGURES)

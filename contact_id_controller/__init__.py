@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contact_id_controller.lazy import loader
+from contact_id_controller.lazy import public_names
 
 if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
     from contact_id_controller.contacts import ContactSet
@@ -27,9 +27,4 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # which would take any name from it
-    __getattr__ = loader(__name__, globals(), _HOMES)
-
-
-def __dir__() -> list[str]:
-    """The public names too, before they are loaded."""
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = public_names(__name__, globals(), _HOMES)

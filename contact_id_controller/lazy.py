@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def loader(
+def public_names(
     package: str, namespace: dict[str, Any], homes: Mapping[str, str]
-) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose ``homes`` say which of its modules holds a name."""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose ``homes`` say which module holds a name."""
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -23,4 +23,7 @@ def loader(
         namespace[name] = value
         return value
 
-    return load
+    def names() -> list[str]:
+        return sorted({*namespace, *homes})
+
+    return load, names

@@ -125,7 +125,7 @@ def test_same_numbers_as_dense_least_squares(case, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_same_numbers_as_berdy(case, seed):
-    pytest.importorskip("idyntree")
+    pytest.importorskip("idyntree", reason="BERDY, the peer, comes with the extra test")
     urdf, robot, contacts, estimator = case
     truth = Contacted(robot, contacts, seed)
     measurements = noisy(truth, estimator, seed)

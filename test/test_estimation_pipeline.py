@@ -6,7 +6,6 @@ import pytest
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 
 class Walk:
@@ -14,14 +13,7 @@ class Walk:
 
     def __init__(self, name, mu, noise, seconds, seed=0):
         settings = one_process.controller_settings(name, friction_coefficient=[mu], **CONTROLLER)
-        world = MujocoRobot(
-            settings.urdf,
-            one_process.feet_of(settings),
-            joints=settings.joints,
-            friction=mu,
-            period_s=settings.period_s,
-            imu_frame="",
-        )
+        world = one_process.mujoco_robot(settings, mu, imu_frame="")
         self.robot = world.robot
         pipeline = EstimationPipeline(
             world.robot, settings.contact_frames, settings.contact_radii_m

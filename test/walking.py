@@ -6,7 +6,6 @@ import numpy as np
 
 from contact_id_controller import RobotModel
 from contact_id_controller.runs import one_process as in_process
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 
 class Run(NamedTuple):
@@ -27,13 +26,7 @@ def section(name, node, changes):
 def run(name, seconds, mu, *, plan=None, planner=(), **controller):
     """Walk, or follow ``plan(controller, state)``, called before each step."""
     settings = in_process.controller_settings(name, **{"friction_coefficient": [mu], **controller})
-    world = MujocoRobot(
-        settings.urdf,
-        in_process.feet_of(settings),
-        joints=settings.joints,
-        friction=mu,
-        period_s=settings.period_s,
-    )
+    world = in_process.mujoco_robot(settings, mu)
     walk = in_process.InProcessRun(name, settings, world, plan=plan, planner=dict(planner))
     results, forces, states, places = [], [], [], []
     for _ in range(round(seconds / settings.period_s)):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 
 from contact_id_controller.estimation import invariant_filter as filtering
 from contact_id_controller.robot import RobotModel
@@ -90,14 +91,14 @@ class BaseEstimate:
         """(6, 6): position (m), then rotation (rad) about the odometry frame's axes."""
         P = self._arrays.P
         J = np.zeros((6, 9))
-        J[:3, :3], J[:3, 6:], J[3:, :3] = -skew(self.position), np.eye(3), np.eye(3)
+        J[:3, :3], J[:3, 6:], J[3:, :3] = -pin.skew(self.position), np.eye(3), np.eye(3)
         return J @ P[:9, :9] @ J.T
 
     @property
     def twist_covariance(self) -> np.ndarray:
         """(6, 6): linear (m/s), then angular velocity (rad/s), in the base's axes."""
         P, R, facts = self._arrays.P, self.rotation, self._arrays.facts
-        lever = skew(facts[filtering.F_IMU_POSITION :][:3])
+        lever = pin.skew(facts[filtering.F_IMU_POSITION :][:3])
         linear = R.T @ P[3:6, 3:6] @ R
         dt = max(self._arrays.inputs[filtering.I_DT], SHORTEST_S)
         gyro = P[9:12, 9:12] + np.eye(3) * facts[filtering.F_GYRO] / dt
@@ -117,11 +118,6 @@ class BaseEstimate:
         """Pinocchio's v (nv,) of this base and joints (na,)."""
         twist = np.concatenate([self.velocity, self.angular_velocity])
         return self._robot.velocity(twist, v_joints)
-
-
-def skew(a) -> np.ndarray:
-    """(3, 3) matrix of the cross product a x."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def quaternion(rotation) -> np.ndarray:

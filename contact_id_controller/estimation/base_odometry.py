@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pinocchio as pin
 
 from contact_id_controller.estimation import invariant_filter as filtering
 from contact_id_controller.estimation.base_estimate import (
@@ -20,8 +21,8 @@ from contact_id_controller.estimation.base_estimate import (
     STARTING,
     BaseEstimate,
     FilterArrays,
-    skew,
 )
+from contact_id_controller.estimation.checked import finite, shaped
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
     GOOD,
@@ -32,10 +33,11 @@ from contact_id_controller.estimation.imu_checks import (
 )
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
-from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownJointError
+from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
 from contact_id_controller.robot import RobotModel
 
 DEFAULT = BaseOdometrySettings()
+UP = np.array([0.0, 0.0, 1.0])
 DOUBTFUL_IMU = 1e4
 """Factor of the IMU's variance while its last good sample stands in for it."""
 LOST_SPEED_M_S = 1.0
@@ -52,6 +54,8 @@ class BaseOdometry:
 
     Attributes:
         estimate: what the last step found.  restarts: how often it was lost and found its feet again.
+        sample: (6,) gyroscope and accelerometer in the IMU's axes, the last that was believed.
+        joints_finite: whether positions and velocities of the last period were.
 
     Raises:
         ConfigurationError: no floating base, no feet, radii that do not fit, an IMU that is not on the base.
@@ -87,7 +91,7 @@ class BaseOdometry:
         self._feet = self._record[filtering.O_FEET :].reshape(len(feet), -1)
         self._buffer = np.zeros(filtering.buffer_size(len(mechanism), len(feet)))
         self._inputs = inputs = np.zeros(filtering.INPUTS + robot.nq + robot.nv + len(feet))
-        self._sample = inputs[filtering.I_GYRO : filtering.I_GYRO + 6]
+        self.sample = inputs[filtering.I_GYRO : filtering.I_GYRO + 6]
         self._q = inputs[filtering.INPUTS : filtering.INPUTS + robot.nq]
         self._v = inputs[filtering.INPUTS + robot.nq :][: robot.nv]
         self._contacts = inputs[len(inputs) - len(feet) :]
@@ -99,6 +103,7 @@ class BaseOdometry:
         arrays = FilterArrays(self._facts, self._x, self._P, inputs, self._record)
         self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
+        self.joints_finite = True
         self.start()
         self._compile()
 
@@ -114,8 +119,9 @@ class BaseOdometry:
             StateError: a position that is not (3,), or not finite.
         """
         if position is not None:
-            position = _vector("position", position, 3)
-        self._begin(position, float(_vector("yaw", [yaw], 1)[0]), np.zeros(4))
+            position = finite("position", position, 3)
+        self._begin(position, float(finite("yaw", [yaw], 1)[0]), np.zeros(4))
+        self._memory[:] = 0.0
         self.restarts = 0
 
     def _begin(self, position, yaw, doubts):
@@ -123,7 +129,6 @@ class BaseOdometry:
         self._place, self._yaw, self._doubts = position, yaw, doubts
         self._record[:] = 0.0
         self._x[:] = 0.0
-        self._memory[:] = 0.0
         self._still: list[np.ndarray] = []
         self._still_s = 0.0
         self._set_rotation(_turned(yaw))
@@ -146,18 +151,14 @@ class BaseOdometry:
         Raises:
             StateError: wrong shapes. What sensors say wrongly never raises: see ``estimate.reasons``.
         """
-        fault, trouble = self._take(dt, gyro, accel, q_joints, v_joints, contacts, skew_s)
-        state = self.estimate.state
-        if state in (STARTING, LOST):
-            self._stand_still(fault, trouble)
-        else:
-            self._advance(fault, trouble)
-        return self.estimate
+        self.take(dt, gyro, accel, q_joints, v_joints)
+        return self.advance(contacts, skew_s)
 
-    # One step
+    def take(self, dt, gyro, accel, q_joints, v_joints) -> None:
+        """The first half of ``step``, for who finds the contacts from what was found here.
 
-    def _take(self, dt, gyro, accel, q_joints, v_joints, contacts, skew_s):
-        """Inputs into their places; the fault of the IMU, and all that is wrong, in words."""
+        ``sample``, ``joints_finite`` and ``imu_bad_s`` say what of it is believed.
+        """
         settings, inputs, robot = self.settings, self._inputs, self.robot
         trouble, dt = [], float(dt)
         self._gap_s = 0.0
@@ -168,19 +169,34 @@ class BaseOdometry:
             self._gap_s = dt if 0.0 < dt < np.inf else 0.0
             dt = settings.longest_period_s if dt > 0.0 else 0.0
         inputs[filtering.I_DT] = dt
-        sample = self._sample
-        sample[:3] = np.nan if gyro is None else _shaped("gyro", gyro, 3)
-        sample[3:] = np.nan if accel is None else _shaped("accel", accel, 3)
-        q = _shaped("q_joints", q_joints, robot.na)
-        v = _shaped("v_joints", v_joints, robot.na)
-        self._contacts[:] = _shaped("contacts", contacts, len(self.feet))
+        sample = self.sample
+        sample[:3] = np.nan if gyro is None else shaped("gyro", gyro, 3)
+        sample[3:] = np.nan if accel is None else shaped("accel", accel, 3)
+        q = shaped("q_joints", q_joints, robot.na)
+        v = shaped("v_joints", v_joints, robot.na)
         fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
-        if fault < NO_JOINTS:
+        self.joints_finite = fault < NO_JOINTS
+        if self.joints_finite:
             self._q[robot.q_index] = q
             self._v[robot.actuated] = v
         else:
             fault -= NO_JOINTS
             trouble.append("joint positions or velocities are not finite")
+        if fault != GOOD:
+            trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
+        inputs[filtering.I_NOISE] = 1.0 if fault == GOOD else DOUBTFUL_IMU
+        self._fault, self._trouble = fault, trouble
+
+    @property
+    def imu_bad_s(self) -> float:
+        """For how long the IMU has not been believed, s; 0 while it is."""
+        return float(self._memory[M_BAD_S])
+
+    def advance(self, contacts, skew_s: float = 0.0) -> BaseEstimate:
+        """The second half of ``step``."""
+        settings, inputs, trouble = self.settings, self._inputs, self._trouble
+        self._contacts[:] = shaped("contacts", contacts, len(self.feet))
+        if not self.joints_finite:
             self._contacts[:] = 0.0
         inputs[filtering.I_SKEW] = skew_s
         if not abs(skew_s) <= settings.stamp_limit_s:
@@ -191,15 +207,18 @@ class BaseOdometry:
             if not abs(skew_s) <= settings.longest_period_s:
                 inputs[filtering.I_SKEW] = 0.0
                 self._contacts[:] = 0.0
-        if fault != GOOD:
-            trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self._memory[M_BAD_S]:.0f} ms")
-        inputs[filtering.I_NOISE] = 1.0 if fault == GOOD else DOUBTFUL_IMU
-        return fault, trouble
+        if self.estimate.state in (STARTING, LOST):
+            self._stand_still(self._fault, trouble)
+        else:
+            self._run(self._fault, trouble)
+        return self.estimate
 
-    def _advance(self, fault, trouble):
+    # One step
+
+    def _run(self, fault, trouble):
         settings, record = self.settings, self._record
         held = record[: filtering.O_VELOCITY].copy()
-        if max(self._memory[M_BAD_S], self._gap_s) > settings.imu_timeout_s:
+        if max(self.imu_bad_s, self._gap_s) > settings.imu_timeout_s:
             return self._lose(held, trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
             return self._say(self.estimate.state, *trouble)
@@ -266,7 +285,7 @@ class BaseOdometry:
 
         xi_p = dp + p x xi_R: rows and columns of the position follow.
         """
-        P, lever = self._P, skew(self._x[filtering.POSITION : filtering.POSITION + 3])
+        P, lever = self._P, pin.skew(self._x[filtering.POSITION : filtering.POSITION + 3])
         P[6:9] += lever @ P[:3]
         P[:, 6:9] += P[:, :3] @ lever.T
 
@@ -274,7 +293,7 @@ class BaseOdometry:
 
     def _stand_still(self, fault, trouble):
         """Gather samples of a robot that does not move; begin when there are enough."""
-        settings, sample = self.settings, self._sample
+        settings, sample = self.settings, self.sample
         dt = self._inputs[filtering.I_DT]
         if self.estimate.state == LOST:
             self._doubts[:3] += (LOST_SPEED_M_S * dt) ** 2 + 2.0 * LOST_SPEED_M_S * dt * np.sqrt(
@@ -352,7 +371,7 @@ class BaseOdometry:
         noise = settings.accelerometer_noise**2 / seconds
         sideways = np.eye(3) - np.outer(up, up)
         bias = settings.accelerometer_bias**2 * sideways + noise * np.outer(up, up)
-        tilt = skew([0.0, 0.0, 1.0]) @ R / settings.gravity_m_s2
+        tilt = pin.skew(UP) @ R / settings.gravity_m_s2
         P[:3, :3] = tilt @ (bias + noise * np.eye(3)) @ tilt.T + 1e-8 * np.eye(3)
         P[2, 2] += self._doubts[3]
         P[:3, 12:15], P[12:15, :3] = tilt @ bias, bias @ tilt.T
@@ -458,17 +477,3 @@ def _levelled(up):
     roll = math.atan2(up[1], up[2])
     cp, sp, cr, sr = math.cos(pitch), math.sin(pitch), math.cos(roll), math.sin(roll)
     return np.array([[cp, sp * sr, sp * cr], [0.0, cr, -sr], [-sp, cp * sr, cp * cr]])
-
-
-def _shaped(name, values, size):
-    array = np.asarray(values, dtype=float)
-    if array.shape != (size,):
-        raise StateError(f"{name} has shape {array.shape}, must be ({size},)")
-    return array
-
-
-def _vector(name, values, size):
-    array = _shaped(name, values, size)
-    if not np.isfinite(array).all():
-        raise StateError(f"{name} is {array.tolist()}, must be finite")
-    return array

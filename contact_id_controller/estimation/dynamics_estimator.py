@@ -116,6 +116,7 @@ class DynamicsEstimator:
         joint_names: of the joints in outputs and in sensors without a list.
         observability: what the sensors can tell.  by_limbs: limbs are eliminated one by one.
         slices: sensor -> its place in the vector that ``estimate`` takes instead of a mapping.
+        latest: what the last call of ``estimate`` returned; the same object each time.
 
     Raises:
         UnobservableError: the sensors leave something undetermined; the message names it.
@@ -165,7 +166,7 @@ class DynamicsEstimator:
         self._places = Inputs(*map(memoryview, self._inputs))
         self._measured, self._upright = memoryview(self._y[:-1]), False
         self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
-        self._answer = Estimate(self)
+        self.latest = Estimate(self)
 
     def estimate(
         self,
@@ -198,7 +199,7 @@ class DynamicsEstimator:
                 "no estimate: state or measurements are not finite, or the sensors do not suffice "
                 "in this configuration"
             )
-        return self._answer
+        return self.latest
 
     def _state(self, q, v, angular_velocity=None, up=None):
         """Put a state where the kernels read it."""

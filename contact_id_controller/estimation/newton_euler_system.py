@@ -106,9 +106,5 @@ def triangular_order(matrix: sparse.spmatrix) -> int:
 
 def _cross(v):
     """v x, angular part first (6, 6)."""
-    w, u = _skew(v[:3]), _skew(v[3:])
+    w, u = pin.skew(v[:3]), pin.skew(v[3:])
     return np.block([[w, np.zeros((3, 3))], [u, w]])
-
-
-def _skew(w):
-    return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])

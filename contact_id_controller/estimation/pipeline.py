@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.estimation.base_odometry import BaseOdometry
+from contact_id_controller.estimation.checked import shaped
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
-from contact_id_controller.estimation.imu_checks import M_BAD_S, MEMORY, NO_JOINTS, check_inputs
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
@@ -127,16 +127,11 @@ class EstimationPipeline:
         self._low_pass = LowPass(len(self._signals), settings.cutoff_hz, settings.period_s)
         self._smooth = self._signals
         self._q, self._v = robot.neutral(), np.zeros(robot.nv)
-        odometry = settings.odometry
-        self._limits = np.array(
-            [odometry.gyroscope_range, odometry.accelerometer_range, odometry.frozen_limit_s]
-        )
-        self._sample, self._memory = np.zeros(6), np.zeros(MEMORY)
         self._before = np.zeros(3 + n)
         axes = self.estimator.mechanism.frame(self._imu_frame())[1]
         self._axes = np.ascontiguousarray(axes)
         self.estimate = PipelineEstimate(
-            robot, self.base.estimate, self.estimator._answer, len(self.feet)
+            robot, self.base.estimate, self.estimator.latest, len(self.feet)
         )
         self.start()
 
@@ -144,7 +139,6 @@ class EstimationPipeline:
         """Begin anew, standing still; see ``BaseOdometry.start``."""
         self.base.start(position, yaw)
         self._begin_filters()
-        self._memory[:] = 0.0
         self._time_s: float | None = None
         self._look_s, self._suspects = 0.0, frozenset()
         self._lying: tuple[str, ...] = ()
@@ -179,38 +173,33 @@ class EstimationPipeline:
         Raises:
             StateError: wrong shapes.
         """
-        estimate, na = self.estimate, self.robot.na
-        q, v = _shaped("position", position, na), _shaped("velocity", velocity, na)
-        effort = _shaped("effort", effort, na)
+        estimate, base = self.estimate, self.base
+        effort = shaped("effort", effort, self.robot.na)
         dt = self.settings.period_s if self._time_s is None else float(time_s) - self._time_s
         self._time_s = estimate.time_s = float(time_s)
-        sample = self._sample
-        sample[:3] = np.nan if gyro is None else _shaped("gyro", gyro, 3)
-        sample[3:] = np.nan if accel is None else _shaped("accel", accel, 3)
-        fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
-        joints = fault < NO_JOINTS
-        if joints:
-            estimate.position[:], estimate.velocity[:] = q, v
-        trouble = self._find_forces(dt, joints, effort)
+        base.take(dt, gyro, accel, position, velocity)
+        if base.joints_finite:
+            estimate.position[:], estimate.velocity[:] = position, velocity
+        trouble = self._find_forces(dt, effort)
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
-        self.base.step(dt, gyro, accel, q, v, estimate.contact, skew)
-        estimate.faults = (*self.base.estimate.reasons, *trouble, *self._lying)
+        base.advance(estimate.contact, skew)
+        estimate.faults = (*base.estimate.reasons, *trouble, *self._lying)
         return estimate
 
     # Forces
 
-    def _find_forces(self, dt, joints, effort) -> list[str]:
+    def _find_forces(self, dt, effort) -> list[str]:
         """Ground forces of this period; what is wrong, in words."""
         estimate, trouble = self.estimate, []
         missing = ~np.isfinite(effort)
         if missing.any():
             names = [n for n, m in zip(self.robot.joint_names, missing) if m]
             trouble.append(f"effort is missing of {', '.join(names)}")
-        silent = self._memory[M_BAD_S] > self.settings.odometry.imu_timeout_s
+        silent = self.base.imu_bad_s > self.settings.odometry.imu_timeout_s
         periods = dt / self.settings.period_s
         steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
-        if trouble or silent or not joints or not steady:
+        if trouble or silent or not (self.base.joints_finite and steady):
             self._begin_filters()
             estimate.forces[:] = np.nan
             return trouble
@@ -236,7 +225,7 @@ class EstimationPipeline:
 
     def _filtered(self, dt, effort):
         """All signals through the same low-pass; None at the first sample, which has no rates."""
-        estimate, signals, sample = self.estimate, self._signals, self._sample
+        estimate, signals, sample = self.estimate, self._signals, self.base.sample
         now = np.concatenate([sample[:3], estimate.velocity])
         first, self._first = self._first, False
         rates = (now - self._before) / dt
@@ -328,10 +317,3 @@ class EstimationPipeline:
         return DynamicsEstimator(
             self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
         )
-
-
-def _shaped(name, values, size):
-    array = np.asarray(values, dtype=float)
-    if array.shape != (size,):
-        raise StateError(f"{name} has shape {array.shape}, must be ({size},)")
-    return array

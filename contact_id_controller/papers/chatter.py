@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.report.metrics import measure, rates
-from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.runs.store import RunDescription
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 NAME = "chatter"
 ROBOT = "quadruped"
@@ -84,13 +83,7 @@ def run(description: RunDescription) -> dict[str, Any]:
         distribution=case.distribution,
         friction_coefficient=[case.mu],
     )
-    world = MujocoRobot(
-        settings.urdf,
-        feet_of(settings),
-        joints=settings.joints,
-        friction=case.mu,
-        period_s=settings.period_s,
-    )
+    world = mujoco_robot(settings, case.mu)
     walk = InProcessRun(ROBOT, settings, world, planner={"duty_factor": case.duty_factor})
     return _figures(walk.record(case.duration_s), walk.robot.weight)
 

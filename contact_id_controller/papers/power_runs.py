@@ -15,7 +15,6 @@ import pinocchio as pin
 from contact_id_controller import ContactSet, RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, SimulationError
-from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.papers.allocations import (
     ALLOCATIONS,
     TOLERANCE,
@@ -29,11 +28,10 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.projected.dynamics import ProjectedDynamics
 from contact_id_controller.projected.operational_space import joint_task, program, track
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.one_process import follow
+from contact_id_controller.runs.one_process import follow, mujoco_robot
 from contact_id_controller.settings.controller import load_settings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 STIFFNESS, DAMPING = 100.0, 20.0  # of the arm's sway, 1/s2 and 1/s
 SWAY, SWAY_PERIOD_S = 0.1, 2.0  # of a standing base, as a share of its height
@@ -210,14 +208,7 @@ def _set_up(path, changes, slope_deg):
     robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
     body = ParameterFile(path).section("simulated_robot")
     ground = max(body["friction_coefficient"], max(settings.friction_coefficient))
-    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
-    simulated = MujocoRobot(
-        settings.urdf,
-        [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
-        joints=list(settings.joints),
-        friction=ground,
-        period_s=settings.period_s,
-    )
+    simulated = mujoco_robot(settings, ground)
     planner_robot = RobotModel.from_urdf(settings.urdf, True, list(settings.joints))
     values = ParameterFile(path).section("gait_planner")
     planner = GaitPlanner(planner_robot, GaitPlannerSettings.from_mapping(values))

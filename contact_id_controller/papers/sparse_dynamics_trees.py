@@ -36,7 +36,7 @@ class Tree(NamedTuple):
 
 def skew(v) -> np.ndarray:
     """[v] x (3, 3)."""
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    return pin.skew(np.asarray(v, dtype=float))
 
 
 def parents_of(links: int, branching: float) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import ParameterTable
-from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
@@ -274,15 +274,12 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         between=_GarbageBreak(node),
     )
     autostart = _Autostart(node)
-    try:
-        while not (interrupt.requested or node.finalized):
-            direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
-            autostart()
-    finally:
-        # Also when a callback raised: the last torque must not be held for ever.
-        if not node.finalized:
-            node.trigger_shutdown()
-    return 0
+
+    def turn() -> None:
+        direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+        autostart()
+
+    return serve_lifecycle(node, interrupt, turn)
 
 
 def main(arguments: list[str] | None = None) -> int:

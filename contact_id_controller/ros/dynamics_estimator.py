@@ -31,7 +31,7 @@ from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.parameters import ParameterTable
-from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -307,13 +307,7 @@ def _serve(node: DynamicsEstimatorNode, interrupt: Interrupt) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
-    try:
-        while not (interrupt.requested or node.finalized):
-            direct.spin_once(WAIT_S)
-    finally:
-        if not node.finalized:
-            node.trigger_shutdown()
-    return 0
+    return serve_lifecycle(node, interrupt, lambda: direct.spin_once(WAIT_S))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import rclpy
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -90,3 +91,17 @@ def run_node(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+
+
+def serve_lifecycle(node: LifecycleNode, interrupt: Interrupt, turn: Callable[[], None]) -> int:
+    """Take turns until the node is shut down, by a signal or a lifecycle manager; its exit code.
+
+    It ends shut down also when a turn raises: the last torque must not be held for ever.
+    """
+    try:
+        while not (interrupt.requested or node.finalized):
+            turn()
+    finally:
+        if not node.finalized:
+            node.trigger_shutdown()
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
+
+if TYPE_CHECKING:
+    from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 CONFIG = "package://contact_id_controller/config"
 AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
@@ -85,6 +88,20 @@ def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
     """The spheres that the settings name as feet."""
     radii = settings.spread("contact_radii_m", len(settings.contact_frames))
     return [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)]
+
+
+def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) -> MujocoRobot:
+    """The robot of a controller's settings in MuJoCo; ``options`` as ``MujocoRobot`` has them."""
+    from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # an extra
+
+    return MujocoRobot(
+        settings.urdf,
+        feet_of(settings),
+        joints=settings.joints,
+        friction=friction,
+        period_s=settings.period_s,
+        **options,
+    )
 
 
 def follow(controller: Controller, plan: Plan, now_s: float) -> bool:

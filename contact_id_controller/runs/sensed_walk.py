@@ -10,7 +10,6 @@ import pinocchio as pin
 
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs import one_process
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.sensors import NoisySensors, Readings, SensorNoise
 
 TOUCHES = 0.06
@@ -64,14 +63,7 @@ def sensed_walk(name: str, seconds: float, mu: float = 0.6, **planner: Any) -> S
         planner: changes of the gait planner's settings.
     """
     settings = one_process.controller_settings(name, friction_coefficient=[mu])
-    world = MujocoRobot(
-        settings.urdf,
-        one_process.feet_of(settings),
-        joints=settings.joints,
-        friction=mu,
-        period_s=settings.period_s,
-        imu_frame="",
-    )
+    world = one_process.mujoco_robot(settings, mu, imu_frame="")
     planner = {"waypoints_m": [FAR_M, 0.0], **planner}
     walk = one_process.InProcessRun(name, settings, world, planner=planner)
     none = np.zeros((len(settings.contact_frames), 3))
