@@ -1,0 +1,1 @@
+"""Plans of momentum and whole-body motion over given footholds."""

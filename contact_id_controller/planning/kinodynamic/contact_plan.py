@@ -1,0 +1,348 @@
+"""Where and when feet stand: footholds, phases of contact, and both sampled on knots.
+
+A plan is a sequence of phases; in each phase some feet stand on their footholds and the others are
+aloft. Knots are equally spaced, and phases change on knots only: a force held from one knot to the
+next would otherwise act on a foot that has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import TrajectoryError, choices
+
+ON_A_KNOT = 1e-6
+"""A phase ends on a knot within this part of a step."""
+
+
+class ContactPlanError(TrajectoryError):
+    """A contact plan that contradicts itself; the message names the phase and the foot."""
+
+
+@dataclass(frozen=True)
+class Sole:
+    """What a foot stands on: a rectangle in the x-y plane of its frame, a line, or a point.
+
+    Attributes:
+        frame: the robot's frame; the sole lies in its x-y plane, z points out of the ground.
+        half_size_m: half lengths along x and y; 0 along both is a point foot (one corner).
+        center_m: middle of the rectangle in the frame.
+        cop_margin_m: the planned centre of pressure stays this far inside each edge, which leaves
+            the controller room.
+        reach_m: the centre of mass may be no farther than this from the foothold; None: unchecked.
+    """
+
+    frame: str
+    half_size_m: tuple[float, float] = (0.0, 0.0)
+    center_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    cop_margin_m: float = 0.0
+    reach_m: float | None = None
+
+    def __post_init__(self) -> None:
+        half = _finite(self.half_size_m, (2,), f"half_size_m of sole {self.frame!r}")
+        _finite(self.center_m, (3,), f"center_m of sole {self.frame!r}")
+        if (half < 0).any():
+            raise ContactPlanError(
+                f"sole {self.frame!r}: half_size_m {tuple(half)} must not be negative"
+            )
+        if not 0 <= self.cop_margin_m or (half[half > 0] <= self.cop_margin_m).any():
+            raise ContactPlanError(
+                f"sole {self.frame!r}: cop_margin_m {self.cop_margin_m} must be at least 0 and less "
+                f"than the half size {tuple(half)}"
+            )
+        if self.reach_m is not None and not 0 < self.reach_m < np.inf:
+            raise ContactPlanError(f"sole {self.frame!r}: reach_m {self.reach_m} must be positive")
+
+    @cached_property
+    def corners(self) -> np.ndarray:
+        """Corners of the area that the centre of pressure may use, (m, 3) in the frame, m; m is 4, 2 or 1."""
+        x, y = (
+            (half - self.cop_margin_m, self.cop_margin_m - half) if half else (0.0,)
+            for half in self.half_size_m
+        )
+        return np.array([[a, b, 0.0] for a in x for b in y]) + self.center_m
+
+
+@dataclass(frozen=True)
+class Foothold:
+    """A pose at which a foot stands.
+
+    Attributes:
+        foot: name of the sole's frame.
+        position: of the frame, (3,) world, m.
+        rotation: frame to world, (3, 3); its third column is the ground's normal.
+        friction_coefficient: Coulomb's, of the ground there.
+    """
+
+    foot: str
+    position: np.ndarray
+    rotation: np.ndarray | None = None
+    friction_coefficient: float = 0.6
+
+    def __post_init__(self) -> None:
+        rotation = np.eye(3) if self.rotation is None else self.rotation
+        what = f"of a foothold of {self.foot!r}"
+        object.__setattr__(self, "position", _finite(self.position, (3,), f"position {what}"))
+        object.__setattr__(self, "rotation", _finite(rotation, (3, 3), f"rotation {what}"))
+        if np.abs(self.rotation @ self.rotation.T - np.eye(3)).max() > 1e-6:
+            raise ContactPlanError(f"rotation {what} is not orthonormal")
+        if not 0 <= self.friction_coefficient < np.inf:
+            raise ContactPlanError(
+                f"friction_coefficient {what} is {self.friction_coefficient}, must be at least 0"
+            )
+
+    @classmethod
+    def from_row(cls, row: Mapping, friction_coefficient: float = 0.6) -> Foothold:
+        """From a row of a file: ``{foot: name, at: [x, y, z] m, turned: [roll, pitch, yaw] deg}``.
+
+        ``friction_coefficient`` may stand in the row, too. Rotation is Rz(yaw) Ry(pitch) Rx(roll).
+
+        Raises:
+            ContactPlanError: what is missing, unknown or of wrong shape.
+        """
+        known = {"foot", "at", "turned", "friction_coefficient"}
+        if not isinstance(row, Mapping) or not {"foot", "at"} <= set(row) <= known:
+            raise ContactPlanError(
+                f"a foothold needs 'foot' and 'at', and may have 'turned' and "
+                f"'friction_coefficient'; found {row!r}"
+            )
+        turned = _finite(row.get("turned", (0, 0, 0)), (3,), "turned")
+        mu = row.get("friction_coefficient", friction_coefficient)
+        return cls(row["foot"], row["at"], pin.rpy.rpyToMatrix(*np.deg2rad(turned)), float(mu))
+
+    def same_place(self, other: Foothold) -> bool:
+        """Whether the foot stays where it is, within rounding."""
+        apart = np.abs(self.position - other.position).max()
+        return apart < 1e-9 and np.abs(self.rotation - other.rotation).max() < 1e-9
+
+
+@dataclass(frozen=True)
+class ContactPhase:
+    """A time during which the same feet stand at the same places.
+
+    Attributes:
+        duration_s: how long.
+        footholds: of the standing feet; empty in flight.
+    """
+
+    duration_s: float
+    footholds: tuple[Foothold, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "footholds", tuple(self.footholds))
+
+    @property
+    def feet(self) -> tuple[str, ...]:
+        """The standing feet."""
+        return tuple(foothold.foot for foothold in self.footholds)
+
+    def foothold_of(self, foot: str) -> Foothold | None:
+        """Where the foot stands; None: it is aloft."""
+        return next((each for each in self.footholds if each.foot == foot), None)
+
+
+@dataclass(frozen=True)
+class KnotContacts:
+    """A contact plan sampled on T + 1 equally spaced knots; interval t runs from knot t to t + 1.
+
+    Each corner of each sole has its own column, standing or not; n columns in all.
+
+    Attributes:
+        times_s: (T + 1,) of the knots, from the plan's start.
+        phase: (T,) index of the phase of each interval.
+        standing: (T, n) whether the corner stands.
+        points: (T, n, 3) corners, world, m; meaningless where aloft.
+        rotations: (T, n, 3, 3) ground to world; the third column is the normal.
+        friction: (T, n) Coulomb's coefficient.
+        sole_of_corner: (n,) index into the plan's soles.
+    """
+
+    times_s: np.ndarray
+    phase: np.ndarray
+    standing: np.ndarray
+    points: np.ndarray
+    rotations: np.ndarray
+    friction: np.ndarray
+    sole_of_corner: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    @property
+    def time_step_s(self) -> float:
+        """Time from knot to knot."""
+        return float(self.times_s[-1]) / len(self)
+
+
+@dataclass(frozen=True)
+class ContactPlan:
+    """Phases of contact of a robot's feet, one after the other.
+
+    Attributes:
+        soles: of every foot that the phases name; their order is the order of the corners.
+        phases: in the order of time.
+
+    Raises:
+        ContactPlanError: unknown or doubled feet, durations that are not positive, or a foot that
+            changes its place without being lifted.
+    """
+
+    soles: tuple[Sole, ...]
+    phases: tuple[ContactPhase, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "soles", tuple(self.soles))
+        object.__setattr__(self, "phases", tuple(self.phases))
+        names = [sole.frame for sole in self.soles]
+        if not self.phases or len(set(names)) < len(names):
+            raise ContactPlanError(f"a plan needs a phase, and soles of different names: {names}")
+        for number, phase in enumerate(self.phases):
+            feet = phase.feet
+            if not 0 < phase.duration_s < np.inf:
+                raise ContactPlanError(f"phase {number}: duration {phase.duration_s} s")
+            if len(set(feet)) < len(feet):
+                raise ContactPlanError(f"phase {number}: a foot stands twice in {feet}")
+            for foothold in phase.footholds:
+                if foothold.foot not in names:
+                    raise ContactPlanError(
+                        f"phase {number}: foot {foothold.foot!r} has no sole; "
+                        f"there are {choices(names)}"
+                    )
+                before = self.phases[number - 1].foothold_of(foothold.foot) if number else None
+                if before is not None and not foothold.same_place(before):
+                    raise ContactPlanError(
+                        f"phase {number}, foot {foothold.foot}: changes its foothold without being "
+                        f"lifted in a phase between"
+                    )
+
+    @classmethod
+    def from_footsteps(
+        cls,
+        soles: Sequence[Sole],
+        stance: Iterable[Foothold],
+        footsteps: Iterable[Foothold],
+        *,
+        support_s: float,
+        swing_s: float,
+        start_s: float | None = None,
+        end_s: float | None = None,
+    ) -> ContactPlan:
+        """One foot after the other: all stand, one swings, all stand, and so on.
+
+        Args:
+            soles: of the feet.
+            stance: where all feet stand at first.
+            footsteps: in the order in which they are made.
+            support_s: time for which all feet stand between two footsteps.
+            swing_s: time for which one foot is aloft.
+            start_s, end_s: time for which all stand first and last; None: ``support_s``, and twice
+                that, so that the robot comes to rest.
+        """
+        standing = {foothold.foot: foothold for foothold in stance}
+        start_s = support_s if start_s is None else start_s
+        phases = [ContactPhase(start_s, tuple(standing.values()))]
+        for step in footsteps:
+            if step.foot not in standing:
+                raise ContactPlanError(
+                    f"a footstep of {step.foot!r}, which does not stand; "
+                    f"there are {choices(standing)}"
+                )
+            others = tuple(each for each in standing.values() if each.foot != step.foot)
+            standing[step.foot] = step
+            phases += [
+                ContactPhase(swing_s, others),
+                ContactPhase(support_s, tuple(standing.values())),
+            ]
+        last = phases.pop()
+        end_s = 2 * support_s if end_s is None else end_s
+        return cls(tuple(soles), (*phases, ContactPhase(end_s, last.footholds)))
+
+    @property
+    def boundaries_s(self) -> np.ndarray:
+        """Times at which phases begin and end, (phases + 1,)."""
+        return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in self.phases])])
+
+    @property
+    def duration_s(self) -> float:
+        """Of all phases."""
+        return float(self.boundaries_s[-1])
+
+    def sole_of(self, foot: str) -> Sole:
+        """The sole of a foot by its frame's name."""
+        return next(sole for sole in self.soles if sole.frame == foot)
+
+    def on_knots(self, time_step_s: float) -> ContactPlan:
+        """The same plan with each duration rounded to whole steps, at least one."""
+        phases = (
+            ContactPhase(max(1, round(each.duration_s / time_step_s)) * time_step_s, each.footholds)
+            for each in self.phases
+        )
+        return ContactPlan(self.soles, tuple(phases))
+
+    def sample(self, knots: int) -> KnotContacts:
+        """Contacts of ``knots`` equal intervals.
+
+        Raises:
+            ContactPlanError: a phase does not end on a knot.
+        """
+        if not isinstance(knots, int | np.integer) or knots < 1:
+            raise ContactPlanError(f"knots {knots!r} must be a positive whole number")
+        step = self.duration_s / knots
+        ends = self.boundaries_s / step
+        off = np.abs(ends - np.round(ends)) > ON_A_KNOT
+        whole = np.round(ends).astype(int)
+        if off.any() or (np.diff(whole) < 1).any():
+            number = int(np.argmax(off)) - 1 if off.any() else int(np.argmin(np.diff(whole)))
+            raise ContactPlanError(
+                f"phase {number} ends at {self.boundaries_s[number + 1]:.6g} s, which is not on a "
+                f"knot of {knots} steps of {step:.6g} s; take other knots, or on_knots(time step)"
+            )
+        each = [self._corners(phase) for phase in self.phases]
+        phase = np.repeat(np.arange(len(each)), np.diff(whole))
+        standing, points, rotations, friction = (
+            np.stack([corners[part] for corners in each])[phase] for part in range(4)
+        )
+        counts = [len(sole.corners) for sole in self.soles]
+        return KnotContacts(
+            times_s=np.arange(knots + 1) * step,
+            phase=phase,
+            standing=standing,
+            points=points,
+            rotations=rotations,
+            friction=friction,
+            sole_of_corner=np.repeat(np.arange(len(counts)), counts),
+        )
+
+    def _corners(self, phase: ContactPhase) -> tuple[np.ndarray, ...]:
+        """Standing, points, rotations and friction of all corners in one phase."""
+        parts: tuple[list, ...] = ([], [], [], [])
+        for sole in self.soles:
+            foothold = phase.foothold_of(sole.frame)
+            for corner in sole.corners:
+                there = foothold is not None
+                parts[0].append(there)
+                parts[1].append(corner_point(foothold, corner) if there else np.zeros(3))
+                parts[2].append(foothold.rotation if there else np.eye(3))
+                parts[3].append(foothold.friction_coefficient if there else 0.0)
+        return tuple(np.array(part) for part in parts)
+
+
+def corner_point(foothold: Foothold, corner: np.ndarray) -> np.ndarray:
+    """A corner of a sole, (3,) in its frame, when the foot stands there: (3,) world, m."""
+    return foothold.position + foothold.rotation @ corner
+
+
+def _finite(value, shape, what) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(shape, np.nan)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ContactPlanError(f"{what} must be {shape} finite numbers, not {value!r}")
+    array.setflags(write=False)
+    return array
