@@ -167,8 +167,8 @@ class EstimationPipeline:
             gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: it was silent.
             position, velocity, effort: (na,) of the joints, in the robot's order; efforts are those
                 over the period that ends here, not a number where none was measured.
-            planned: (n_feet,) bool, which feet stand by the plan, for when forces cannot be told;
-                None: all.
+            planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
+                odometry, and it stands in where forces cannot be told; None: not known.
 
         Raises:
             StateError: wrong shapes.
@@ -183,7 +183,7 @@ class EstimationPipeline:
         trouble = self._find_forces(dt, effort)
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
-        base.advance(estimate.contact, skew)
+        base.advance(self._feet_that_stay(planned), skew)
         estimate.faults = (*base.estimate.reasons, *trouble, *self._lying)
         return estimate
 
@@ -295,6 +295,18 @@ class EstimationPipeline:
         else:
             detector.take_states(stands.astype(float), time_s)
             estimate.contact[:] = stands
+
+    def _feet_that_stay(self, planned):
+        """(n_feet,) bool, for the odometry: in contact and not lifted by the plan.
+
+        A foot that lifts keeps its filtered load for some periods; taken as standing it pulls the base
+        down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed.
+        """
+        contact = self.estimate.contact
+        if planned is None:
+            return contact
+        stay = contact & np.asarray(planned, bool)
+        return stay if stay.any() else contact
 
     # Parts
 
