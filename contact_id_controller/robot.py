@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import (
+    ConfigurationError,
     RobotDescriptionError,
     UnknownFrameError,
     UnknownJointError,
@@ -102,10 +104,13 @@ class RobotModel:
         mass: kg.  weight: N.
         unit_parts: (name, slice of q) of each quaternion, and of each angle given as cosine, sine.
         supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
+        locked: joints of the description that are held, and where, rad; the model lacks them, their
+            links belong to what carries them.
     """
 
     def __init__(self, model: pin.Model, joints: Sequence[str] | None = None):
         self.model = model
+        self.locked: dict[str, float] = {}
         self._workspace = _Workspace(model)
         self.nq: int = model.nq
         self.nv: int = model.nv
@@ -195,13 +200,21 @@ class RobotModel:
 
     @classmethod
     def from_urdf(
-        cls, path: str | Path, floating_base: bool = True, joints: Sequence[str] | None = None
+        cls,
+        path: str | Path,
+        floating_base: bool = True,
+        joints: Sequence[str] | None = None,
+        locked: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Load a URDF (see ``resolve_urdf``); ``joints`` fixes the command order.
 
+        ``locked``: joints that something else holds, and where, rad (m for prismatic joints): the
+        robot is as if they were welded there.
+
         Raises:
             RobotDescriptionError: file missing or not a URDF that Pinocchio reads.
-            UnknownJointError: a name in ``joints`` that the URDF lacks.
+            UnknownJointError: a name in ``joints`` or ``locked`` that the URDF lacks, or in both.
+            ConfigurationError: a joint locked outside its limits.
         """
         file = resolve_urdf(path)
         try:
@@ -211,7 +224,13 @@ class RobotModel:
                 model = pin.buildModelFromUrdf(str(file))
         except (ValueError, RuntimeError) as error:
             raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
-        return cls(model, joints)
+        held = dict(locked or {})
+        both = [name for name in joints or () if name in held]
+        if both:
+            raise UnknownJointError(f"joint {both[0]!r} is locked: it takes no command")
+        robot = cls(_welded(model, held), joints)
+        robot.locked = held
+        return robot
 
     def with_object(self, mass: float, inertia: ArrayLike, name: str = "object") -> RobotModel:
         """The same robot beside one free rigid body (mass kg, inertia (3,3) kg m2 about its centre).
@@ -224,7 +243,9 @@ class RobotModel:
         body = pin.Inertia(float(mass), np.zeros(3), np.asarray(inertia, dtype=float))
         model.appendBodyToJoint(joint, body, pin.SE3.Identity())
         model.addFrame(pin.Frame(name, joint, pin.SE3.Identity(), pin.FrameType.BODY))
-        return RobotModel(model, self.joint_names)
+        robot = RobotModel(model, self.joint_names)
+        robot.locked = dict(self.locked)
+        return robot
 
     def frame_id(self, name: str) -> int:
         """Index of a frame.
@@ -263,6 +284,32 @@ class RobotModel:
             v[:6] = base_twist
         v[self.actuated] = joint_velocities
         return v
+
+
+def _welded(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:
+    """The model without the locked joints, each at its position."""
+    if not locked:
+        return model
+    single = [model.names[j] for j in range(1, model.njoints) if model.joints[j].nv == 1]
+    q = pin.neutral(model)
+    for name, position in locked.items():
+        if name not in single:
+            raise UnknownJointError(
+                f"joint {name!r} cannot be locked: it is no one-freedom joint of this robot; "
+                f"it has {choices(single)}"
+            )
+        joint = model.joints[model.getJointId(name)]
+        start = joint.idx_q
+        if joint.nq == 2:
+            q[start : start + 2] = math.cos(position), math.sin(position)
+            continue
+        low, high = model.lowerPositionLimit[start], model.upperPositionLimit[start]
+        if not (math.isfinite(position) and (low <= position <= high or low >= high)):
+            raise ConfigurationError(
+                f"joint {name!r} would be locked at {position:g}, must be within [{low:g}, {high:g}]"
+            )
+        q[start] = position
+    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], q)
 
 
 # How many of a joint's last coordinates make a unit quaternion, or the cosine and sine of an angle.
