@@ -79,3 +79,11 @@ def test_read_a_record(example, tmp_path):
     (carried, error), printed = example("read_a_record", None, str(picture))
     assert carried == pytest.approx(1.0, abs=0.02) and error < 0.1
     assert "fell: False" in printed and picture.stat().st_size > 10_000
+
+
+def test_payload(example):
+    """1 kg in the hand is found to a percent, a push at the elbow within 80 ms, nothing else alarms."""
+    (mass, delay, false), printed = example("payload")
+    assert mass == pytest.approx(1.0, abs=0.01)
+    assert delay < 0.08 and false == 0
+    assert f"holds {mass:.3f} kg" in printed and "0 false alarms" in printed
