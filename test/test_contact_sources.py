@@ -60,7 +60,7 @@ def test_old_and_missing_measurements_are_no_contact():
     ],
 )
 def test_all_sources_named_must_agree(sources, expected):
-    made = ContactSources(4, settings(contact_sources=sources, contact_debounce_s=0.0))
+    made = ContactSources(np.arange(4), settings(contact_sources=sources, contact_debounce_s=0.0))
     made.detector.take_forces(np.array([0.0, 9.0, 9.0, 0.0]), 1.0)
     gaps = np.array([0.0, 0.1, 0.0, 0.1])
     planned = np.array([True, True, False, False])
@@ -87,7 +87,7 @@ def test_thresholds_in_the_wrong_order_are_refused():
 
 
 def test_load_grows_after_touchdown_and_fades_before_lift_off():
-    made = ContactSources(2, settings(force_ramp_s=0.02))
+    made = ContactSources(np.arange(2), settings(force_ramp_s=0.02))
     made.begin()
     everywhere, nowhere = np.zeros(2), np.array([0.0, 0.1])
     planned = np.ones(2, dtype=bool)
@@ -98,7 +98,7 @@ def test_load_grows_after_touchdown_and_fades_before_lift_off():
     assert np.allclose(made.load_share(1.011, None), [1.0, 0.5])
     assert np.allclose(made.load_share(1.011, np.array([0.005, np.inf])), [0.25, 0.5])
     assert made.load_share(1.5, np.array([0.0, 0.3])).tolist() == [1e-3, 1.0]
-    assert ContactSources(2, settings()).load_share(1.0, None) is None
+    assert ContactSources(np.arange(2), settings()).load_share(1.0, None) is None
 
 
 def test_schedule_knows_when_each_frame_lifts():

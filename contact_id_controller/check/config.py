@@ -78,7 +78,7 @@ def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None,
         return None, [error("URDF", problem)]
     findings = check_joints(description, settings.joints)
     try:
-        robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, settings.joints or None)
+        robot = settings.robot()
     except ContactIdError as problem:
         if not any(finding.level == ERROR for finding in findings):
             findings.append(error("URDF", problem))

@@ -53,7 +53,7 @@ def check_joints(description: ElementTree.Element, names: Sequence[str]) -> list
 def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
     """Whether the contact frames exist and move with driven joints."""
     model, findings = robot.model, []
-    for name in settings.contact_frames:
+    for name in settings.foot_frames:
         if not model.existFrame(name):
             names = [frame.name for frame in model.frames]
             findings.append(error("frames", f"{name!r} is not in the URDF, which has {names}"))
@@ -61,9 +61,11 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
         joint = model.frames[robot.frame_id(name)].parentJoint
         if not robot.supports[joint, robot.actuated].any():
             findings.append(error("frames", f"{name!r} is fixed to the base: no joint moves it"))
-    if not settings.contact_frames and settings.floating_base:
-        findings.append(error("frames", "contact_frames is empty: nothing to stand on"))
-    return findings or [note("frames", f"{len(settings.contact_frames)} contact frames exist")]
+    if not settings.foot_frames and settings.floating_base:
+        findings.append(
+            error("frames", "contact_frames and flat_feet_frames are empty: nothing to stand on")
+        )
+    return findings or [note("frames", f"{len(settings.foot_frames)} contact frames exist")]
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:

@@ -13,7 +13,19 @@ from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
 SAME = {
     "simulated_robot": {
-        name: name for name in ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
+        name: name
+        for name in (
+            "urdf",
+            "joints",
+            "locked_joints",
+            "locked_joint_positions",
+            "contact_frames",
+            "contact_radii_m",
+            "flat_feet_frames",
+            "flat_feet_half_sizes_m",
+            "flat_feet_centers_m",
+            "period_s",
+        )
     },
     "gait_planner": {"urdf": "urdf", "joints": "joints", "feet": "contact_frames"},
 }

@@ -48,7 +48,7 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
     Call it after ``standing_state``, which leaves the kinematics of the state.
     """
     robot, feet = controller.robot, controller.feet
-    names = controller.settings.contact_frames
+    names = controller.contact_names
     findings = [
         error(
             "feet",
@@ -68,13 +68,14 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
                     f"{-1e3 * height:.1f} mm below the ground",
                 )
             )
-    for name, point in zip(names, feet.points):
-        findings += _check_side(robot, state, name, point)
+    frames = [foot.frame for foot in feet.feet]
+    for name, frame, point in zip(names, frames, feet.points):
+        findings += _check_side(robot, state, name, frame, point)
     return findings or [note("feet", "all on the ground, each on the side of its leg")]
 
 
-def _check_side(robot, state: RobotState, name: str, point: np.ndarray) -> list[Finding]:
-    joint = robot.model.frames[robot.frame_id(name)].parentJoint
+def _check_side(robot, state: RobotState, name: str, frame: str, point) -> list[Finding]:
+    joint = robot.model.frames[robot.frame_id(frame)].parentJoint
     leg = [j for j in robot.model.supports[joint] if j > 1]
     if not leg:
         return []
@@ -111,7 +112,7 @@ def check_support(controller: Controller, state: RobotState) -> list[Finding]:
 
 def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
     """Whether the controller's own forces at rest carry the weight, every foot pushing."""
-    robot, settings = controller.robot, controller.settings
+    robot = controller.robot
     up = -robot.model.gravity.linear / np.linalg.norm(robot.model.gravity.linear)
     along = np.einsum("ij,ij->i", result.forces, controller.feet.normals)
     total = float((result.forces @ up).sum())
@@ -125,7 +126,7 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
             )
         )
     idle = [
-        name for name, force in zip(settings.contact_frames, along) if force <= 1e-3 * robot.weight
+        name for name, force in zip(controller.contact_names, along) if force <= 1e-3 * robot.weight
     ]
     if idle:
         findings.append(
@@ -136,7 +137,7 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
             )
         )
     carried = ", ".join(
-        f"{name} {force:.1f}" for name, force in zip(settings.contact_frames, along)
+        f"{name} {force:.1f}" for name, force in zip(controller.contact_names, along)
     )
     findings = findings or [
         note("forces", f"{total:.1f} N for a weight of {robot.weight:.1f} N: {carried}")
@@ -150,7 +151,7 @@ def _check_friction(controller: Controller, forces, along) -> list[Finding]:
     if not pushing.any():
         return []
     needed = sideways[pushing] / along[pushing]
-    given = controller.settings.spread("friction_coefficient", len(along))[pushing]
+    given = controller.settings.spread_over_contacts("friction_coefficient")[pushing]
     text = f"standing uses {needed.max():.2f} of a coefficient of {given[needed.argmax()]:g}"
     used = np.max(needed / np.maximum(given, 1e-9))
     if used > 0.9:

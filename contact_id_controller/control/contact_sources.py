@@ -13,12 +13,16 @@ SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped cont
 class ContactSources:
     """The contact set of each period, and how much load each contact should take.
 
+    What is measured is measured of a foot, and holds for all its contacts.
+
     Args:
-        count: number of contact frames, n.
+        foot: (n,) number of the foot that each contact is part of.
     """
 
-    def __init__(self, count: int, settings: ControllerSettings):
-        self.detector = ContactDetector(count)
+    def __init__(self, foot: np.ndarray, settings: ControllerSettings):
+        count = len(foot)
+        self.detector = ContactDetector(int(foot.max(initial=-1)) + 1)
+        self._foot = foot
         self._since_s = np.full(count, -np.inf)
         self._last = np.zeros(count, dtype=bool)
         self._share = np.ones(count)
@@ -47,7 +51,7 @@ class ContactSources:
             elif source == "schedule":
                 agreed = planned
             else:
-                agreed = self.detector.at(time_s)
+                agreed = self.detector.at(time_s)[self._foot]
             contact = agreed.copy() if contact is None else contact & agreed
         if self._ramp_s:
             self._since_s[contact & ~self._last] = time_s

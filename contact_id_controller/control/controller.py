@@ -22,7 +22,7 @@ from contact_id_controller.control.feedback import (
 )
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import FeetOnGround, FootContacts, HalfSpace, SphereFoot
+from contact_id_controller.geometry import FeetOnGround, HalfSpace, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
@@ -46,6 +46,7 @@ measured contact forces."""
 
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
+SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
 
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
@@ -54,7 +55,7 @@ class StepResult(NamedTuple):
     """What one period's step decided.
 
     torques (na,) N·m after limits; status of the solution (of feedback alone: its solver's name); reference; forces
-    (n_feet, 3) N, world frame, predicted, zero for feet out of contact; contact (n_feet,) bool;
+    (n, 3) N, world frame, predicted at each foot, or corner of a flat one, zero out of contact; contact (n,) bool;
     saturated (na,) bool; solve_time_s: problem and solution; step_time_s: the whole step.
     power_loss_w: R (torque / Kt)^2 summed over the joints, NaN without motor constants.
     following: along a plan that lasts. limits (na,) uint8: which limits act, bits of limits.NAMES.
@@ -95,6 +96,7 @@ class Controller:
             (``TerrainFeet``).
 
     Attributes:
+        feet: the n contacts.  contact_names: theirs.
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
             whoever sends something else than its torques writes that here.
 
@@ -114,19 +116,18 @@ class Controller:
             raise ConfigurationError(
                 "parameter 'floating_base' is true, but the robot's base is fixed"
             )
-        count, na = len(settings.contact_frames), robot.na
-        radii = settings.spread("contact_radii_m", count)
-        self.feet = (
-            feet
-            if feet is not None
-            else FootContacts(
+        if feet is None:
+            feet = feet_on(
                 robot,
-                [SphereFoot(f, r) for f, r in zip(settings.contact_frames, radii)],
+                settings.feet,
                 HalfSpace(settings.ground_normal, settings.ground_offset_m),
-                settings.spread("friction_coefficient", count),
-                settings.spread("viscosity", count),
+                settings.spread_over_contacts("friction_coefficient"),
+                settings.spread_over_contacts("viscosity"),
             )
-        )
+        self.feet = feet
+        self.contact_names = contact_names([foot.frame for foot in feet.feet])
+        count, na = len(feet), robot.na
+        corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
         # Contact that stops a foot within the period foresees impacts; slower contact does not, and
         # feet that land early are better left to their feedback. They must be able to part again.
         self._deadbeat = (
@@ -141,7 +142,7 @@ class Controller:
         self._links = self.feet.links
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
-        self.sources = ContactSources(count, settings)
+        self.sources = ContactSources(feet.foot, settings)
         gains = ("joint_position_gain", "joint_velocity_gain", "joint_integral_gain")
         torque_gains = ("pid_position_gain", "pid_velocity_gain", "pid_integral_gain")
         self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
@@ -174,7 +175,11 @@ class Controller:
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
         self._standing, self._in_air = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
-        self._push = settings.spread("least_normal_force_n", count)
+        self._push = settings.spread_over_contacts("least_normal_force_n") / corners
+        self._part_of_foot = (1.0 / corners)[:, None]
+        self._of_sole = corners > 1
+        self._has_soles = bool(self._of_sole.any())
+        self._landed_m = np.where(self._of_sole, SOLE_LANDED_M, LANDED_M)
         self._pushes = bool(self._push.any())
         self._no_speeds = np.zeros(count)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -286,12 +291,16 @@ class Controller:
         return self._standing if schedule is None else schedule.sample(t)
 
     def measure(self, forces: np.ndarray) -> None:
-        """Take the ground's forces on the feet over the last period, (n_feet, 3) N, world frame.
+        """Take the ground's forces at the contacts over the last period, (n, 3) N, world frame.
 
         Only models that take measured forces use them.
         """
         self._measured[1:] = self._measured[:-1]
         self._measured[0] = forces
+
+    def measure_feet(self, forces: np.ndarray) -> None:
+        """The same for forces on whole feet (f, 3); corners of a flat one have equal parts of it."""
+        self.measure(forces[self.feet.foot] * self._part_of_foot)
 
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period."""
@@ -359,7 +368,10 @@ class Controller:
         if not self.sources.by_geometry:
             # Distances that are not believed must not part, land or penetrate anything.
             feet.gaps = np.where(contact, 0.0, np.maximum(feet.gaps, UNKNOWN_GAP_M))
-        touching = planned & (feet.gaps <= LANDED_M)
+        touching = planned & (feet.gaps <= self._landed_m)
+        if self._has_soles:
+            # A foot stands as a whole: its corners in the air follow with its rotation.
+            touching = planned & (np.bincount(feet.foot, touching)[feet.foot] > 0.0)
         if self._deadbeat:
             early = self._find_early(planned, feet.gaps <= self.settings.contact_gap_m, v)
             contact, touching = contact | early, touching | early
@@ -380,7 +392,7 @@ class Controller:
             self.feet.normals,
             touching,
             landing,
-            self._stopping_speeds(),
+            self._closing_speeds(),
             settings.contact_time_constant_s,
             settings.touchdown_time_constant_s,
             settings.touchdown_speed_m_s,
@@ -506,12 +518,18 @@ class Controller:
             self._early[i] = closing > max(feet.gaps[i], LANDED_M)
         return self._early
 
-    def _stopping_speeds(self) -> np.ndarray:
-        """Speed (n_feet,), m/s, at which each early foot reaches the ground within this period."""
-        if not self._early.any():
+    def _closing_speeds(self) -> np.ndarray:
+        """Speed (n,), m/s, at which each standing contact still nears the ground.
+
+        Early feet reach it within this period, the corners of a sole over the contact time constant.
+        """
+        early, settings = self._early.any(), self.settings
+        if not (early or self._has_soles):
             return self._no_speeds
-        gaps = np.where(self._early, np.maximum(self.feet.gaps, 0.0), 0.0)
-        return gaps / self.settings.period_s
+        gaps = np.maximum(self.feet.gaps, 0.0)
+        speeds = np.minimum(gaps / settings.contact_time_constant_s, settings.touchdown_speed_m_s)
+        speeds = np.where(self._of_sole, speeds, 0.0)
+        return np.where(self._early, gaps / settings.period_s, speeds) if early else speeds
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

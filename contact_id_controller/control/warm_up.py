@@ -20,7 +20,7 @@ def warm_up(controller: Controller) -> None:
     The first call of a compiled kernel takes a second, the next ones microseconds.
     """
     state = standing_state(controller)
-    frames = controller.settings.contact_frames
+    frames = [foot.frame for foot in controller.feet.feet]
     for plans in (False, True):
         controller.reset(state)
         if plans:
@@ -51,7 +51,7 @@ def standing_state(controller: Controller) -> RobotState:
 
 def _follow_plans(controller: Controller, state: RobotState) -> None:
     """Plans of every degree that stay where the robot is, with one foot in swing."""
-    robot, frames = controller.robot, controller.settings.contact_frames
+    robot, frames = controller.robot, [foot.frame for foot in controller.feet.feet]
     times = [0.0, 10.0]
     place = np.tile(state.q[robot.q_index], (2, 1))
     rest = np.zeros_like(place)

@@ -1,7 +1,13 @@
 """Where bodies touch, or are about to: gap, points, normals and names of contacts."""
 
 from contact_id_controller.geometry.closest import Closest, closest
-from contact_id_controller.geometry.feet import FeetOnGround, FootContacts, SphereFoot
+from contact_id_controller.geometry.feet import (
+    FeetOnGround,
+    FlatFoot,
+    FootContacts,
+    SphereFoot,
+    contact_names,
+)
 from contact_id_controller.geometry.friction_map import FrictionMap
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.manifold import ContactPoint, contact_points
@@ -18,6 +24,7 @@ __all__ = [
     "ContactPoint",
     "ConvexMesh",
     "FeetOnGround",
+    "FlatFoot",
     "FootContacts",
     "FrictionMap",
     "HalfSpace",
@@ -29,6 +36,7 @@ __all__ = [
     "Surface",
     "TerrainFeet",
     "closest",
+    "contact_names",
     "contact_points",
     "feet_on",
     "field_points",

@@ -1,4 +1,4 @@
-"""Spherical feet on the ground: the quick way of a walking robot's control loop."""
+"""Round and flat feet on the ground: the quick way of a walking robot's control loop."""
 
 from __future__ import annotations
 
@@ -22,11 +22,49 @@ class SphereFoot(NamedTuple):
     center: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
+CORNER_RADIUS_M = 0.002
+"""Of the balls that stand for a sole's corners: a turned sole then rolls over its edge by no more."""
+
+
+class FlatFoot(NamedTuple):
+    """A rectangular sole on a robot frame whose z axis points out of the ground.
+
+    half_size_m: half its lengths along the frame's x and y; center_m: its middle in the frame.
+    """
+
+    frame: str
+    half_size_m: tuple[float, float]
+    center_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def corners(self) -> tuple[SphereFoot, ...]:
+        """Four balls whose lowest points are the sole's corners."""
+        (x, y, z), (a, b) = self.center_m, self.half_size_m
+        return tuple(
+            SphereFoot(self.frame, CORNER_RADIUS_M, (x + i * a, y + j * b, z + CORNER_RADIUS_M))
+            for i in (1, -1)
+            for j in (1, -1)
+        )
+
+
+def contact_names(frames: Sequence[str]) -> tuple[str, ...]:
+    """A name for each contact: that of its frame, numbered from 1 on where a frame has several."""
+    count: dict[str, int] = {}
+    names = []
+    for frame in frames:
+        count[frame] = count.get(frame, 0) + 1
+        names.append(f"{frame}_{count[frame]}" if frames.count(frame) > 1 else frame)
+    return tuple(names)
+
+
 class FeetOnGround(Protocol):
-    """What controllers and simulated robots ask of n feet over some ground, whatever its shape.
+    """What controllers and simulated robots ask of n contacts over some ground, whatever its shape.
+
+    A contact is a round foot, or a corner of a flat one: contacts of one frame are one foot.
 
     Attributes:
         feet: in the order of all rows.  links: (n,) indices of the joints that carry them.
+        foot: (n,) number of the foot that each contact is part of; feet are numbered in the order
+            of their first contacts.
         points: (n, 3) m, the point of each foot nearest to the ground, world frame.
         normals: (n, 3) unit normals of the ground there, world frame.
         gaps: (n,) m, positive when apart.
@@ -35,6 +73,7 @@ class FeetOnGround(Protocol):
 
     feet: tuple[SphereFoot, ...]
     links: NDArray[np.int64]
+    foot: NDArray[np.int64]
     points: NDArray[np.float64]
     normals: NDArray[np.float64]
     gaps: NDArray[np.float64]
@@ -91,6 +130,10 @@ class FootContacts:
             self._offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
         self._joints = joints
         self.links = np.array(joints, dtype=np.int64)
+        numbers: dict[str, int] = {}
+        self.foot = np.array(
+            [numbers.setdefault(foot.frame, len(numbers)) for foot in self.feet], dtype=np.int64
+        )
         self._level = True  # one normal everywhere
         self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * self.up
         frames = [foot.frame for foot in self.feet]

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.papers.locomotion_figures import Companion, figures
 from contact_id_controller.papers.terrains import Ground
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     Period,
@@ -133,9 +132,7 @@ def prepare(run: LocomotionRun) -> tuple[InProcessRun, Ground]:
     kind = CONTROLLERS[run.controller]
     ground = Ground.make(run.terrain, run.seed)
     settings = _settings(run, kind, ground)
-    robot = RobotModel.from_urdf(
-        settings.urdf, settings.floating_base, list(settings.joints) or None
-    )
+    robot = settings.robot()
     world = ground.world(settings, run.engine, tuple(run.engine_model.split("/")))
     feet = ground.controller_feet(robot, settings, kind.unbounded)
     walk = InProcessRun(

@@ -28,7 +28,6 @@ from contact_id_controller.report.blocks import (
     Text,
     outcome,
 )
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     Period,
@@ -69,7 +68,7 @@ def run(description: RunDescription) -> dict[str, Any]:
     model, viscosity = CASES[description.parameters["case"]]
     field = bumpy_field(description.parameters["seed"])
     settings = controller_settings(ROBOT, friction_coefficient=[1.0])
-    robot = RobotModel.from_urdf(settings.urdf, settings.floating_base, list(settings.joints))
+    robot = settings.robot()
     world = RigidRobot(
         settings.urdf,
         feet_of(settings),

@@ -234,10 +234,13 @@ class ContactSchedule:
             self._leaves[k] = np.where(lifts, self._times[k + 1], self._leaves[k + 1])
 
     def in_order(self, frames: Sequence[str]) -> ContactSchedule:
-        """The same schedule with its columns in another order; frames it lacks shall stand.
+        """The same schedule with a column for each of `frames`; frames it lacks shall stand.
+
+        A frame that the schedule names once has this column wherever it stands among `frames`; one
+        that it names several times must stand there as often, and has them one by one.
 
         Raises:
-            TrajectoryError: a frame of the schedule that is not among `frames`.
+            TrajectoryError: a frame of the schedule that is not among `frames`, or not as often.
         """
         if tuple(frames) == self.frames:
             return self
@@ -247,8 +250,15 @@ class ContactSchedule:
                 f"schedule names unknown contact frame {unknown[0]!r}; known are {choices(frames)}"
             )
         stance = np.ones((len(self.times_s), len(frames)), dtype=bool)
-        for k, name in enumerate(self.frames):
-            stance[:, list(frames).index(name)] = self.stance[:, k]
+        for name in dict.fromkeys(self.frames):
+            own = [k for k, frame in enumerate(self.frames) if frame == name]
+            places = [k for k, frame in enumerate(frames) if frame == name]
+            if len(own) not in (1, len(places)):
+                raise TrajectoryError(
+                    f"schedule names contact frame {name!r} {len(own)} times, must name it once or "
+                    f"{len(places)} times, once for each of its contacts"
+                )
+            stance[:, places] = self.stance[:, own]
         return ContactSchedule(frames, self.times_s, stance, self.start_s)
 
     def sample(self, t_s: float) -> np.ndarray:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from contact_id_controller.files import write_json, write_text
-from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.report.animation import save_animation
 from contact_id_controller.report.metrics import METRICS, REPORTED, measure, shown
 from contact_id_controller.report.plots import save_plots
@@ -35,23 +34,19 @@ class RunReport:
 
 def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: float) -> RunReport:
     """Write everything about one run into ``folder``, where its parameters and logs are."""
-    robot = RobotModel.from_urdf(
-        setup.settings.urdf, setup.settings.floating_base, list(setup.settings.joints) or None
-    )
+    robot = setup.settings.robot()
     summary = summarise(record, setup, robot, folder, wall_time_s)
     record.save(folder / RECORD)
     write_json(folder / SUMMARY, summary)
     captions = save_plots(
         record, folder, weight_n=robot.weight, normal=setup.normal, waypoints=setup.waypoints
     )
-    radii = setup.settings.spread("contact_radii_m", len(record.foot_names))
-    feet = [SphereFoot(frame, radius) for frame, radius in zip(record.foot_names, radii)]
     caption = save_animation(
         record,
         folder / ANIMATION,
         urdf=setup.settings.urdf,
         robot=robot,
-        feet=feet,
+        feet=setup.settings.feet,
         normal=setup.normal,
     )
     page = render(

@@ -66,7 +66,7 @@ class ControlTopics:
         self._contact_input = None
         if "measured" in settings.contact_sources or loop.controller.sensed:
             kind = "force" if loop.controller.sensed else settings.measured_contact
-            self._contact_input = ContactInput(node, stream, kind, settings.contact_frames)
+            self._contact_input = ContactInput(node, stream, kind, settings.foot_frames)
             loop.contact_input = self._contact_input
         self.direct_services = [
             node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),

@@ -19,7 +19,6 @@ from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
@@ -140,9 +139,7 @@ class ControllerNode(LifecycleNode):
         try:
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
             with self._interrupt.leaving_at_once(self):
-                robot = RobotModel.from_urdf(
-                    settings.urdf, settings.floating_base, list(settings.joints) or None
-                )
+                robot = settings.robot()
                 controller = Controller(robot, settings)
                 loop = ControlLoop(controller, self.get_logger().warning)
                 loop.warm_up()

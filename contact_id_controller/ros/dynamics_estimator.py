@@ -25,7 +25,6 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ContactIdError, RecordError, TrajectoryError
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.conversions import JointStateReader, contact_schedule, nanoseconds
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
@@ -85,7 +84,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         try:
             settings = DynamicsEstimatorSettings.from_mapping(self._table.values())
             with self._interrupt.leaving_at_once(self):
-                robot = RobotModel.from_urdf(settings.urdf, True, list(settings.joints) or None)
+                robot = settings.robot()
                 radii = settings.spread("contact_radii_m", len(settings.contact_frames))
                 pipeline = EstimationPipeline(
                     robot, settings.contact_frames, radii, settings.pipeline

@@ -27,7 +27,6 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
@@ -100,7 +99,7 @@ class GaitPlannerNode(Node):
         """Read the parameters and make planner and state input."""
         self.settings = settings = read_settings(self, GaitPlannerSettings)
         with self._interrupt.leaving_at_once(self):  # it compiles
-            robot = RobotModel.from_urdf(settings.urdf, joints=list(settings.joints) or None)
+            robot = settings.robot()
             self.planner = GaitPlanner(robot, self.settings)
         checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
         self._input = StateInput(robot.joint_names, checks)

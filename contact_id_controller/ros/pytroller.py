@@ -45,7 +45,7 @@ class ControllerImpl(ControllerImplBase):
         log = functools.partial(print, "contact_id:", file=sys.stderr, flush=True)
         self.inner = InProcessController(load_settings(path), log)
         self._odometry = OdometryReader()
-        self._frames = self.inner.controller.settings.contact_frames
+        self._frames = self.inner.controller.settings.foot_frames
         self._forces = np.zeros((len(self._frames), 3))
         for k, frame in enumerate(self._frames):
             # Force of the ground on one frame: geometry_msgs/WrenchStamped.

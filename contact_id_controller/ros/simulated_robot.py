@@ -72,7 +72,7 @@ class SimulatedRobot(Node):
         self._publisher = StatePublisher(
             self,
             self.simulated.robot,
-            self.simulated.foot_names,
+            self.simulated.foot_frames,
             qos,
             sensors=self.simulated.wrench_sensors,
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
@@ -298,7 +298,7 @@ class SimulatedRobot(Node):
             stamp_ns,
             self._state,
             self.sensors.read(self._state),
-            self.simulated.contact_forces(),
+            self.simulated.foot_forces(),
         )
 
     # Messages
@@ -357,7 +357,7 @@ class SimulatedRobot(Node):
     def _save(self) -> None:
         fell_time_s = self._fall.fell_time_s
         self._recorder.save(
-            foot_names=np.array(self.simulated.foot_names),
+            foot_names=np.array(self.simulated.contact_names),
             foot_radii_m=np.array([foot.radius_m for foot in self.simulated.feet]),
             joint_names=np.array(self.simulated.robot.joint_names),
             dt=self.settings.period_s,

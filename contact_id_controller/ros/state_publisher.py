@@ -38,7 +38,7 @@ class StatePublisher:
         self,
         node: Node,
         robot: RobotModel,
-        foot_names,
+        foot_frames,
         qos: QoSProfile,
         *,
         sensors=(),
@@ -83,9 +83,9 @@ class StatePublisher:
         ]
         self._reactions = [
             self._wrench_publisher(node, f"{truth}ground_reaction/{frame}", WORLD, qos)
-            for frame in foot_names
+            for frame in foot_frames
         ]
-        self._contacts = JointState(name=list(foot_names))
+        self._contacts = JointState(name=list(foot_frames))
         self._contacts.header.stamp = self._stamp
         self._contacts_publisher = (
             node.create_publisher(JointState, f"{truth}contact_states", qos) if truth else None
@@ -98,7 +98,7 @@ class StatePublisher:
         return node.create_publisher(WrenchStamped, topic, qos), message
 
     def publish(self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces) -> None:
-        """Publish a state and the readings of it; contact forces (n_feet, 3) of the period before."""
+        """Publish a state and the readings of it; forces on the feet (f, 3) of the period before."""
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
         if stamp_ns >= self._next_clock_ns:
             self._next_clock_ns = (stamp_ns // CLOCK_PERIOD_NS + 1) * CLOCK_PERIOD_NS

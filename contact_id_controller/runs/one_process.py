@@ -85,9 +85,8 @@ def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any)
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:
-    """The spheres that the settings name as feet."""
-    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
-    return [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)]
+    """The contacts that the settings name: round feet, then corners of flat ones."""
+    return list(settings.feet)
 
 
 def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) -> MujocoRobot:
@@ -96,8 +95,9 @@ def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) 
 
     return MujocoRobot(
         settings.urdf,
-        feet_of(settings),
+        settings.feet,
         joints=settings.joints,
+        locked=settings.locked,
         friction=friction,
         period_s=settings.period_s,
         **options,
@@ -148,9 +148,7 @@ class InProcessRun:
         told: EstimatedState | None = None,
     ):
         self.settings, self.world, self._told = settings, world, told
-        self.robot = RobotModel.from_urdf(
-            settings.urdf, settings.floating_base, list(settings.joints) or None
-        )
+        self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
         self.planner = gait_planner(name, self.robot, **(planner or {}))
         self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
@@ -170,7 +168,7 @@ class InProcessRun:
                 self.robot,
                 self.planner,
                 self.state.q[2],
-                list(settings.contact_frames),
+                list(settings.contact_names),
             )
             if stabilised
             else None
@@ -226,7 +224,7 @@ class InProcessRun:
         """
         settings = self.settings
         builder = RecordBuilder(
-            settings.period_s, self.robot.joint_names, tuple(settings.contact_frames)
+            settings.period_s, self.robot.joint_names, self.controller.contact_names
         )
         fall = FallDetector(self.state, settings.floating_base, ground_height_m)
         fell_time_s = None

@@ -13,7 +13,7 @@ import numpy as np
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
@@ -31,7 +31,15 @@ ESTIMATOR = "dynamics_estimator"
 SECTIONS = (*NEEDED, PLANNER, MOTION)
 """Of a parameter file; a run has a gait planner or a joint motion, never both."""
 
-SHARED = ("urdf", "joints", "contact_frames", "contact_radii_m", "period_s")
+SHARED = (
+    "urdf",
+    "joints",
+    "locked_joints",
+    "locked_joint_positions",
+    "contact_frames",
+    "contact_radii_m",
+    "period_s",
+)
 """What the estimator has from the controller's section where its own lacks it."""
 
 STATES = ("oracle", "estimated")
@@ -114,9 +122,7 @@ class RunSetup:
         if MOTION not in self.parameters:
             return None
         settings = self.settings
-        robot = RobotModel.from_urdf(
-            settings.urdf, settings.floating_base, list(settings.joints) or None
-        )
+        robot = settings.robot()
         return joint_motion(self.parameters[MOTION], robot.joint_names)
 
     def command(self, output: Path) -> str:

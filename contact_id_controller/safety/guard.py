@@ -77,7 +77,7 @@ class Guard:
         self._good_s, self._good_stamp_s = -math.inf, None
         self._trouble = "no joint state"
         self._velocity_s = -math.inf
-        count = len(settings.contact_frames)
+        count = len(settings.foot_frames)
         self._forces, self._sizes = np.zeros((count, 3)), np.full(count, math.nan)
         self._contacts = np.full(count, math.nan)
         self._new_sizes = self._new_forces = self._new_contacts = False
@@ -195,7 +195,7 @@ class Guard:
         self.checks.take_base(base, time_ns)
 
     def take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:
-        """Keep measured forces (n, 3), N, world frame, of the feet ``seen`` (n,) bool.
+        """Keep measured forces (f, 3), N, world frame, of the feet ``seen`` (f,) bool.
 
         They count from the next state on; one that is not finite is none. Raises ContactIdError
         for arrays of another size.
@@ -210,7 +210,7 @@ class Guard:
         self._new_sizes = self._new_forces = True
 
     def take_contact_states(self, contacts: np.ndarray) -> None:
-        """Keep measured contact (n,), 1 or 0, NaN where not measured, for the next state.
+        """Keep measured contact (f,), 1 or 0, NaN where not measured, for the next state.
 
         Raises ContactIdError for an array of another size.
         """
@@ -323,7 +323,7 @@ class Guard:
                 self.guarded("plan", self.follow, part)
         if self._new_forces:
             self._new_forces = False
-            controller.measure(self._forces)
+            controller.measure_feet(self._forces)
         result = controller.step(state)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))

@@ -14,7 +14,6 @@ import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.machine import SafetyMachine
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
@@ -48,9 +47,7 @@ class InProcessController:
         warn: Callable[[str], None] = print,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.robot = RobotModel.from_urdf(
-            settings.urdf, settings.floating_base, list(settings.joints) or None
-        )
+        self.robot = settings.robot()
         self.guard = Guard(Controller(self.robot, settings))
         self._warn, self._clock = warn, clock
         self._period_ns = round(settings.period_s * _NANO)

@@ -43,10 +43,13 @@ class ControllerSettings(
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("urdf", "a robot description")
-        self.refuse_repeated("joints", "contact_frames")
+        self.refuse_repeated("joints")
+        self.check_feet()
+        _ = self.locked
         counts = {
             "joint": len(self.joints),
-            "contact frame": len(self.contact_frames),
+            "round foot": len(self.contact_frames),
+            "contact frame": len(self.foot_frames),
             "axis": 3,
         }
         for spec in TABLE:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.models.registry import ROWS, model_parameters
+from contact_id_controller.settings.robot_rows import RobotRows
 from contact_id_controller.settings.shared_rows import (
-    RobotRows,
     contact_radii,
     group_controller,
     odometry_age_limit,
@@ -222,8 +222,8 @@ class ContactSettings:
     )
     least_normal_force_n: tuple[float, ...] = parameter(
         (0.0,),
-        """Normal force with which each contact frame that touches pushes on the ground at least:
-        one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
+        """Normal force with which each contact frame that touches pushes on the ground at least,
+        each corner of a flat foot a quarter: one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
         needs, or with distribution least_torque as far as leaning on the table spares its
         motors.""",
         unit="N",

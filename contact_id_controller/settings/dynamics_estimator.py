@@ -6,8 +6,8 @@ import dataclasses
 
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings
-from contact_id_controller.settings.base import Settings
-from contact_id_controller.settings.shared_rows import Description, contact_radii
+from contact_id_controller.settings.robot_rows import Description
+from contact_id_controller.settings.shared_rows import contact_radii
 from contact_id_controller.settings.specification import parameter
 
 ODOMETRY = {
@@ -52,7 +52,7 @@ def _odometry(name: str, description: str, unit: str = "", minimum: float = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicsEstimatorSettings(Description, Settings):
+class DynamicsEstimatorSettings(Description):
     """Settings of the dynamics estimator; names shared with the controller mean the same there."""
 
     # The robot

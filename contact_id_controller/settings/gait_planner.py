@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.settings.gait import GaitSettings
-from contact_id_controller.settings.shared_rows import Description, odometry_age_limit
+from contact_id_controller.settings.robot_rows import Description
+from contact_id_controller.settings.shared_rows import odometry_age_limit
 from contact_id_controller.settings.specification import parameter
 
 

@@ -1,8 +1,7 @@
-"""Rows that several nodes have: they describe the one robot, and mean the same everywhere."""
+"""Rows that several nodes have: they mean the same everywhere."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from contact_id_controller.settings.specification import parameter
@@ -33,34 +32,8 @@ def contact_radii(default_m: float, minimum_m: float) -> Any:
     """The row of ``contact_radii_m``."""
     return parameter(
         (default_m,),
-        "Radius of the feet: one value, or one per contact frame.",
+        "Radius of the round feet: one value, or one for each of contact_frames.",
         unit="m",
         minimum=minimum_m,
-        per="contact frame",
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Description:
-    """The robot's description."""
-
-    urdf: str = parameter(
-        "",
-        """Robot description: a file, package://contact_id_controller/urdf/<file>, or
-        example-robot-data://<package>/robots/<file>. Required.""",
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class RobotRows(Description):
-    """The robot and where it may touch the world, as whoever moves it needs to know."""
-
-    floating_base: bool = parameter(
-        True, "The base moves freely (legged robot); false for a robot bolted to the ground."
-    )
-    joints: tuple[str, ...] = parameter(
-        (), "Actuated joints in the order of the command; empty: all of the URDF, in its order."
-    )
-    contact_frames: tuple[str, ...] = parameter(
-        (), "Frames of the URDF that may touch the ground, at the centre of a spherical foot."
+        per="round foot",
     )

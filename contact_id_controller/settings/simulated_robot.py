@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.base import Settings
-from contact_id_controller.settings.shared_rows import RobotRows, contact_radii
+from contact_id_controller.settings.robot_rows import RobotRows
+from contact_id_controller.settings.shared_rows import contact_radii
 from contact_id_controller.settings.specification import parameter
 
 OF_PRESET = -1.0
@@ -26,7 +26,7 @@ def sensor_value(what: str, unit: str, maximum: float = 1e3) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class SimulatedRobotSettings(RobotRows, Settings):
+class SimulatedRobotSettings(RobotRows):
     """Settings of the simulated robot; names shared with the controller mean the same there."""
 
     # The robot
@@ -164,6 +164,8 @@ class SimulatedRobotSettings(RobotRows, Settings):
         """Raise ConfigurationError when the robot is not named."""
         self.require("urdf", "a robot description")
         self.refuse_repeated("force_torque_sensors")
+        self.check_feet()
+        _ = self.locked
         for name in self.sensor_changes:
             if getattr(self, name) < 0.0:
                 raise ConfigurationError(

@@ -22,14 +22,16 @@ class EngineSensors:
         self._imu = model.site(IMU).id if world.has_imu else -1
         self._felt = slice(*_place(model, IMU)) if world.has_imu else None
         self._joints = []  # row of the sensor, its six numbers
-        self._feet = []  # row, foot, its body, axes of its frame in the body (3, 3), its centre there
+        # Row, contact, its body, axes of its frame in the body (3, 3), its centre there.
+        self._feet = []
         for row, name in enumerate(world.wrench_sensors):
-            if name in world.foot_names:
-                foot = world.foot_names.index(name)
+            if name in world.foot_frames:
                 frame = world.robot.model.frames[world.robot.frame_id(name)].placement
-                arm = np.array(world.feet[foot].center, dtype=float)
-                body = model.geom_bodyid[model.geom(foot_name(foot)).id]
-                self._feet.append((row, foot, body, np.array(frame.rotation), arm))
+                for number, foot in enumerate(world.feet):
+                    if foot.frame == name:
+                        arm = np.array(foot.center, dtype=float)
+                        body = model.geom_bodyid[model.geom(foot_name(number)).id]
+                        self._feet.append((row, number, body, np.array(frame.rotation), arm))
             else:
                 first, _ = _place(model, f"{WRENCH}{name}_force")
                 self._joints.append((row, slice(first, first + 6)))
@@ -61,8 +63,8 @@ class EngineSensors:
         return motion[:3].copy(), self._sum[self._felt] / self._world.substeps
 
     def wrenches(self, contact_forces: np.ndarray) -> np.ndarray:
-        """(n, 6) of all force/torque sensors; contact_forces (n_feet, 3) N, world."""
-        found = np.zeros((len(self._joints) + len(self._feet), 6))
+        """(n, 6) of all force/torque sensors; contact_forces (n_contacts, 3) N, world."""
+        found = np.zeros((len(self._world.wrench_sensors), 6))
         for row, place in self._joints:
             found[row] = self._sum[place] / self._world.substeps
         for row, foot, body, axes, arm in self._feet:
@@ -70,7 +72,8 @@ class EngineSensors:
             force = turned @ contact_forces[foot]
             # It acts under the centre, as on level ground.
             point = arm - turned[:, 2] * self._world.feet[foot].radius_m
-            found[row, :3], found[row, 3:] = force, np.cross(point, force)
+            found[row, :3] += force
+            found[row, 3:] += np.cross(point, force)
         return found
 
 

@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
@@ -20,11 +19,11 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
     Raises:
         ContactIdError: the description is missing, or does not fit joints, frames or values.
     """
-    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
     simulated = MujocoRobot(
         settings.urdf,
-        [SphereFoot(frame, radius) for frame, radius in zip(settings.contact_frames, radii)],
+        settings.feet,
         joints=list(settings.joints) or None,
+        locked=settings.locked,
         floating_base=settings.floating_base,
         friction=settings.friction_coefficient,
         period_s=settings.period_s,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def build_mujoco_model(
     """
     coefficients = _checked_feet(feet, friction)
     try:
-        spec = mujoco.MjSpec.from_string(_prepared_urdf(urdf, meshes))
+        spec = mujoco.MjSpec.from_string(_prepared_urdf(urdf, meshes, robot.locked))
     except (ValueError, ElementTree.ParseError) as error:
         raise _refused(urdf, error) from error
     _set_options(spec, step_s, ground, gravity_m_s2)
@@ -350,8 +350,11 @@ def _body_of_joint(spec, robot, joint):
     return spec.joint(robot.model.names[joint]).parent
 
 
-def _prepared_urdf(urdf: Path, meshes: bool) -> str:
-    """The URDF's text without what MuJoCo should not use, with compiler options for the rest."""
+def _prepared_urdf(urdf: Path, meshes: bool, locked: Mapping[str, float]) -> str:
+    """The URDF's text without what MuJoCo should not use, with compiler options for the rest.
+
+    Joints that are locked become fixed ones, which MuJoCo merges like all others.
+    """
     root = ElementTree.fromstring(urdf.read_text(encoding="utf-8"))
     for link in root.iter("link"):
         solid = link.findall("collision")
@@ -369,6 +372,8 @@ def _prepared_urdf(urdf: Path, meshes: bool) -> str:
     for joint in root.iter("joint"):
         for unused in joint.findall("dynamics") + joint.findall("mimic"):
             joint.remove(unused)
+        if joint.get("name") in locked:
+            _weld(joint, locked[joint.get("name")])
     for old in root.findall("mujoco"):
         root.remove(old)
     ElementTree.SubElement(
@@ -385,6 +390,28 @@ def _prepared_urdf(urdf: Path, meshes: bool) -> str:
         },
     )
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _weld(joint: ElementTree.Element, position: float) -> None:
+    """Make a joint of the URDF a fixed one, where it is at ``position``, rad or m."""
+    origin, axis = joint.find("origin"), joint.find("axis")
+    if origin is None:
+        origin = ElementTree.SubElement(joint, "origin")
+    place, angles = (
+        np.array([float(word) for word in origin.get(key, "0 0 0").split()])
+        for key in ("xyz", "rpy")
+    )
+    words = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
+    direction = np.array([float(word) for word in words.split()])
+    direction *= position / np.linalg.norm(direction)
+    placement = pin.SE3(pin.rpy.rpyToMatrix(angles), place)
+    if joint.get("type") == "prismatic":
+        moved = placement * pin.SE3(np.eye(3), direction)
+    else:
+        moved = placement * pin.SE3(pin.exp3(direction), np.zeros(3))
+    joint.set("type", "fixed")
+    for key, values in (("xyz", moved.translation), ("rpy", pin.rpy.matrixToRpy(moved.rotation))):
+        origin.set(key, " ".join(repr(float(value)) for value in values))
 
 
 def _is_drawable(urdf: Path, shape: ElementTree.Element, meshes: bool) -> bool:

@@ -5,7 +5,7 @@ It knows nothing of any controller, and what it reports about contact is what it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import mujoco
@@ -37,6 +37,7 @@ class MujocoRobot(SteppedRobot):
         urdf: location of the description, see `resolve_urdf`. Meshes are not needed.
         feet: spheres that may touch the ground z = 0, or the terrain.
         joints: actuated joints in command order; None: all, in the order of `RobotModel`.
+        locked: joints that are welded, and where, rad.
         friction: Coulomb coefficient of feet on ground: a number, one a foot, or a function of the
             places of the feet, (n, 3) m, such as `FrictionMap`.
         period_s: control period, s: torque is held, and contact forces are averaged, over it.
@@ -60,6 +61,7 @@ class MujocoRobot(SteppedRobot):
         feet: Sequence[SphereFoot],
         *,
         joints: Sequence[str] | None = None,
+        locked: Mapping[str, float] | None = None,
         floating_base: bool = True,
         friction=0.6,
         period_s: float = 1e-3,
@@ -72,7 +74,7 @@ class MujocoRobot(SteppedRobot):
         imu_frame: str | None = None,
         wrench_sensors: Sequence[str] = (),
     ):
-        robot = RobotModel.from_urdf(urdf, floating_base, joints)
+        robot = RobotModel.from_urdf(urdf, floating_base, joints, locked)
         standing = feet_on(robot, feet, HalfSpace() if terrain is None else terrain)
         super().__init__(robot, feet, standing, period_s, substeps)
         self.has_imu, self.wrench_sensors = imu_frame is not None, tuple(wrench_sensors)
@@ -88,7 +90,7 @@ class MujocoRobot(SteppedRobot):
             meshes=meshes,
             terrain=terrain,
             imu_frame=imu_frame,
-            wrench_joints=[name for name in self.wrench_sensors if name not in self.foot_names],
+            wrench_joints=[name for name in self.wrench_sensors if name not in self.foot_frames],
         )
         self._friction = friction if callable(friction) else None
         self._data = mujoco.MjData(self._model)

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.geometry import FeetOnGround, SphereFoot, lower_onto
+from contact_id_controller.geometry import FeetOnGround, SphereFoot, contact_names, lower_onto
 from contact_id_controller.robot import RobotModel
 
 
 class SteppedRobot:
-    """A robot with spherical feet, advanced one control period at a time.
+    """A robot with round or flat feet, advanced one control period at a time.
 
     Args:
         robot: its model.
-        feet: spheres that may touch the ground, in the order of every per-foot array.
+        feet: spheres that may touch the ground, in the order of every per-contact array; those of
+            one frame are the corners of one foot.
         standing: the same feet followed over the ground.
         period_s, substeps: control period, s, and steps of the engine in it.
 
@@ -52,13 +53,24 @@ class SteppedRobot:
         self._applied = np.zeros(robot.na)
 
     @property
-    def foot_names(self) -> tuple[str, ...]:
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of every per-contact array."""
+        return contact_names([foot.frame for foot in self.feet])
+
+    @property
+    def foot_frames(self) -> tuple[str, ...]:
         """Frames of the feet, in the order of every per-foot array."""
-        return tuple(foot.frame for foot in self.feet)
+        return tuple(dict.fromkeys(foot.frame for foot in self.feet))
 
     def contact_forces(self) -> np.ndarray:
-        """Force on the robot at each foot, averaged over the last period: (n_feet, 3), world, N."""
+        """Force on the robot at each contact, averaged over the last period: (n, 3), world, N."""
         return self._forces.copy()
+
+    def foot_forces(self) -> np.ndarray:
+        """The same summed over the contacts of each foot, (f, 3)."""
+        total = np.zeros((len(self.foot_frames), 3))
+        np.add.at(total, self._standing.foot, self._forces)
+        return total
 
     def applied_torques(self) -> np.ndarray:
         """(na,) N m that the motors applied over the last period."""
