@@ -72,12 +72,15 @@ ROBOTS = {
 
 
 class KinematicWalk:
-    """Walks by the plans of a planner; `advance` makes the next plan and follows it."""
+    """Walks by the plans of a planner; `advance` makes the next plan and follows it.
 
-    def __init__(self, robot: Robot, **settings):
+    surface: height map that the planner sees.
+    """
+
+    def __init__(self, robot: Robot, surface=None, **settings):
         self.model = robot.model()
         self.settings = robot.settings(**settings)
-        self.planner = GaitPlanner(self.model, self.settings)
+        self.planner = GaitPlanner(self.model, self.settings, surface)
         self.frames = [self.model.frame_id(foot) for foot in self.settings.feet]
         self.data = self.model.model.createData()
         self.slots = PlanSlot(), PlanSlot(), PlanSlot()

@@ -64,6 +64,20 @@ class HeightField:
             corner[2] - (normal[0] * (x - corner[0]) + normal[1] * (y - corner[1])) / normal[2]
         )
 
+    def heights_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Heights (n,), m, of the surface at places x, y (n,), m; NaN beside the grid."""
+        x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        i = np.clip(np.searchsorted(self.x, x, side="right") - 1, 0, len(self.x) - 2)
+        j = np.clip(np.searchsorted(self.y, y, side="right") - 1, 0, len(self.y) - 2)
+        along = (x - self.x[i]) / (self.x[i + 1] - self.x[i])
+        across = (y - self.y[j]) / (self.y[j + 1] - self.y[j])
+        near, far = self.heights[i, j], self.heights[i + 1, j + 1]
+        beside = np.where(along >= across, self.heights[i + 1, j], self.heights[i, j + 1])
+        more, less = np.maximum(along, across), np.minimum(along, across)
+        heights = near + more * (beside - near) + less * (far - beside)
+        on_grid = (np.minimum(along, across) >= 0.0) & (np.maximum(along, across) <= 1.0)
+        return np.where(on_grid, heights, np.nan)
+
     def triangles_between(self, low, high) -> np.ndarray:
         """Numbers of the triangles whose cells meet the box from low (3,) to high (3,)."""
         i0, i1 = _range(self.x, low[0], high[0])

@@ -12,7 +12,7 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
-from contact_id_controller.geometry import FeetOnGround, SphereFoot, stand_on
+from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 CONFIG = "package://contact_id_controller/config"
+TOUCHES = 0.02
+"""Share of the weight from which on the gait planner is told that a foot touches the ground."""
 AT_ORIGIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -61,10 +63,12 @@ def controller_settings(name: str, **changes: Any) -> ControllerSettings:
     return ControllerSettings.from_mapping(section(name, "controller", **changes))
 
 
-def gait_planner(name: str, robot: RobotModel, **changes: Any) -> GaitPlanner:
-    """The gait planner of a robot, with changes of its settings."""
+def gait_planner(
+    name: str, robot: RobotModel, surface: HeightField | None = None, **changes: Any
+) -> GaitPlanner:
+    """The gait planner of a robot, with changes of its settings; surface: of the ground it sees."""
     values = section(name, "gait_planner", **changes)
-    return GaitPlanner(robot, GaitPlannerSettings.from_mapping(values))
+    return GaitPlanner(robot, GaitPlannerSettings.from_mapping(values), surface)
 
 
 def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any) -> EstimatedState:
@@ -130,6 +134,7 @@ class InProcessRun:
         stabilised: add the torques of ``Stabiliser`` to the controller's.
         told: makes the state that planner and controller are told of what sensors say; None: they
             are told the true one.
+        surface: the ground as the gait planner sees it, where its setting ground is ``map``.
 
     Attributes:
         error: why the simulation broke down, None where it did not.
@@ -146,11 +151,15 @@ class InProcessRun:
         plan: Callable[[Controller, RobotState], None] | None = None,
         stabilised: bool = False,
         told: EstimatedState | None = None,
+        surface: HeightField | None = None,
     ):
         self.settings, self.world, self._told = settings, world, told
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
-        self.planner = gait_planner(name, self.robot, **(planner or {}))
+        self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
+        frames = list(settings.contact_frames)
+        self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
+        self._contact: np.ndarray | None = None
         self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         self._plan, self._periods = plan, 0
         self.error: str | None = None
@@ -184,7 +193,8 @@ class InProcessRun:
         if self._plan is not None:
             self._plan(self.controller, believed)
         elif self._periods % self._every == 0:
-            plan = self.planner.plan(believed.time_s, believed.q, believed.v)
+            contact = None if self._contact is None else self._contact[self._feet]
+            plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
             follow(self.controller, plan, believed.time_s)
         result = self.controller.step(believed)
         if self._stabiliser is not None:
@@ -194,6 +204,7 @@ class InProcessRun:
             self.controller.commanded[:] = result.torques
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
+        self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
         if self._told is None:
             self.controller.measure(forces)
             estimated = None

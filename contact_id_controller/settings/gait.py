@@ -40,6 +40,29 @@ class GaitSettings(Settings):
         "Height of the level ground in the world of the odometry.",
         unit="m",
     )
+    ground: str = parameter(
+        "level",
+        """level: of ground_height_m everywhere. felt: every foot is expected to land as high as it
+        stood last, plus what the plane through the last footholds rises on the way; one that meets
+        the ground early stands there, one that misses it comes down. map: known from a height map;
+        footholds lie on its surface and swings pass over what lies between. With felt and map
+        the base follows the plane through its feet in height, roll and pitch.""",
+        choices=("level", "felt", "map"),
+    )
+    ground_time_constant_s: float = parameter(
+        0.1,
+        "Time constant with which height, roll and pitch of the base follow the feet.",
+        unit="s",
+        minimum=0.01,
+        maximum=10.0,
+    )
+    foothold_search_m: float = parameter(
+        0.0,
+        "How far from its nominal place a foothold may be moved to more even ground of the map.",
+        unit="m",
+        minimum=0.0,
+        maximum=1.0,
+    )
     posture: tuple[float, ...] = parameter(
         (),
         """Joint positions at rest, in the order of the joints; they give the nominal place of the
@@ -77,6 +100,14 @@ class GaitSettings(Settings):
     step_height_m: float = parameter(
         0.015,
         "Height of the middle of a swing above its ends.",
+        unit="m",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    max_step_height_m: float = parameter(
+        0.1,
+        """Bound of that height where a swing passes over what lies between; step_height_m is added
+        to what that takes.""",
         unit="m",
         minimum=0.0,
         maximum=1.0,

@@ -52,7 +52,7 @@ class Response:
 class Tilt:
     """Planned height, roll, pitch: nominal + response of the virtual forces + a fading offset."""
 
-    height_m: float
+    nominal: np.ndarray  # (3,)
     response: Response
     offset: object  # Fading, arrays (3,)
 
@@ -60,7 +60,7 @@ class Tilt:
         """(height, roll, pitch) and their first two derivatives at times s (p,): (p, 3) each."""
         fading = self.offset.at(np.reshape(s, (-1, 1)))
         parts = [r + e for r, e in zip(self.response.at(np.ravel(s)), fading)]
-        parts[0] = parts[0] + [self.height_m, 0.0, 0.0]
+        parts[0] = parts[0] + self.nominal
         return parts
 
 

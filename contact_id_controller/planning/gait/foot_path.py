@@ -152,6 +152,12 @@ class FootPath:
         return np.searchsorted(begins, times_s, side="right")
 
 
+def swing_shares(profile: str, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Share of the horizontal way and height of the bump (p,) at parts u (p,) of a swing."""
+    level = u**2 * (3.0 - 2.0 * u) if profile == "cubic" else _smooth_step(u)[0]
+    return level, _BUMPS[profile](u)[0]
+
+
 def _factors(degree: int) -> np.ndarray:
     """What k = 0, 1, 2 derivatives make of each power n: n (n - 1) ..., (3, degree + 1)."""
     n = np.arange(degree + 1)

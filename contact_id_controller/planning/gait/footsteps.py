@@ -7,9 +7,16 @@ import cmath
 import numpy as np
 
 from contact_id_controller.planning.gait.base_motion import BaseMotion, Fading
-from contact_id_controller.planning.gait.foot_path import FootPath, Stance, Swing
+from contact_id_controller.planning.gait.foot_path import (
+    FootPath,
+    Stance,
+    Swing,
+    swing_shares,
+)
 from contact_id_controller.planning.gait.gait_clock import GaitClock
+from contact_id_controller.planning.gait.ground import Ground
 from contact_id_controller.planning.gait.joint_motion import ROLL_IN_S
+from contact_id_controller.planning.gait.measurement import Measured
 from contact_id_controller.settings.gait import GaitSettings
 
 AIM_UNTIL = 0.7
@@ -17,6 +24,13 @@ AIM_UNTIL = 0.7
 
 AT_HOME_M = 0.01
 """A robot that shall stand keeps stepping until its feet are this close to their nominal places."""
+
+WAY = np.arange(3, 10) / 12.0
+"""Parts of a swing at which it must pass over what lies between; it leaves and meets the ground
+outside of them."""
+
+SINK_M = 0.01
+"""How far below itself a foot that hangs in the air is planned to go on, until it meets ground."""
 
 LAST_CYCLES = 4
 """Cycles after which it stands anyway."""
@@ -27,14 +41,14 @@ class Footsteps:
 
     Args:
         settings: of the gait.
+        ground: under the feet.
         home: (L, 2) nominal places of the feet relative to the base, m, base axes.
         switch_s: switches up to this long after the start of a plan count as past.
     """
 
-    def __init__(self, settings: GaitSettings, home: np.ndarray, switch_s: float):
-        self._settings = settings
+    def __init__(self, settings: GaitSettings, ground: Ground, home: np.ndarray, switch_s: float):
+        self._settings, self._ground = settings, ground
         self._home = home[:, 0] + 1j * home[:, 1]
-        self._ground_m = settings.ground_height_m + settings.foot_radius_m
         self._switch_s = switch_s
         self.paths: list[FootPath] = []
         self.clock: GaitClock | None = None
@@ -43,14 +57,19 @@ class Footsteps:
     def begin(self, start_s: float, centers: np.ndarray) -> None:
         """Stand with all feet where they are, (L, 3) m, and forget the gait."""
         self.clock = self._idle_since_s = None
+        self._ground.begin(centers)
         self.paths = [
-            FootPath([self._settle(start_s, center, center, np.zeros(3), -np.inf)])
-            for center in centers
+            FootPath([self._settle(foot, start_s, center, center, np.zeros(3), -np.inf)])
+            for foot, center in enumerate(centers)
         ]
 
     def standing(self, t_s: float) -> np.ndarray:
         """Which feet are planned to stand at a time, (L,) bool."""
         return np.array([path.active(t_s).standing for path in self.paths])
+
+    def places(self) -> np.ndarray:
+        """Where each foot stands, or will when it has landed, (L, 3) centres, m."""
+        return np.array([path.segments[0].place for path in self.paths])
 
     def run_clock(self, start_s: float, moves: bool, base: BaseMotion) -> None:
         """Start the gait when there is somewhere to go; stop it when the feet have come home."""
@@ -79,7 +98,8 @@ class Footsteps:
         start_s: float,
         end_s: float,
         base: BaseMotion,
-        error: np.ndarray,
+        measured: Measured,
+        planned_now: np.ndarray,
         planned: np.ndarray,
         shift: complex,
     ) -> None:
@@ -87,14 +107,19 @@ class Footsteps:
 
         Args:
             now_s: time of the state.  base: planned motion of the base.
-            error: (L, 3) measured minus planned centres of the feet at `now_s`.
-            planned: (L, 3) the last plan's centres at `start_s`; the new paths begin there.
+            measured: at `now_s`.
+            planned_now, planned: (L, 3) the last plan's centres at `now_s` and at `start_s`; the
+            new paths begin at the latter.
             shift: of all footholds, x + iy in m.
         """
         paths = []
         for foot, path in enumerate(self.paths):
             active = path.active(start_s + self._switch_s)
-            if isinstance(active, Swing):
+            touches = None if measured.contact is None else bool(measured.contact[foot])
+            if isinstance(active, Swing) and touches and self._descends(active, now_s):
+                rate, place = active.at(np.array([start_s]))[1][0], measured.centers[foot]
+                segments = [self._settle(foot, start_s, planned[foot], place, rate, start_s)]
+            elif isinstance(active, Swing):
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
                     active = active.aimed_at(
                         start_s, self._foothold(foot, active.end_s, base, shift)
@@ -104,8 +129,13 @@ class Footsteps:
                 rate = active.at(np.array([start_s]))[1][0]
                 # An error of a foot that was in the air then says nothing about its foothold.
                 stood = path.active(now_s) is active
-                place = planned[foot] + (error[foot] if stood else 0.0)
-                segments = [self._settle(start_s, planned[foot], place, rate, active.landed_s)]
+                place = planned[foot]
+                if stood:
+                    place = place + (measured.centers[foot] - planned_now[foot])
+                hangs = stood and touches is False
+                segments = [
+                    self._settle(foot, start_s, planned[foot], place, rate, active.landed_s, hangs)
+                ]
             self._add_swings(foot, segments, end_s, base, shift)
             paths.append(FootPath(segments))
         self.paths = paths
@@ -125,13 +155,14 @@ class Footsteps:
         lift_s, land_s = self.clock.next_swing(foot, segments[-1].begin_s)
         while lift_s < end_s:
             position, velocity, _ = segments[-1].at(np.array([lift_s]))
+            target = self._foothold(foot, land_s, base, shift)
             swing = Swing(
                 lift_s,
                 land_s,
                 position[0],
                 velocity[0],
-                self._foothold(foot, land_s, base, shift),
-                settings.step_height_m,
+                target,
+                self._swing_height(position[0], target),
                 settings.swing_profile,
             )
             segments += [swing, Stance.after(swing)]
@@ -142,7 +173,18 @@ class Footsteps:
         stance_s = self._settings.duty_factor * self._settings.gait_period_s
         position, yaw = base.pose(land_s + 0.5 * stance_s)
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
-        return np.array([place.real, place.imag, self._ground_m])
+        return self._ground.foothold(foot, place)
+
+    def _swing_height(self, start: np.ndarray, target: np.ndarray) -> float:
+        """Height of a swing above the straight line, with what must be passed over."""
+        settings = self._settings
+        share, bump = swing_shares(settings.swing_profile, WAY)
+        height = settings.step_height_m + self._ground.obstacle(start, target, share, bump)
+        return min(height, max(settings.step_height_m, settings.max_step_height_m))
+
+    def _descends(self, swing: Swing, now_s: float) -> bool:
+        """Whether a foot that swings stands as soon as it touches the ground."""
+        return self._ground.follows and now_s > swing.middle_s
 
     def _at_home(self, t_s: float, base: BaseMotion) -> bool:
         position, yaw = base.pose(t_s)
@@ -150,8 +192,16 @@ class Footsteps:
         places = np.array([path.active(t_s).place for path in self.paths])
         return bool(np.all(np.abs(places[:, 0] + 1j * places[:, 1] - homes) < AT_HOME_M))
 
-    def _settle(self, start_s, center, place, rate, landed_s) -> Stance:
-        """A stance that fades from a centre (3,), moving at a rate, to the ground at a place."""
-        place = np.array([place[0], place[1], self._ground_m])
+    def _settle(self, foot, start_s, center, place, rate, landed_s, hangs=False) -> Stance:
+        """A stance that fades from a centre (3,), moving at a rate, to the ground at a place.
+
+        hangs: the foot is there, but has not met the ground.
+        """
+        if not hangs:
+            self._ground.feel(foot, place)
+        height = self._ground.stands(foot, place)
+        if hangs and self._ground.follows:
+            height = min(height, place[2] - SINK_M)
+        place = np.array([place[0], place[1], height])
         time_s = self._settings.tracking_time_constant_s
         return Stance(start_s, place, Fading(center - place, rate, time_s), landed_s)

@@ -22,6 +22,7 @@ class Measured:
         position, velocity: of the base, m, m/s.  yaw: rad.
         tilt, tilt_rate: (3,) height, m, roll and pitch, rad, and their rates.
         centers: (L, 3) centres of the feet, m.
+        contact: (L,) bool, which feet touch the ground; None: not known.
     """
 
     position: complex
@@ -30,10 +31,13 @@ class Measured:
     tilt: np.ndarray
     tilt_rate: np.ndarray
     centers: np.ndarray
+    contact: np.ndarray | None = None
 
 
-def measure(legs: Legs, q: np.ndarray, v: np.ndarray) -> Measured:
-    """Base and feet at the state q (nq,), v (nv,).
+def measure(
+    legs: Legs, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
+) -> Measured:
+    """Base and feet at the state q (nq,), v (nv,); contact (L,) bool of the feet, where known.
 
     Raises:
         StateError: wrong size, not finite, or a quaternion that is not of unit length.
@@ -45,6 +49,13 @@ def measure(legs: Legs, q: np.ndarray, v: np.ndarray) -> Measured:
             f"state has {q.shape} positions and {v.shape} velocities, must have ({robot.nq},) "
             f"and ({robot.nv},)"
         )
+    if contact is not None:
+        contact = np.asarray(contact, dtype=bool)
+        if contact.shape != legs.columns.shape[:1]:
+            raise StateError(
+                f"contact has shape {contact.shape}, must have one for each of the "
+                f"{len(legs.columns)} feet"
+            )
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
         raise StateError("state holds a number that is not finite")
     norm = float(np.linalg.norm(q[3:7]))
@@ -61,4 +72,5 @@ def measure(legs: Legs, q: np.ndarray, v: np.ndarray) -> Measured:
         np.array([q[2], angles[0], angles[1]]),
         np.array([linear[2], rates[0], rates[1]]),
         legs.centers(q),
+        contact,
     )

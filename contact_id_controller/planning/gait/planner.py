@@ -15,6 +15,7 @@ from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtu
 from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.footsteps import Footsteps
+from contact_id_controller.planning.gait.ground import Surface, make_ground, plane
 from contact_id_controller.planning.gait.joint_motion import (
     UNREACHABLE_M,
     PlannedMotion,
@@ -41,7 +42,7 @@ RADIANS_PER_METRE = 10.0
 
 
 class GaitPlanner:
-    """Plans walking on level ground for any robot whose legs have at least three joints.
+    """Plans walking for any robot whose legs have at least three joints.
 
     Each call of `plan` continues the last plan: it begins with that one's positions and velocities
     and leads smoothly to where base and standing feet really are.
@@ -49,16 +50,18 @@ class GaitPlanner:
     Args:
         robot: the model; joint plans are in the order of its `joint_names`.
         settings: of the gait.
+        surface: height map of the ground (`geometry.HeightField`), with setting ground `map`.
 
     Raises:
-        ConfigurationError: settings that do not fit the robot.
+        ConfigurationError: settings that do not fit the robot or the map.
         UnknownFrameError: a foot frame that the robot lacks.
     """
 
-    def __init__(self, robot: RobotModel, settings: GaitSettings):
+    def __init__(self, robot: RobotModel, settings: GaitSettings, surface: Surface | None = None):
         settings.check_together()
         self.robot = robot
         self.settings = settings
+        self._ground = make_ground(settings, surface)
         self._legs = Legs(robot, settings.feet, settings.foot_center_m)
         self._follower = WaypointFollower(
             settings.waypoints(),
@@ -102,13 +105,18 @@ class GaitPlanner:
         """Forget all plans: the next one begins by standing."""
         self._last = None
 
-    def plan(self, time_s: float, q: np.ndarray, v: np.ndarray) -> Plan:
+    def plan(
+        self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
+    ) -> Plan:
         """The plan that starts `lead_time_s` after the state (time, q, v).
+
+        contact: (L,) bool, which feet touch the ground; where it is not known a foot counts as
+        standing while it is planned to stand.
 
         Raises:
             StateError: a state of wrong size or not finite.
         """
-        measured = measure(self._legs, q, v)
+        measured = measure(self._legs, q, v, contact)
         restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
         if restarted:
             self._begin(time_s, q, measured)
@@ -117,6 +125,7 @@ class GaitPlanner:
         end_s = start_s + self.settings.horizon_s
         command = self._command(start_s, measured)
         slip = measured.velocity - self._base.velocity(now_s)
+        last = self._base
         self._base = self._continue_base(now_s, start_s, measured, command)
         moves = command.moves or abs(self._base.velocity(start_s)) > SLOW_M_S
         # A foot out of reach cannot stand: step home, without any command.
@@ -127,9 +136,13 @@ class GaitPlanner:
             start_s,
             end_s,
             self._base,
-            measured.centers - self._planned_centers(now_s),
+            measured,
+            self._planned_centers(now_s),
             self._planned_centers(start_s),
             self.settings.footstep_feedback_s * slip,
+        )
+        self._base = dataclasses.replace(
+            self._base, tilt=self._continue_tilt(last, start_s, measured)
         )
         samples = self._solve(start_s)
         self._last = self._output(time_s + self.settings.lead_time_s, samples, restarted)
@@ -145,12 +158,12 @@ class GaitPlanner:
         self._posture = posture
         q = self._legs.configuration(posture)
         centers = self._legs.centers(q)
-        self._height_m = settings.ground_height_m + (
-            settings.base_height_m or settings.foot_radius_m - float(centers[:, 2].mean())
-        )
+        above_m = settings.base_height_m or settings.foot_radius_m - float(centers[:, 2].mean())
+        self._height_m = settings.ground_height_m + above_m
+        self._above_feet_m = above_m - settings.foot_radius_m
         mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
         self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
-        self._footsteps = Footsteps(settings, centers[:, :2], 2.0 * SWITCH_S)
+        self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S)
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the robot is too far from the last plan to continue it."""
@@ -177,12 +190,13 @@ class GaitPlanner:
         self._stand_until_s = settings.lead_time_s + settings.stand_time_s
         self._footsteps.begin(settings.lead_time_s, measured.centers)
         slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
+        nominal = self._nominal_tilt(measured.yaw)
 
         def rest(value):
             return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
 
-        deviation = measured.tilt - [self._height_m, 0.0, 0.0]
-        tilt = Tilt(self._height_m, NO_RESPONSE, Fading(deviation, np.zeros(3), fade))
+        offset = Fading(measured.tilt - nominal, np.zeros(3), self._tilt_fade_s())
+        tilt = Tilt(nominal, NO_RESPONSE, offset)
         self._base = BaseMotion(
             settings.lead_time_s, rest(measured.position), rest(measured.yaw), tilt
         )
@@ -219,17 +233,32 @@ class GaitPlanner:
             0.0,
             settings.max_yaw_acceleration_rad_s2 * settings.velocity_time_constant_s,
         )
-        return BaseMotion(start_s, planar, yaw, self._continue_tilt(s, measured))
+        return BaseMotion(start_s, planar, yaw, last.tilt)
 
-    def _continue_tilt(self, s: float, measured: Measured) -> Tilt:
-        """Height, roll and pitch from where the last plan has them at time s of its own."""
-        settings, last = self.settings, self._base.tilt
+    def _nominal_tilt(self, yaw: float) -> np.ndarray:
+        """Height, roll and pitch (3,) above the ground, or above where the feet stand or land."""
+        if not self._ground.follows:
+            return np.array([self._height_m, 0.0, 0.0])
+        height, slope_x, slope_y = plane(self._footsteps.places(), yaw)
+        lean = [math.atan(slope_y * math.cos(math.atan(slope_x))), -math.atan(slope_x)]
+        return np.array([height + self._above_feet_m, *lean])
+
+    def _tilt_fade_s(self) -> float:
+        settings = self.settings
+        if self._ground.follows:
+            return settings.ground_time_constant_s
+        return settings.tracking_time_constant_s
+
+    def _continue_tilt(self, before: BaseMotion, start_s: float, measured: Measured) -> Tilt:
+        """Height, roll and pitch from where the motion before has them at `start_s`."""
+        settings, last, s = self.settings, before.tilt, start_s - before.start_s
+        nominal = self._nominal_tilt(self._base.pose(start_s)[1])
         response = NO_RESPONSE
         if settings.balance:
             arms = measured.centers[:, 0] + 1j * measured.centers[:, 1] - measured.position
             arms = arms * cmath.exp(-1j * measured.yaw)
             response = virtual_response(
-                measured.tilt - [self._height_m, 0.0, 0.0],
+                measured.tilt - nominal,
                 measured.tilt_rate,
                 np.array(settings.balance_gains),
                 np.array(settings.balance_damping),
@@ -238,9 +267,10 @@ class GaitPlanner:
                 self.robot.weight / self.robot.mass,
             )
         values, rates, _ = (part[0] for part in last.at(np.array([s])))
-        offset = values - [self._height_m, 0.0, 0.0] - response.value
-        fading = Fading(offset, rates - response.rate, settings.tracking_time_constant_s)
-        return Tilt(self._height_m, response, fading)
+        fading = Fading(
+            values - nominal - response.value, rates - response.rate, self._tilt_fade_s()
+        )
+        return Tilt(nominal, response, fading)
 
     def _planned_centers(self, t_s: float) -> np.ndarray:
         """Centres of the feet (L, 3) in the last plan."""

@@ -1,0 +1,218 @@
+"""The gait planner on uneven ground: what it knows of the ground, and where feet and base go on it."""
+
+import itertools
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from kinematic_walk import ROBOTS, KinematicWalk, planned_state
+
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.geometry import HeightField
+from contact_id_controller.geometry.terrain import ball_points
+from contact_id_controller.papers.terrains import bumpy_field
+from contact_id_controller.planning.gait.ground import FeltGround, MappedGround, plane
+from contact_id_controller.planning.gait.planner import GaitPlanner
+
+QUADRUPED = ROBOTS["quadruped"]
+RADIUS_M = QUADRUPED.foot_radius_m
+SLOPE_X, SLOPE_Y = 0.15, -0.1
+
+
+def field(height, extent=1.0, count=201):
+    """A height field of a function of x and y."""
+    grid = np.linspace(-extent, extent, count)
+    return HeightField(grid, grid, height(*np.meshgrid(grid, grid, indexing="ij")))
+
+
+def ramp():
+    return field(lambda x, y: SLOPE_X * x + SLOPE_Y * y, count=3)
+
+
+def stairs(rise=0.03, run=0.15):
+    return field(lambda x, y: rise * np.floor(np.maximum(x - 0.3, 0.0) / run + 1e-9))
+
+
+def climbing(surface, seconds=1.0, **settings):
+    """A walk under way on a map, with every plan and the time it was in force."""
+    walk = KinematicWalk(QUADRUPED, surface, ground="map", **settings)
+    walk.planner.set_velocity((0.2, 0.0))
+    walk.walk(0.8)
+    return walk, walk.walk(seconds)
+
+
+def moments(walk, plans, step_s=2e-3):
+    """q and stance at times at which each plan is followed."""
+    for plan in plans:
+        for s in np.arange(1e-6, walk.settings.plan_period_s, step_s):
+            t = plan.joints.start_s + s
+            yield planned_state(walk.model, plan.joints, plan.base, t)[0], plan.contacts.sample(t)
+
+
+# What is known of the ground
+
+
+def test_many_heights_of_a_field_are_those_of_its_triangles():
+    bumps = bumpy_field(7)
+    places = np.random.default_rng(0).uniform(-1.6, 1.6, (400, 2))
+    many = bumps.heights_at(places[:, 0], places[:, 1])
+    for (x, y), height in zip(places, many):
+        alone = bumps.height(x, y)
+        assert np.isnan(height) if alone is None else height == pytest.approx(alone, abs=1e-12)
+    assert np.isnan(many).sum() > 10
+
+
+@pytest.mark.parametrize("surface, most_m", [(ramp(), 2e-4), (bumpy_field(3), 6e-4)])
+def test_a_foot_on_the_map_touches_the_surface_and_no_more(surface, most_m):
+    """Judged by the distance of a ball from the triangles."""
+    ground = MappedGround(surface, RADIUS_M, 0.0, 4)
+    for x, y in np.random.default_rng(1).uniform(-0.9, 0.9, (50, 2)):
+        center = ground.foothold(0, complex(x, y))
+        gap = min(point.gap for point in ball_points(center, RADIUS_M, surface, 0.02, 0))
+        assert abs(gap) < most_m
+
+
+def test_a_foothold_is_moved_from_an_edge_to_the_tread():
+    surface = stairs(rise=0.05)
+    still, moved = (MappedGround(surface, RADIUS_M, search, 4) for search in (0.0, 0.04))
+    assert still.foothold(0, 0.445 + 0j)[0] == 0.445
+    place = moved.foothold(0, 0.445 + 0j)
+    around = surface.heights_at(place[0] + np.array([-RADIUS_M, RADIUS_M]), np.full(2, place[1]))
+    assert around[0] == around[1] and np.hypot(place[0] - 0.445, place[1]) <= 0.04 + 1e-12
+
+
+def test_beside_the_map_the_ground_is_as_high_as_where_the_foot_stood():
+    ground = MappedGround(ramp(), RADIUS_M, 0.02, 4)
+    ground.begin(np.array([[0.0, 0.0, 0.1 * k] for k in range(4)]))
+    assert ground.foothold(3, 5.0 + 0j).tolist() == [5.0, 0.0, pytest.approx(0.3)]
+
+
+def test_felt_ground_goes_on_as_the_last_footholds_rise():
+    feet = np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]])
+    feet[:, 2] = SLOPE_X * feet[:, 0] + SLOPE_Y * feet[:, 1]
+    ground = FeltGround(4)
+    ground.begin(feet)
+    place = ground.foothold(1, 0.3 - 0.15j)
+    assert place[2] == pytest.approx(SLOPE_X * 0.3 - SLOPE_Y * 0.15)
+    ground.feel(1, np.array([0.2, -0.1, 0.5]))
+    assert ground.stands(1, np.array([0.2, -0.1, 0.5])) == 0.5
+
+
+def test_a_plane_through_feet_in_a_line_does_not_lean_across_it():
+    line = np.array([[0.1 * k, 0.0, 0.02 * k] for k in range(4)])
+    assert plane(line, 0.0) == pytest.approx((0.03, 0.2, 0.0))
+    assert plane(line, np.pi / 2) == pytest.approx((0.03, 0.0, -0.2))
+
+
+# Walking by a map
+
+
+@pytest.mark.parametrize("surface, most_m", [(ramp(), 2e-4), (bumpy_field(3), 1.5e-3)])
+def test_feet_stand_on_the_maps_surface(surface, most_m):
+    walk, plans = climbing(surface, roll_feet=False)
+    worst = [
+        abs(min(point.gap for point in ball_points(center, RADIUS_M, surface, 0.05, 0)))
+        for q, stands in moments(walk, plans, 1e-2)
+        for center in walk.feet(q)[stands]
+    ]
+    assert len(worst) > 100 and np.quantile(worst, 0.99) < most_m
+
+
+def test_the_base_rises_and_leans_with_a_ramp():
+    _walk, plans = climbing(ramp(), 2.0)
+    base = plans[-1].base
+    roll, pitch, _ = pin.rpy.matrixToRpy(pin.Quaternion(base.quaternions_xyzw[0]).matrix())
+    assert pitch == pytest.approx(-np.arctan(SLOPE_X), abs=0.01)
+    assert roll == pytest.approx(np.arctan(SLOPE_Y), abs=0.01)
+    level = KinematicWalk(QUADRUPED).planner.plan(0.0, *_at_rest()).base.positions[-1, 2]
+    x, y, z = base.positions[0]
+    assert z - SLOPE_X * x - SLOPE_Y * y == pytest.approx(level, abs=0.01)
+
+
+def _at_rest():
+    walk = KinematicWalk(QUADRUPED)
+    return walk.q, walk.v
+
+
+def test_swings_pass_over_the_edges_of_stairs():
+    surface = stairs()
+    walk, plans = climbing(surface, 2.0, foothold_search_m=0.03, speed_m_s=0.2)
+    gaps = []
+    for q, stands in moments(walk, plans):
+        for center in walk.feet(q)[~stands]:
+            points = ball_points(center, RADIUS_M, surface, 0.1, 0)
+            gaps.append(min((point.gap for point in points), default=0.1))
+    assert len(gaps) > 500 and min(gaps) > -2e-3
+    assert surface.height(*walk.q[:2]) > 0.0
+
+
+def test_successive_plans_on_a_map_join_without_a_jump():
+    _walk, plans = climbing(bumpy_field(3))
+    for before, after in itertools.pairwise(plans):
+        start = after.joints.start_s
+        for part, most in (("position", 2e-3), ("velocity", 0.2)):
+            one, two = (
+                getattr(plan.joints.sample(start + 1e-9), part).copy() for plan in (before, after)
+            )
+            assert np.abs(one - two).max() < most
+        assert before.base.sample(start).position == pytest.approx(
+            after.base.sample(start).position, abs=1e-4
+        )
+
+
+# Feet that say whether they touch
+
+
+def test_a_foot_that_meets_the_ground_early_stands_where_it_is():
+    walk = KinematicWalk(QUADRUPED, ground="felt", plan_period_s=0.02)
+    walk.planner.set_velocity((0.2, 0.0))
+    walk.walk(0.8)
+    for _ in range(20):
+        now_s, steps = walk.time_s - walk.planner._epoch_s, walk.planner._footsteps
+        swings = [foot for foot in range(4) if not steps.standing(now_s)[foot]]
+        late = [foot for foot in swings if now_s > steps.paths[foot].active(now_s).middle_s]
+        if late:
+            break
+        walk.advance()
+    heights = walk.feet(walk.q)[:, 2]
+    assert heights[late].min() > RADIUS_M + 2e-3
+    plan = walk.planner.plan(walk.time_s, walk.q, walk.v, np.ones(4, dtype=bool))
+    for foot in late:
+        assert plan.contacts.stance[0, foot]
+        assert steps.places()[foot, 2] == pytest.approx(heights[foot], abs=1e-9)
+
+
+def test_a_foot_that_misses_the_ground_is_led_further_down():
+    walk = KinematicWalk(QUADRUPED, ground="felt")
+    walk.walk(0.2)
+    low = walk.planner.plan(walk.time_s, walk.q, walk.v, np.array([True, True, True, False]))
+    data = walk.model.model.createData()
+    heights = []
+    for positions, place in zip(
+        low.joints.positions, np.hstack([low.base.positions, low.base.quaternions_xyzw])
+    ):
+        pin.framesForwardKinematics(
+            walk.model.model, data, walk.model.configuration(place, positions)
+        )
+        heights.append([data.oMf[frame].translation[2] for frame in walk.frames])
+    fall = heights[0] - np.array(heights[-1])
+    assert fall[3] > 5e-3 and np.abs(fall[:3]).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    "settings, surface, words",
+    [
+        ({"ground": "map"}, None, "no map is given"),
+        ({}, ramp(), "must be 'map' where a height map is given"),
+        ({"ground": "sand"}, None, "'sand'"),
+    ],
+)
+def test_ground_and_map_must_fit(settings, surface, words):
+    with pytest.raises(ConfigurationError, match=words):
+        GaitPlanner(QUADRUPED.model(), QUADRUPED.settings(**settings), surface)
+
+
+def test_contact_of_other_than_all_feet_is_refused():
+    walk = KinematicWalk(QUADRUPED)
+    with pytest.raises(StateError, match="one for each of the 4 feet"):
+        walk.planner.plan(0.0, walk.q, walk.v, np.ones(3, dtype=bool))
