@@ -1,0 +1,120 @@
+"""Feet and centre of mass put where they belong, by the smallest step of base and legs.
+
+    q <- q + W J' (J W J')^-1 e
+
+with e what feet and CoM are off by, J their Jacobian and W the mobility, in which all joints that
+carry no foot are stiff.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.planning.kinodynamic.contact_plan import Sole
+from contact_id_controller.planning.kinodynamic.swing import FootMotion
+from contact_id_controller.robot import RobotModel
+
+BASE = 6
+"""Velocity coordinates of a floating base."""
+
+ATTITUDE_MOBILITY = 0.05
+"""How readily the base turns where the legs alone do not suffice; legs and the base's place: 1."""
+
+REACHED = 1e-8
+"""Feet and CoM closer to their place than this (m, rad) count as there."""
+
+MAX_STEPS = 8
+"""Newton steps for one point."""
+
+REGULAR = 1e-10
+"""Regularisation relative to the trace: a leg that is stretched loses a direction."""
+
+
+def is_flat(sole: Sole) -> bool:
+    """Whether the foot keeps its rotation where it stands; a point foot is free to turn."""
+    return max(sole.half_size_m) > 0.0
+
+
+class Placement(NamedTuple):
+    """Where CoM and feet shall be at p points of time, and how they shall move there.
+
+    Attributes:
+        robot: with a floating base.
+        frames: the f feet.  flat: whether each one's rotation matters.
+        com: (p, 3) m.  com_velocities: (p, 3) m/s.
+        feet: their paths.
+    """
+
+    robot: RobotModel
+    frames: tuple[str, ...]
+    flat: tuple[bool, ...]
+    com: np.ndarray
+    com_velocities: np.ndarray
+    feet: FootMotion
+
+    def at(self, point: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What CoM and feet are off by, (r,) m and rad, and the Jacobian (r, nv) of their motion."""
+        model, data = self.robot.model, self.robot.data
+        jacobians = [pin.jacobianCenterOfMass(model, data, q)]
+        errors = [data.com[0] - self.com[point]]
+        pin.updateFramePlacements(model, data)
+        for column, (name, flat) in enumerate(zip(self.frames, self.flat)):
+            frame = self.robot.frame_id(name)
+            pose = data.oMf[frame]
+            rows = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
+            errors.append(pose.translation - self.feet.positions[point, column])
+            if flat:
+                errors.append(pin.log3(pose.rotation @ self.feet.rotations[point, column].T))
+            jacobians.append(rows if flat else rows[:3])
+        return np.concatenate(errors), np.concatenate(jacobians)
+
+    def velocity(self, point: int) -> np.ndarray:
+        """The velocity that CoM and feet shall have, in the rows of `at`."""
+        parts = [self.com_velocities[point]]
+        for column, flat in enumerate(self.flat):
+            parts.append(self.feet.velocities[point, column])
+            if flat:
+                parts.append(self.feet.spins[point, column])
+        return np.concatenate(parts)
+
+    def mobility(self) -> np.ndarray:
+        """W's diagonal (nv,): the base's place and the joints that carry a foot move, others do not."""
+        mobility = np.where(carrying(self.robot, self.frames), 1.0, 0.0)
+        mobility[:BASE] = [1.0] * 3 + [ATTITUDE_MOBILITY] * 3
+        return mobility
+
+    def reached(
+        self, point: int, q: np.ndarray, mobility: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[float]]:
+        """The configuration near q that is in place, the Jacobian there, and what each foot misses.
+
+        A miss is the largest of a foot's errors, m or rad; up to `REACHED` it is in place.
+        """
+        for step in range(MAX_STEPS + 1):
+            errors, J = self.at(point, q)
+            if np.abs(errors).max() < REACHED or step == MAX_STEPS:
+                break
+            q = pin.integrate(self.robot.model, q, smallest(J, mobility, -errors))
+        row, misses = 3, []
+        for flat in self.flat:
+            rows = 6 if flat else 3
+            misses.append(float(np.abs(errors[row : row + rows]).max()))
+            row += rows
+        return q, J, misses
+
+
+def carrying(robot: RobotModel, frames: tuple[str, ...]) -> np.ndarray:
+    """Which velocity coordinates (nv,) move one of the frames."""
+    parents = [robot.model.frames[robot.frame_id(name)].parentJoint for name in frames]
+    return robot.supports[parents].any(axis=0)
+
+
+def smallest(J: np.ndarray, mobility: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The smallest x with J x = wanted in the metric of the mobility."""
+    spread = mobility[:, None] * J.T
+    gram = J @ spread
+    gram[np.diag_indices_from(gram)] += REGULAR * np.trace(gram)
+    return spread @ np.linalg.solve(gram, wanted)

@@ -1,0 +1,138 @@
+"""Where a motion begins, and which configurations it stays close to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial.transform import Rotation
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.kinodynamic.contact_plan import Foothold, Sole
+from contact_id_controller.planning.kinodynamic.placement import BASE, Placement, is_flat
+from contact_id_controller.planning.kinodynamic.swing import FootMotion
+from contact_id_controller.robot import RobotModel
+
+NOT_THERE = 1e-5
+"""A foot that misses its first foothold by more (m, rad) cannot stand there."""
+
+
+def require_whole_body(robot: RobotModel, soles: Sequence[Sole]) -> None:
+    """Return for a robot that can be planned for.
+
+    Raises:
+        ConfigurationError: no floating base, or joints of more than one freedom.
+        UnknownFrameError: a sole on a frame that the robot lacks.
+    """
+    if not robot.floating_base:
+        raise ConfigurationError("the robot has no floating base: its momentum cannot be planned")
+    if robot.nv != BASE + robot.na or robot.nq != 7 + robot.na:
+        raise ConfigurationError(
+            f"{robot.nv - BASE} joint coordinates, of which {robot.na} are actuated single ones; "
+            "whole-body motion needs all to be"
+        )
+    for sole in soles:
+        robot.frame_id(sole.frame)
+
+
+def standing_start(
+    robot: RobotModel,
+    soles: Sequence[Sole],
+    posture: np.ndarray,
+    friction_coefficient: float = 0.6,
+) -> tuple[np.ndarray, tuple[Foothold, ...]]:
+    """The robot on level ground at height 0, its feet around the origin: q (nq,) and the footholds.
+
+    Soles stand where they are in the posture, turned level; base and legs give way for that.
+
+    Args:
+        robot: with a floating base.
+        soles: of all feet.
+        posture: (na,) joint positions.
+        friction_coefficient: of the ground.
+
+    Raises:
+        ConfigurationError: a posture in which the feet cannot be put level.
+    """
+    require_whole_body(robot, soles)
+    model, data = robot.model, robot.data
+    q = robot.configuration([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], posture)
+    pin.framesForwardKinematics(model, data, q)
+    poses = [data.oMf[robot.frame_id(sole.frame)].copy() for sole in soles]
+    middle = np.mean([pose.translation for pose in poses], axis=0)
+    lowest = min(
+        float((pose.act(corner) - middle)[2])
+        for pose, sole in zip(poses, soles)
+        for corner in sole.corners
+    )
+    shift = middle + [0.0, 0.0, lowest]
+    q[:3] -= shift
+    footholds = []
+    for sole, pose in zip(soles, poses):
+        turned = _level(pose.rotation) if is_flat(sole) else np.eye(3)
+        place = pose.translation - shift
+        place[2] = -min(float((turned @ corner)[2]) for corner in sole.corners)
+        footholds.append(Foothold(sole.frame, place, turned, friction_coefficient))
+    return placed(robot, soles, q, footholds), tuple(footholds)
+
+
+def placed(
+    robot: RobotModel, soles: Sequence[Sole], q: np.ndarray, footholds: Sequence[Foothold]
+) -> np.ndarray:
+    """The configuration near q (nq,) whose feet are on the footholds and whose CoM stays.
+
+    Raises:
+        ConfigurationError: none is found; the message names the foot that is farthest off.
+    """
+    com = pin.centerOfMass(robot.model, robot.data, q).copy()
+    count = len(soles)
+    feet = FootMotion(
+        np.array([[foothold.position for foothold in footholds]]),
+        np.array([[foothold.rotation for foothold in footholds]]),
+        np.zeros((1, count, 3)),
+        np.zeros((1, count, 3)),
+        np.ones((1, count), dtype=bool),
+    )
+    names, flat = zip(*((sole.frame, is_flat(sole)) for sole in soles))
+    place = Placement(robot, names, flat, com[None], np.zeros((1, 3)), feet)
+    there, _, misses = place.reached(0, q, place.mobility())
+    worst = int(np.argmax(misses))
+    if misses[worst] > NOT_THERE:
+        raise ConfigurationError(
+            f"foot {names[worst]!r} cannot be put on its first foothold: {misses[worst]:.3g} m or "
+            "rad are missing; choose another posture"
+        )
+    return there
+
+
+def turned_with_feet(start: np.ndarray, feet: FootMotion, flat: Sequence[bool], com: np.ndarray):
+    """Configurations (p, nq) of the start's posture, carried along with the CoM (p, 3) and the feet.
+
+    The base turns about the vertical as the flat feet do on average; where all are points, as the
+    figure that they make on the ground.
+    """
+    if any(flat):
+        headings = np.unwrap(_headings(feet.rotations[:, np.array(flat)]), axis=0)
+        yaw = np.mean(headings - headings[0], axis=1)
+    else:
+        figure = feet.positions[..., :2] - feet.positions[..., :2].mean(axis=1, keepdims=True)
+        x, y = figure[0].T
+        along = figure[..., 0] @ x + figure[..., 1] @ y
+        across = figure[..., 1] @ x - figure[..., 0] @ y
+        yaw = np.unwrap(np.arctan2(across, along))
+    rows = np.tile(start, (len(com), 1))
+    rows[:, :3] += com - com[0]
+    turns = Rotation.from_rotvec(np.multiply.outer(yaw, [0.0, 0.0, 1.0]))
+    rows[:, 3:7] = (turns * Rotation.from_quat(start[3:7])).as_quat()
+    return rows
+
+
+def _headings(rotations: np.ndarray) -> np.ndarray:
+    """Angle of the x axis on the ground, (..., 3, 3) to (...)."""
+    return np.arctan2(rotations[..., 1, 0], rotations[..., 0, 0])
+
+
+def _level(rotation: np.ndarray) -> np.ndarray:
+    """The rotation about the vertical that keeps the heading."""
+    return pin.rpy.rpyToMatrix(0.0, 0.0, float(_headings(rotation)))
