@@ -1,10 +1,22 @@
 """Contact plans and momentum: TALOS' weight over stones that rise and tilt (kino-dynamic paper)."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from contact_id_controller.planning.kinodynamic import centroidal
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.kinodynamic import (
+    CONES,
+    HESSIANS,
+    InfeasiblePlanError,
+    MomentumError,
+    MomentumWeights,
+    build_momentum_problem,
+    centroidal,
+    solve_momentum,
+)
 from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPhase,
     ContactPlan,
@@ -13,6 +25,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Sole,
 )
 
+MASS_KG, HEIGHT_M = 90.272, 0.87  # TALOS
 GRAVITY = np.array([0.0, 0.0, -9.81])
 FEET = ("left", "right")
 SOLES = tuple(Sole(foot, (0.10, 0.0625), cop_margin_m=0.0175) for foot in FEET)
@@ -31,10 +44,11 @@ def stones(footsteps=4, forward=0.26, rise=0.06, tilt_deg=12.0):
     return rows
 
 
-def stone_walk(friction=0.6, phase_s=0.7, **scene):
-    stance = [Foothold(FEET[0], (0, 0.085, 0)), Foothold(FEET[1], (0, -0.085, 0))]
+def stone_walk(friction=0.6, phase_s=0.7, reach_m=None, **scene):
+    soles = [dataclasses.replace(sole, reach_m=reach_m) for sole in SOLES]
+    stance = [Foothold(foot, (0, y, 0), None, friction) for foot, y in zip(FEET, (0.085, -0.085))]
     steps = [Foothold.from_row(row, friction) for row in stones(**scene)]
-    return ContactPlan.from_footsteps(SOLES, stance, steps, support_s=phase_s, swing_s=phase_s)
+    return ContactPlan.from_footsteps(soles, stance, steps, support_s=phase_s, swing_s=phase_s)
 
 
 def test_phases_of_footsteps():
@@ -118,3 +132,157 @@ def test_exact_map_against_integration():
         state = solve_ivp(rate, (0, dt), state, method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
         there = np.concatenate(centroidal.about_com(x, origins[t + 1]))
         np.testing.assert_allclose(there, state, atol=1e-11)
+
+
+# Solutions
+
+
+def talos(knots, plan=None, **keywords):
+    return build_momentum_problem(
+        plan or stone_walk(), knots, MASS_KG, **{"height_m": HEIGHT_M, **keywords}
+    )
+
+
+@pytest.fixture(scope="module")
+def walk_50():
+    return solve_momentum(talos(50))
+
+
+@pytest.mark.parametrize("knots", [50, 100])
+def test_forces_lead_where_the_plan_says(knots):
+    """The same forces, integrated finely about the centre of mass: nothing of the solver is used."""
+    plan = solve_momentum(talos(knots))
+    assert plan.steps <= 15
+    contacts = plan.problem.contacts
+    state = plan.problem.start.ravel()
+    worst = np.zeros(3)
+    for t in range(knots):
+        forces, points = plan.forces[t], contacts.points[t]
+
+        def rate(_, y, forces=forces, points=points):
+            total = forces.sum(0) + MASS_KG * GRAVITY
+            return np.concatenate(
+                [y[3:6] / MASS_KG, total, np.cross(points - y[:3], forces).sum(0)]
+            )
+
+        span = (0, contacts.time_step_s)
+        state = solve_ivp(rate, span, state, method="DOP853", rtol=1e-12, atol=1e-11).y[:, -1]
+        planned = (plan.com, plan.momentum, plan.angular_momentum)
+        off = [np.abs(a - b[t + 1]).max() for a, b in zip(state.reshape(3, 3), planned)]
+        worst = np.maximum(worst, off)
+    assert worst[0] <= 1e-6 and worst[1] <= 1e-5 and worst[2] <= 1e-5
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_forces_stay_in_cones_and_pressure_on_soles(cone):
+    plan = solve_momentum(talos(50, cone=cone))
+    residuals = plan.residuals()
+    tilted = residuals.pop("friction_n")
+    assert max(residuals.values()) <= 1e-9
+    if cone == "outer_pyramid":  # the paper's (20) leaves Coulomb's cone, by up to sqrt 2
+        assert tilted > 1.0
+    else:
+        assert tilted <= 1e-9
+    for number, sole in enumerate(plan.problem.contact_plan.soles):
+        for t, centre in enumerate(plan.centres_of_pressure()[:, number]):
+            if np.isfinite(centre).all():
+                phase = plan.problem.contact_plan.phases[plan.problem.contacts.phase[t]]
+                foothold = phase.foothold_of(sole.frame)
+                local = foothold.rotation.T @ (centre - foothold.position)
+                assert (np.abs(local) <= [0.0825 + 1e-9, 0.045 + 1e-9, 1e-9]).all()
+
+
+def test_cones_cost_what_they_cut_away():
+    """The larger the set of forces, the lower the cost; the pyramid inside costs little."""
+    inner, cone, outer = (solve_momentum(talos(50, cone=name)).cost for name in CONES)
+    assert outer < cone < inner < 1.002 * cone
+
+
+@pytest.mark.parametrize("cone", ["pyramid", "cone"])
+def test_every_hessian_finds_the_same_plan(cone):
+    plans = {name: solve_momentum(talos(50, cone=cone), hessian=name) for name in HESSIANS}
+    best = plans["exact"]
+    for plan in plans.values():
+        assert plan.cost == pytest.approx(best.cost, rel=1e-6)
+        np.testing.assert_allclose(plan.com, best.com, atol=1e-5)
+
+
+def test_warm_start_takes_fewer_steps(walk_50):
+    problem = walk_50.problem
+    moved = build_momentum_problem(
+        problem.contact_plan,
+        50,
+        MASS_KG,
+        reference=dataclasses.replace(problem.reference, com=problem.reference.com + 1e-3),
+        start=problem.start,
+    )
+    cold, warm = solve_momentum(moved), solve_momentum(moved, warm_start=walk_50)
+    assert warm.steps < cold.steps
+    assert warm.cost == pytest.approx(cold.cost, rel=1e-6)
+
+
+def test_flight_and_point_feet():
+    """Two point feet hop: nothing acts while none stands, and momentum obeys."""
+    soles = [Sole("left"), Sole("right")]
+    stance = [Foothold("left", (0, 0.1, 0)), Foothold("right", (0, -0.1, 0))]
+    phases = [ContactPhase(0.4, stance), ContactPhase(0.1, []), ContactPhase(0.6, stance)]
+    plan = solve_momentum(talos(22, ContactPlan(soles, phases)))
+    aloft = plan.problem.contacts.phase == 1
+    assert (plan.forces[aloft] == 0).all()
+    falling = np.diff(plan.momentum[:, 2])[aloft] / plan.problem.contacts.time_step_s
+    np.testing.assert_allclose(falling, -9.81 * MASS_KG)
+    assert max(plan.residuals().values()) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("message", "make"),
+    [
+        (
+            r"phase \d, foot (left|right): CoM .* m from the foothold, reach 0.95 m",
+            lambda: stone_walk(forward=0.5, reach_m=0.95),
+        ),
+        (r"phase \d, foot (left|right): .*friction is missing: coeff", lambda: stone_walk(0.0)),
+        (
+            r"phase \d, foot (left|right): .*(friction|support) is missing",
+            lambda: stone_walk(forward=2.0),
+        ),
+        (
+            r"phase 0, no foot: .*support is missing: no foot stands for 0.7 s",
+            lambda: ContactPlan(
+                SOLES,
+                [ContactPhase(0.7, []), ContactPhase(0.7, [Foothold("left", (0, 0, 0))])],
+            ),
+        ),
+    ],
+)
+def test_what_is_missing_is_named(message, make):
+    plan = make()
+    with pytest.raises(InfeasiblePlanError, match=message):
+        solve_momentum(talos(round(plan.duration_s / 0.07), plan))
+
+
+@pytest.mark.parametrize(
+    ("message", "keywords"),
+    [
+        ("mass_kg -1", {"mass_kg": -1.0}),
+        ("cone 'square' does not exist; there are 'cone', 'outer_pyramid'", {"cone": "square"}),
+        ("either height_m or a reference", {"height_m": None}),
+        ("gravity .* must not vanish", {"gravity": (0, 0, 0)}),
+        ("start must be", {"start": np.zeros((3, 2))}),
+    ],
+)
+def test_a_problem_refuses(message, keywords):
+    arguments = {"mass_kg": MASS_KG, "height_m": HEIGHT_M, **keywords}
+    with pytest.raises(ConfigurationError, match=message):
+        build_momentum_problem(stone_walk(), 50, **arguments)
+
+
+def test_weights_and_options_are_refused(walk_50):
+    with pytest.raises(ConfigurationError, match="weights force .*positive"):
+        MomentumWeights(force=(0.1, 0.0, 0.1))
+    with pytest.raises(MomentumError, match="hessian 'newton' does not exist; there are"):
+        solve_momentum(walk_50.problem, hessian="newton")
+    with pytest.raises(MomentumError, match="warm start needs the same contacts"):
+        solve_momentum(talos(100), warm_start=walk_50)
+    with pytest.raises(MomentumError, match="no momentum plan after 2 steps: too many steps"):
+        solve_momentum(walk_50.problem, max_steps=2)

@@ -1,1 +1,43 @@
 """Plans of momentum and whole-body motion over given footholds."""
+
+from contact_id_controller.planning.kinodynamic.contact_plan import (
+    ContactPhase,
+    ContactPlan,
+    ContactPlanError,
+    Foothold,
+    KnotContacts,
+    Sole,
+)
+from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
+from contact_id_controller.planning.kinodynamic.momentum import (
+    HESSIANS,
+    MomentumError,
+    MomentumPlan,
+    solve_momentum,
+)
+from contact_id_controller.planning.kinodynamic.momentum_problem import (
+    CONES,
+    MomentumProblem,
+    MomentumReference,
+    MomentumWeights,
+    build_momentum_problem,
+)
+
+__all__ = [
+    "ContactPhase",
+    "ContactPlan",
+    "ContactPlanError",
+    "Foothold",
+    "KnotContacts",
+    "Sole",
+    "InfeasiblePlanError",
+    "HESSIANS",
+    "MomentumError",
+    "MomentumPlan",
+    "solve_momentum",
+    "CONES",
+    "MomentumProblem",
+    "MomentumReference",
+    "MomentumWeights",
+    "build_momentum_problem",
+]

@@ -1,0 +1,549 @@
+"""Interior point method for momentum plans, compiled: arrays in, status out, nothing allocated.
+
+    min sum_t 1/2 |e_t|^2_w + sum_i 1/2 |u_i - u_ref,i|^2_wf     D_i u_i in K
+    x[t + 1] = A x[t] + E sum_i G_i u_i + b     e = (r - r_ref, v - v_ref, k - k_ref), k = k_o - (r - o) x v
+
+K is the positive quadrant (pyramid, four rows) or the second-order cone (three rows). Mehrotra's
+predictor and corrector with the scaling of Nesterov and Todd, one Riccati factorisation a step. The
+forces stay inside their cones, so s = D u needs no row of its own. The cost alone is not convex: its
+Hessian is Gauss-Newton's, or has the curvature of k added in one of two ways.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.kernels import riccati
+from contact_id_controller.kernels.compile import bare_kernel
+
+SOLVED, NO_PROGRESS, NOT_CONVEX, TOO_MANY_STEPS = range(4)
+GAUSS_NEWTON, DIFFERENCE_OF_PSD, EXACT = range(3)
+PYRAMID, CONE = range(2)
+ROWS = 4  # of a contact, at most
+GAP = 1e-7  # sum s'z at the end, relative to the cost
+LEAST_GAP = 1e-10  # and for a cost that vanishes, relative to the weights
+STATIONARY = 1e-7  # gradient of the Lagrangian, relative to weights and multipliers
+ROUNDED = 1e-5  # the same, where the cost no longer changes
+UNCHANGED = 1e-10  # of the cost from step to step
+DYNAMICS = 1e-9  # defect of the dynamics before the last roll-out
+TO_THE_BOUNDARY = 0.995
+LEAST_AIM = 0.1  # of the gap at the end: no step aims at less
+STATE, FORCE = riccati.STATE, riccati.FORCE
+
+
+class Program(NamedTuple):
+    """The problem as numbers.
+
+    b (T, 9), reference and weight (T + 1, 9), nominal (m, 3), force_weight (3,), friction (m,) that
+    the rows see; cone: PYRAMID or CONE; hessian: GAUSS_NEWTON, DIFFERENCE_OF_PSD or EXACT.
+    """
+
+    stages: riccati.Stages
+    b: np.ndarray
+    reference: np.ndarray
+    weight: np.ndarray
+    nominal: np.ndarray
+    force_weight: np.ndarray
+    friction: np.ndarray
+    cone: int
+    hessian: int
+
+
+class Iterate(NamedTuple):
+    """x (T + 1, 9), u (m, 3) in ground axes, s and z (m, 4): slacks and multipliers of the cones."""
+
+    x: np.ndarray
+    u: np.ndarray
+    s: np.ndarray
+    z: np.ndarray
+
+
+class Work(NamedTuple):
+    """Memory, and log (steps + 1, 6): cost, dynamics, stationarity, gap, step length, Hessian."""
+
+    Q: np.ndarray
+    q: np.ndarray
+    H: np.ndarray
+    h: np.ndarray
+    defect: np.ndarray
+    adjoint: np.ndarray
+    slope: np.ndarray
+    nothing: np.ndarray
+    scale: np.ndarray
+    centre: np.ndarray
+    ds: np.ndarray
+    dz: np.ndarray
+    factor: riccati.Factor
+    step: riccati.Solution
+    log: np.ndarray
+
+
+def work_of(intervals: int, inputs: int, steps: int) -> Work:
+    """Memory for a solve of at most ``steps`` steps."""
+    return Work(
+        np.zeros((intervals + 1, STATE, STATE)),
+        np.zeros((intervals + 1, STATE)),
+        np.zeros((inputs, FORCE, FORCE)),
+        np.zeros((inputs, FORCE)),
+        np.zeros((intervals, STATE)),
+        np.zeros((intervals + 1, STATE)),
+        np.zeros((inputs, FORCE)),
+        np.zeros((intervals + 1, STATE)),
+        np.zeros((inputs, ROWS)),
+        np.zeros((inputs, ROWS)),
+        np.zeros((inputs, ROWS)),
+        np.zeros((inputs, ROWS)),
+        riccati.factor_of(intervals, inputs),
+        riccati.solution_of(intervals, inputs),
+        np.zeros((steps + 1, 6)),
+    )
+
+
+# The cost and its derivatives
+
+
+@bare_kernel
+def _spin_errors(x, reference, weight, out):
+    """Weighted errors of k into out[6:9]; their cost."""
+    out[6] = x[6] - (x[1] * x[5] - x[2] * x[4]) - reference[6]
+    out[7] = x[7] - (x[2] * x[3] - x[0] * x[5]) - reference[7]
+    out[8] = x[8] - (x[0] * x[4] - x[1] * x[3]) - reference[8]
+    cost = 0.0
+    for i in range(6, 9):
+        cost += 0.5 * weight[i] * out[i] * out[i]
+        out[i] *= weight[i]
+    return cost
+
+
+@bare_kernel
+def _knot_cost(x, reference, weight, q, Q):
+    """Cost of a knot, its gradient q (9,) and Gauss-Newton Hessian Q (9, 9), lower triangle."""
+    cost = _spin_errors(x, reference, weight, q)
+    w0, w1, w2 = weight[6], weight[7], weight[8]
+    r0, r1, r2, v0, v1, v2 = x[0], x[1], x[2], x[3], x[4], x[5]
+    y0, y1, y2 = q[6], q[7], q[8]
+    # Rows of dk / dx: (., -v2, v1, ., r2, -r1, 1..), (v2, ., -v0, -r2, ., r0, .1.), (-v1, v0, ., r1, -r0, ., ..1)
+    Q[0, 0], Q[1, 0], Q[2, 0] = w1 * v2 * v2 + w2 * v1 * v1, -w2 * v0 * v1, -w1 * v0 * v2
+    Q[1, 1], Q[2, 1] = w0 * v2 * v2 + w2 * v0 * v0, -w0 * v1 * v2
+    Q[2, 2] = w0 * v1 * v1 + w1 * v0 * v0
+    Q[3, 0], Q[3, 1], Q[3, 2] = -w1 * r2 * v2 - w2 * r1 * v1, w2 * r1 * v0, w1 * r2 * v0
+    Q[4, 0], Q[4, 1], Q[4, 2] = w2 * r0 * v1, -w0 * r2 * v2 - w2 * r0 * v0, w0 * r2 * v1
+    Q[5, 0], Q[5, 1], Q[5, 2] = w1 * r0 * v2, w0 * r1 * v2, -w0 * r1 * v1 - w1 * r0 * v0
+    Q[3, 3], Q[4, 3], Q[5, 3] = w1 * r2 * r2 + w2 * r1 * r1, -w2 * r0 * r1, -w1 * r0 * r2
+    Q[4, 4], Q[5, 4] = w0 * r2 * r2 + w2 * r0 * r0, -w0 * r1 * r2
+    Q[5, 5] = w0 * r1 * r1 + w1 * r0 * r0
+    Q[6, 0], Q[6, 1], Q[6, 2], Q[6, 3], Q[6, 4], Q[6, 5] = (
+        0.0,
+        -w0 * v2,
+        w0 * v1,
+        0.0,
+        w0 * r2,
+        -w0 * r1,
+    )
+    Q[7, 0], Q[7, 1], Q[7, 2], Q[7, 3], Q[7, 4], Q[7, 5] = (
+        w1 * v2,
+        0.0,
+        -w1 * v0,
+        -w1 * r2,
+        0.0,
+        w1 * r0,
+    )
+    Q[8, 0], Q[8, 1], Q[8, 2], Q[8, 3], Q[8, 4], Q[8, 5] = (
+        -w2 * v1,
+        w2 * v0,
+        0.0,
+        w2 * r1,
+        -w2 * r0,
+        0.0,
+    )
+    Q[6, 6], Q[7, 6], Q[7, 7], Q[8, 6], Q[8, 7], Q[8, 8] = w0, 0.0, w1, 0.0, 0.0, w2
+    q[0], q[1], q[2] = v2 * y1 - v1 * y2, v0 * y2 - v2 * y0, v1 * y0 - v0 * y1
+    q[3], q[4], q[5] = r1 * y2 - r2 * y1, r2 * y0 - r0 * y2, r0 * y1 - r1 * y0
+    for i in range(6):
+        error = x[i] - reference[i]
+        cost += 0.5 * weight[i] * error * error
+        q[i] += weight[i] * error
+        Q[i, i] += weight[i]
+    return cost
+
+
+@bare_kernel
+def _add_curvature(y, hessian, Q):
+    """Add the Hessian of -y . (r x v): all of it, or the positive semidefinite part of each product.
+
+    (r x v)_i = 1/4 [(r_j + v_k)^2 + (v_j - r_k)^2] - 1/4 [(r_j - v_k)^2 + (v_j + r_k)^2] (theorem 1);
+    which of the two brackets is kept depends on the sign of y_i.
+    """
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        Q[3 + k, j] -= y[i]
+        Q[3 + j, k] += y[i]
+        if hessian == DIFFERENCE_OF_PSD:
+            size = 0.5 * abs(y[i])
+            Q[j, j] += size
+            Q[k, k] += size
+            Q[3 + j, 3 + j] += size
+            Q[3 + k, 3 + k] += size
+            Q[3 + k, j] += 0.5 * y[i]
+            Q[3 + j, k] -= 0.5 * y[i]
+
+
+@bare_kernel
+def _linearise(program, x, u, hessian, Q, q):
+    """The cost, its gradients q and Hessians Q (lower triangles) at all knots."""
+    reference, weight, nominal = program.reference, program.weight, program.nominal
+    wf, cost = program.force_weight, 0.0
+    for t in range(x.shape[0]):
+        cost += _knot_cost(x[t], reference[t], weight[t], q[t], Q[t])
+        if hessian != GAUSS_NEWTON:
+            _add_curvature(q[t, 6:], hessian, Q[t])
+    for k in range(u.shape[0]):
+        for j in range(FORCE):
+            off = u[k, j] - nominal[k, j]
+            cost += 0.5 * wf[j] * off * off
+    return cost
+
+
+@bare_kernel
+def _defects(stages, b, x, u, wrench, defect):
+    """A x + E w + b - x+ of each interval; the largest entry."""
+    A, E, first, G = stages.A, stages.E, stages.first, stages.G
+    worst = 0.0
+    for t in range(A.shape[0]):
+        riccati.wrench_of(first[t], first[t + 1], G, u, wrench[t])
+        for i in range(STATE):
+            total = b[t, i] - x[t + 1, i]
+            for j in range(STATE):
+                total += A[t, i, j] * x[t, j]
+            for j in range(riccati.WRENCH):
+                total += E[t, i, j] * wrench[t, j]
+            defect[t, i] = total
+            worst = max(worst, abs(total))
+    return worst
+
+
+@bare_kernel
+def _pulled_back(program, u, q, adjoint, pull, slope):
+    """Gradient of the cost for each force, (m, 3), the states following; the largest multiplier.
+
+    The multipliers ``adjoint`` are those that leave the Lagrangian stationary in every state. What
+    is solved for in a step is their change: with small right-hand sides rounding is small, too.
+    """
+    stages, nominal, wf = program.stages, program.nominal, program.force_weight
+    A, E, first, G = stages.A, stages.E, stages.first, stages.G
+    last, largest = A.shape[0], 0.0
+    for i in range(STATE):
+        adjoint[last, i] = q[last, i]
+    for t in range(last - 1, -1, -1):
+        for j in range(riccati.WRENCH):
+            pull[j] = 0.0
+        for i in range(STATE):
+            adjoint[t, i] = q[t, i]
+        for i in range(STATE):
+            amount = adjoint[t + 1, i]
+            largest = max(largest, abs(amount))
+            for j in range(riccati.WRENCH):
+                pull[j] += E[t, i, j] * amount
+            for j in range(STATE):
+                adjoint[t, j] += A[t, i, j] * amount
+        for k in range(first[t], first[t + 1]):
+            for j in range(FORCE):
+                total = wf[j] * (u[k, j] - nominal[k, j])
+                for i in range(riccati.WRENCH):
+                    total += G[k, i, j] * pull[i]
+                slope[k, j] = total
+    return largest
+
+
+@bare_kernel
+def _stationarity(program, slope, z):
+    """Largest entry of slope - D' z, the Lagrangian's gradient for the forces."""
+    worst = 0.0
+    for k in range(slope.shape[0]):
+        a, b, c = _back(z[k], program.friction[k], program.cone)
+        worst = max(worst, abs(slope[k, 0] - a), abs(slope[k, 1] - b), abs(slope[k, 2] - c))
+    return worst
+
+
+# One contact: its rows D, and the cone they lie in
+
+
+@bare_kernel
+def _rows(f, mu, cone, out):
+    """out = D f."""
+    normal = mu * f[2]
+    if cone == CONE:
+        out[0], out[1], out[2] = normal, f[0], f[1]
+    else:
+        out[0], out[1], out[2], out[3] = normal - f[0], normal + f[0], normal - f[1], normal + f[1]
+
+
+@bare_kernel
+def _back(y, mu, cone):
+    """D' y."""
+    if cone == CONE:
+        return y[1], y[2], mu * y[0]
+    return y[1] - y[0], y[3] - y[2], mu * (y[0] + y[1] + y[2] + y[3])
+
+
+@bare_kernel
+def _determinant(v):
+    """v0^2 - v1^2 - v2^2."""
+    size = np.sqrt(v[1] * v[1] + v[2] * v[2])
+    return (v[0] - size) * (v[0] + size)
+
+
+@bare_kernel
+def _scaling(s, z, mu, cone, scale, H):
+    """The scaling of Nesterov and Todd, and H += D' W^-2 D (lower triangle).
+
+    Cone: scale = (w, eta) with W^-2 = (2 (J w)(J w)' - J) / eta^2; pyramid: W^-2 = z / s by rows.
+    """
+    if cone == CONE:
+        of_s, of_z = _determinant(s), _determinant(z)
+        a, b = 1.0 / np.sqrt(of_s), 1.0 / np.sqrt(of_z)
+        product = a * b * (s[0] * z[0] + s[1] * z[1] + s[2] * z[2])
+        size = 0.5 / np.sqrt(0.5 * (1.0 + product))
+        w0, w1, w2 = (
+            (a * s[0] + b * z[0]) * size,
+            (a * s[1] - b * z[1]) * size,
+            (a * s[2] - b * z[2]) * size,
+        )
+        ratio = np.sqrt(of_z / of_s)
+        scale[0], scale[1], scale[2], scale[3] = w0, w1, w2, 1.0 / np.sqrt(ratio)
+        H[0, 0] += ratio * (2.0 * w1 * w1 + 1.0)
+        H[1, 0] += ratio * 2.0 * w1 * w2
+        H[1, 1] += ratio * (2.0 * w2 * w2 + 1.0)
+        H[2, 0] -= ratio * 2.0 * w0 * w1 * mu
+        H[2, 1] -= ratio * 2.0 * w0 * w2 * mu
+        H[2, 2] += ratio * (2.0 * w0 * w0 - 1.0) * mu * mu
+    else:
+        for r in range(4):
+            scale[r] = z[r] / s[r]
+        H[0, 0] += scale[0] + scale[1]
+        H[1, 1] += scale[2] + scale[3]
+        H[2, 0] += mu * (scale[1] - scale[0])
+        H[2, 1] += mu * (scale[3] - scale[2])
+        H[2, 2] += mu * mu * (scale[0] + scale[1] + scale[2] + scale[3])
+
+
+@bare_kernel
+def _unscaled(scale, v, sign, out):
+    """Cone: out = W v (sign 1) or W^-1 v (sign -1)."""
+    w0, w1, w2 = scale[0], sign * scale[1], sign * scale[2]
+    eta = scale[3] if sign > 0 else 1.0 / scale[3]
+    along = w1 * v[1] + w2 * v[2]
+    share = v[0] + along / (1.0 + w0)
+    first = eta * (w0 * v[0] + along)
+    out[1], out[2] = eta * (v[1] + w1 * share), eta * (v[2] + w2 * share)
+    out[0] = first
+
+
+@bare_kernel
+def _centre(s, z, ds, dz, scale, target, cone, rows, out):
+    """out = W^-2 c: what the corrector adds, from the predictor's ds and dz; target: sigma mu."""
+    if cone == CONE:
+        product, a, b = rows[0], rows[1], rows[2]
+        _unscaled(scale, z, 1.0, product)  # lambda
+        _unscaled(scale, ds, -1.0, a)
+        _unscaled(scale, dz, 1.0, b)
+        d0 = target - (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+        d1, d2 = -(a[0] * b[1] + b[0] * a[1]), -(a[0] * b[2] + b[0] * a[2])
+        along = product[1] * d1 + product[2] * d2
+        first = (product[0] * d0 - along) / _determinant(product)
+        a[0] = first
+        a[1], a[2] = (d1 - first * product[1]) / product[0], (d2 - first * product[2]) / product[0]
+        _unscaled(scale, a, -1.0, out)
+    else:
+        for r in range(4):
+            out[r] = (target - ds[r] * dz[r]) / s[r]
+
+
+@bare_kernel
+def _dual_step(s, z, ds, centre, scale, cone, rows, dz):
+    """dz = centre - z - W^-2 ds, since W^-2 s = z."""
+    if cone == CONE:
+        _unscaled(scale, ds, -1.0, rows[0])
+        _unscaled(scale, rows[0], -1.0, rows[1])
+        for r in range(3):
+            dz[r] = centre[r] - z[r] - rows[1, r]
+    else:
+        for r in range(4):
+            dz[r] = centre[r] - z[r] - scale[r] * ds[r]
+
+
+@bare_kernel
+def _inverse_length(v, dv, cone):
+    """1 / the longest step along dv that stays in the cone, at least 0."""
+    if cone == CONE:
+        inverse = 1.0 / np.sqrt(_determinant(v))
+        n0, n1, n2 = v[0] * inverse, v[1] * inverse, v[2] * inverse
+        along = n0 * dv[0] - n1 * dv[1] - n2 * dv[2]
+        share = (along + dv[0]) / (1.0 + n0)
+        b1, b2 = dv[1] - share * n1, dv[2] - share * n2
+        return max(0.0, (np.sqrt(b1 * b1 + b2 * b2) - along) * inverse)
+    longest = 0.0
+    for r in range(4):
+        longest = max(longest, -dv[r] / v[r])
+    return longest
+
+
+# Steps over all contacts
+
+
+@bare_kernel
+def _blocks(program, u, s, z, scale, H):
+    """H of each force: its weight and its cone's."""
+    friction, wf, cone = program.friction, program.force_weight, program.cone
+    for k in range(u.shape[0]):
+        for i in range(FORCE):
+            for j in range(FORCE):
+                H[k, i, j] = wf[i] if i == j else 0.0
+        _scaling(s[k], z[k], friction[k], cone, scale[k], H[k])
+
+
+@bare_kernel
+def _gradients(program, slope, centre, h):
+    """h = slope - D' centre."""
+    for k in range(slope.shape[0]):
+        a, b, c = _back(centre[k], program.friction[k], program.cone)
+        h[k, 0], h[k, 1], h[k, 2] = slope[k, 0] - a, slope[k, 1] - b, slope[k, 2] - c
+
+
+@bare_kernel
+def _cone_steps(program, iterate, du, centre, scale, rows, ds, dz):
+    """ds and dz that belong to du; the longest step that leaves both inside, at most 1."""
+    friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
+    longest = 1.0
+    for k in range(du.shape[0]):
+        _rows(du[k], friction[k], cone, ds[k])
+        _dual_step(s[k], z[k], ds[k], centre[k], scale[k], cone, rows, dz[k])
+        longest = max(longest, _inverse_length(s[k], ds[k], cone))
+        longest = max(longest, _inverse_length(z[k], dz[k], cone))
+    return 1.0 / longest
+
+
+@bare_kernel
+def _gap(s, z, ds, dz, length, rows):
+    """sum (s + length ds)'(z + length dz)."""
+    total = 0.0
+    for k in range(s.shape[0]):
+        for r in range(rows):
+            total += (s[k, r] + length * ds[k, r]) * (z[k, r] + length * dz[k, r])
+    return total
+
+
+@bare_kernel
+def _centres(program, iterate, work, target, rows, out):
+    """W^-2 c of every contact."""
+    s, z, ds, dz, scale, cone = iterate.s, iterate.z, work.ds, work.dz, work.scale, program.cone
+    for k in range(s.shape[0]):
+        _centre(s[k], z[k], ds[k], dz[k], scale[k], target, cone, rows, out[k])
+
+
+@bare_kernel
+def _advance(program, iterate, step, work, length):
+    """The iterate a step further; s from the forces themselves."""
+    x, u, s, z, dz = iterate.x, iterate.u, iterate.s, iterate.z, work.dz
+    for t in range(x.shape[0]):
+        for i in range(STATE):
+            x[t, i] += length * step.dx[t, i]
+    for k in range(u.shape[0]):
+        for j in range(FORCE):
+            u[k, j] += length * step.du[k, j]
+        for r in range(ROWS):
+            z[k, r] += length * dz[k, r]
+        _rows(u[k], program.friction[k], program.cone, s[k])
+
+
+@bare_kernel
+def _roll_out(stages, b, x, u, wrench):
+    """States that the forces make, from x[0]."""
+    A, E, first, G = stages.A, stages.E, stages.first, stages.G
+    for t in range(A.shape[0]):
+        riccati.wrench_of(first[t], first[t + 1], G, u, wrench[t])
+        for i in range(STATE):
+            total = b[t, i]
+            for j in range(STATE):
+                total += A[t, i, j] * x[t, j]
+            for j in range(riccati.WRENCH):
+                total += E[t, i, j] * wrench[t, j]
+            x[t + 1, i] = total
+
+
+@bare_kernel
+def _factored(program, iterate, work):
+    """Factor at the iterate; where another Hessian is not convex, Gauss-Newton's. Which one was."""
+    hessian = program.hessian
+    if riccati.factor(program.stages, work.Q, work.H, work.factor):
+        return hessian
+    if hessian != GAUSS_NEWTON:
+        _linearise(program, iterate.x, iterate.u, GAUSS_NEWTON, work.Q, work.q)
+        if riccati.factor(program.stages, work.Q, work.H, work.factor):
+            return GAUSS_NEWTON
+    return -1
+
+
+@bare_kernel
+def solve(program, iterate, work, steps, scale_of_weights):
+    """Solve from an iterate with forces inside their cones; (status, steps taken).
+
+    The states are rolled out at the end: the dynamics then hold to rounding.
+    """
+    x, u, s, z = iterate.x, iterate.u, iterate.s, iterate.z
+    stages, cone, step, log = program.stages, program.cone, work.step, work.log
+    contacts, rows = u.shape[0], 3 if cone == CONE else 4
+    degree = max(1, contacts * (1 if cone == CONE else 4))
+    scratch, centre = work.factor.scratch[1], work.centre
+    taken, status, before = 0, TOO_MANY_STEPS, np.inf
+    for taken in range(steps + 1):
+        cost = _linearise(program, x, u, program.hessian, work.Q, work.q)
+        off = _defects(stages, program.b, x, u, step.wrench, work.defect)
+        largest = _pulled_back(program, u, work.q, work.adjoint, scratch[0], work.slope)
+        gradient = _stationarity(program, work.slope, z)
+        gap = _gap(s, z, work.ds, work.dz, 0.0, rows)
+        log[taken, 0], log[taken, 1], log[taken, 2], log[taken, 3] = cost, off, gradient, gap
+        allowed = max(GAP * cost, LEAST_GAP * scale_of_weights)
+        accuracy = ROUNDED if abs(cost - before) <= UNCHANGED * cost else STATIONARY
+        before = cost
+        if not abs(cost) < np.inf:
+            status = NO_PROGRESS
+            break
+        if (
+            off <= DYNAMICS
+            and gradient <= accuracy * (scale_of_weights + largest)
+            and gap <= allowed
+        ):
+            status = SOLVED
+            break
+        if taken == steps:
+            break
+        _blocks(program, u, s, z, work.scale, work.H)
+        used = _factored(program, iterate, work)
+        log[taken, 5] = used
+        if used < 0:
+            status = NOT_CONVEX
+            break
+        for k in range(contacts):
+            for r in range(ROWS):
+                centre[k, r] = 0.0
+        _gradients(program, work.slope, centre, work.h)
+        riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
+        length = _cone_steps(
+            program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz
+        )
+        aimed = _gap(s, z, work.ds, work.dz, length, rows) / gap if gap > 0.0 else 0.0
+        target = max(aimed**3 * gap, LEAST_AIM * allowed) / degree
+        _centres(program, iterate, work, target, scratch, centre)
+        _gradients(program, work.slope, centre, work.h)
+        riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
+        length = _cone_steps(
+            program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz
+        )
+        length = min(1.0, TO_THE_BOUNDARY * length)
+        log[taken, 4] = length
+        _advance(program, iterate, step, work, length)
+    _roll_out(stages, program.b, x, u, step.wrench)
+    return status, taken
