@@ -24,10 +24,18 @@ SAME = {
             "flat_feet_frames",
             "flat_feet_half_sizes_m",
             "flat_feet_centers_m",
+            "ground_file",
             "period_s",
         )
     },
-    "gait_planner": {"urdf": "urdf", "joints": "joints", "feet": "contact_frames"},
+    "gait_planner": {
+        "urdf": "urdf",
+        "joints": "joints",
+        "locked_joints": "locked_joints",
+        "locked_joint_positions": "locked_joint_positions",
+        "ground_file": "ground_file",
+        "feet": "contact_frames",
+    },
 }
 """Section -> its parameter -> the parameter of the controller that must have the same value."""
 

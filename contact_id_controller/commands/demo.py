@@ -56,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: as in the file; good with --state estimated)",
     )
     parser.add_argument(
+        "--ground",
+        type=Path,
+        metavar="FILE",
+        help="uneven ground, boxes or heights in YAML, for all nodes (docs/feet_and_ground.md)",
+    )
+    parser.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
     parser.add_argument(
@@ -113,5 +119,6 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         mode=arguments.mode,
         state=arguments.state,
         sensors=arguments.sensors,
+        ground=arguments.ground,
         changes=arguments.changes,
     )

@@ -22,7 +22,7 @@ from contact_id_controller.control.feedback import (
 )
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.geometry import FeetOnGround, HalfSpace, contact_names, feet_on
+from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
@@ -120,7 +120,7 @@ class Controller:
             feet = feet_on(
                 robot,
                 settings.feet,
-                HalfSpace(settings.ground_normal, settings.ground_offset_m),
+                settings.ground,
                 settings.spread_over_contacts("friction_coefficient"),
                 settings.spread_over_contacts("viscosity"),
             )

@@ -9,6 +9,7 @@ from contact_id_controller.geometry.feet import (
     contact_names,
 )
 from contact_id_controller.geometry.friction_map import FrictionMap
+from contact_id_controller.geometry.ground_file import read_ground
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.manifold import ContactPoint, contact_points
 from contact_id_controller.geometry.scene import Body, Scene, Surface
@@ -42,5 +43,6 @@ __all__ = [
     "field_points",
     "lower_onto",
     "plane_points",
+    "read_ground",
     "stand_on",
 ]

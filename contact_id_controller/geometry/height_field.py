@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
@@ -20,7 +22,6 @@ class HeightField:
     Attributes:
         points: (p, 3) m.  corners: (t, 3) grid point numbers, counter-clockwise from above.
         normals: (t, 3) upward unit normals.  up: (3,), the z axis.
-        ridges: set of (number, number), edges that stand out; peaks: (p,) bool, points that do.
     """
 
     def __init__(self, x_m, y_m, heights_m):
@@ -49,10 +50,19 @@ class HeightField:
         a, b, c = (self.points[self.corners[:, k]] for k in range(3))
         normals = np.cross(b - a, c - a)
         self.normals = normals / np.linalg.norm(normals, axis=1)[:, None]
-        self.ridges = self._find_ridges()
-        self.peaks = np.zeros(len(self.points), dtype=bool)
-        self.peaks[[end for ridge in self.ridges for end in ridge]] = True
         self._prisms: dict[int, Solid] = {}
+
+    @cached_property
+    def ridges(self) -> set[tuple[int, int]]:
+        """Edges that stand out; found when first asked for, by solids that are no balls."""
+        return self._find_ridges()
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """(p,) bool: points that stand out."""
+        peaks = np.zeros(len(self.points), dtype=bool)
+        peaks[[end for ridge in self.ridges for end in ridge]] = True
+        return peaks
 
     def height(self, x: float, y: float) -> float | None:
         """Height of the surface, m; None beside the grid."""

@@ -16,6 +16,7 @@ from contact_id_controller.robot import RobotModel
 
 MOST = 8  # contacts of one ball: the nearest ones where a pit has more sides
 AT_SURFACE_M = 1e-9
+FAR_M = 0.03  # what is farther away need not be known exactly
 PLACED_M = 1e-9  # gap that placing a robot on the ground may leave
 PLACING_STEPS = 200
 STANDING_STEPS = 50
@@ -26,8 +27,9 @@ class TerrainFeet(FootContacts):
     """The contacts of spherical feet with a height field (``FeetOnGround``).
 
     ``points``, ``gaps``, ``normals`` and ``select`` are those of each foot's nearest point, named
-    by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A foot
-    beside the field is infinitely far from it.
+    by its frame; ``touching`` gives all contacts, of which a ball in a valley has several. A gap of
+    more than ``FAR_M`` is at least that, and at most the height above the ground. A foot beside the
+    field is infinitely far from it.
 
     Args:
         robot, feet: as for ``FootContacts``.  terrain: the ground.
@@ -112,7 +114,7 @@ def _feet_on_field(centers, radii, x, y, heights, normals, gaps, many, many_gaps
             continue
         surface = _height(x, y, heights, row, column, center)
         below = center[2] < surface
-        reach = max(radii[i], abs(center[2] - surface))
+        reach = max(radii[i], min(abs(center[2] - surface), radii[i] + FAR_M))
         found = _search(
             center, radii[i], reach, below, x, y, heights, row, column, best, many_gaps[i]
         )
@@ -320,8 +322,8 @@ def lower_onto(feet: FeetOnGround, model, data, q: np.ndarray) -> np.ndarray:
 def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray:
     """q (nq,) with the base at the mean height of its feet's ground and every foot on that ground.
 
-    Each leg is stretched or bent so that its foot moves vertically. A foot that cannot reach the
-    ground stays above it.
+    Each leg is stretched or bent so that its foot moves vertically, a sole until its first corner
+    touches. A foot that cannot reach the ground stays above it.
     """
     model, data = robot.model, robot.model.createData()
     q = np.array(q, dtype=float)
@@ -329,15 +331,17 @@ def stand_on(feet: FeetOnGround, robot: RobotModel, q: np.ndarray) -> np.ndarray
         pin.forwardKinematics(model, data, q)
         feet.update(data)
         q[2] -= feet.gaps.mean()
-    frames = [robot.frame_id(foot.frame) for foot in feet.feet]
+    _, first = np.unique(feet.foot, return_index=True)
+    frames = [robot.frame_id(feet.feet[contact].frame) for contact in first]
     for _ in range(STANDING_STEPS):
         pin.computeJointJacobians(model, data, q)
         pin.updateFramePlacements(model, data)
         feet.update(data)
-        if np.abs(feet.gaps).max() < PLACED_M:
+        gaps = [feet.gaps[feet.foot == number].min() for number in range(len(frames))]
+        if np.abs(gaps).max() < PLACED_M:
             break
         change = np.zeros(robot.nv)
-        for frame, gap in zip(frames, feet.gaps):
+        for frame, gap in zip(frames, gaps):
             rows = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)[:3].copy()
             rows[:, robot.unactuated] = 0.0
             square = rows @ rows.T

@@ -25,7 +25,14 @@ PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
 
 
 def save_animation(
-    walk: RunRecord, path: Path, *, urdf: str, robot: RobotModel, feet: Sequence, normal: np.ndarray
+    walk: RunRecord,
+    path: Path,
+    *,
+    urdf: str,
+    robot: RobotModel,
+    feet: Sequence,
+    normal: np.ndarray,
+    ground_file: str = "",
 ) -> str:
     """Write the animation and return its caption.
 
@@ -36,12 +43,13 @@ def save_animation(
         urdf: location of the description that ``robot`` was made from.
         feet: spheres that touch the ground: ``frame``, ``radius_m``, ``center``.
         normal: of the ground, unit vector (3,), world frame.
+        ground_file: of uneven ground; empty: there is a plane.
     """
     rows = _excerpt(walk)
     shown = f"{walk.time_s[rows][0]:.1f} to {walk.time_s[rows][-1]:.1f} s"
     strip = ForceStrip(walk, normal, WIDTH, STRIP_HEIGHT)
     try:
-        pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet))
+        pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet, ground_file))
         caption = f"The walk from {shown}. Green arrows: simulated contact forces."
     except RenderingError:
         pictures = list(
@@ -67,7 +75,12 @@ def save_animation(
 
 
 def _mujoco_pictures(
-    walk: RunRecord, rows: slice, urdf: str, robot: RobotModel, feet: Sequence
+    walk: RunRecord,
+    rows: slice,
+    urdf: str,
+    robot: RobotModel,
+    feet: Sequence,
+    ground_file: str,
 ) -> Iterator[np.ndarray]:
     try:
         from contact_id_controller.simulation.rendering import render_frames
@@ -80,6 +93,8 @@ def _mujoco_pictures(
         walk.q[rows],
         walk.simulated_forces[rows],
         floating_base=robot.floating_base,
+        locked=robot.locked,
+        ground_file=ground_file,
         frames_per_second=FRAMES_PER_SECOND,
         width=WIDTH,
         height=HEIGHT,

@@ -48,6 +48,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         robot=robot,
         feet=setup.settings.feet,
         normal=setup.normal,
+        ground_file=setup.settings.ground_file,
     )
     page = render(
         "walk.html",

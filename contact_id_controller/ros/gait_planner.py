@@ -100,7 +100,7 @@ class GaitPlannerNode(Node):
         self.settings = settings = read_settings(self, GaitPlannerSettings)
         with self._interrupt.leaving_at_once(self):  # it compiles
             robot = settings.robot()
-            self.planner = GaitPlanner(robot, self.settings)
+            self.planner = GaitPlanner(robot, self.settings, settings.terrain)
         checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
         self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)

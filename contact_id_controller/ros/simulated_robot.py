@@ -97,10 +97,14 @@ class SimulatedRobot(Node):
         self._commands_received = 0
         self._newest_plan_ns: int | None = None
         self._state = self.simulated.state()
-        self._fall = FallDetector(self._state, self.settings.floating_base)
+        self._terrain = self.settings.terrain
+        self._fall = self._make_fall_detector()
         self.late_periods = 0
         self.busy_s = 0.0
         self.ended_by = "shutdown"
+
+    def _make_fall_detector(self) -> FallDetector:
+        return FallDetector(self._state, self.settings.floating_base, terrain=self._terrain)
 
     @property
     def _lockstep(self) -> bool:
@@ -207,7 +211,7 @@ class SimulatedRobot(Node):
         place(self.simulated, self.settings)
         self.sensors.noisy.reset()
         self._state = self.simulated.state()
-        self._fall = FallDetector(self._state, self.settings.floating_base)
+        self._fall = self._make_fall_detector()
         self._command = np.zeros(self.simulated.robot.na)
         self._commands_received = self._step_count = 0
         self._publisher.begin_anew()

@@ -67,8 +67,8 @@ def gait_planner(
     name: str, robot: RobotModel, surface: HeightField | None = None, **changes: Any
 ) -> GaitPlanner:
     """The gait planner of a robot, with changes of its settings; surface: of the ground it sees."""
-    values = section(name, "gait_planner", **changes)
-    return GaitPlanner(robot, GaitPlannerSettings.from_mapping(values), surface)
+    settings = GaitPlannerSettings.from_mapping(section(name, "gait_planner", **changes))
+    return GaitPlanner(robot, settings, settings.terrain if surface is None else surface)
 
 
 def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any) -> EstimatedState:
@@ -97,6 +97,7 @@ def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) 
     """The robot of a controller's settings in MuJoCo; ``options`` as ``MujocoRobot`` has them."""
     from contact_id_controller.simulation.mujoco_robot import MujocoRobot  # an extra
 
+    options.setdefault("terrain", settings.terrain)
     return MujocoRobot(
         settings.urdf,
         settings.feet,
@@ -166,8 +167,8 @@ class InProcessRun:
         posture = section(name, "simulated_robot")["initial_joint_positions"]
         start = self.robot.configuration(AT_ORIGIN, np.array(posture))
         start = world.place_on_ground(start)
-        if feet is not None:
-            start = stand_on(feet, self.robot, start)
+        if feet is not None or settings.ground_file:
+            start = stand_on(self.controller.feet, self.robot, start)
         self.state = self.believed = world.reset(start)
         if told is not None:
             self.believed = told.begin(self.controller, self.state)
@@ -237,7 +238,7 @@ class InProcessRun:
         builder = RecordBuilder(
             settings.period_s, self.robot.joint_names, self.controller.contact_names
         )
-        fall = FallDetector(self.state, settings.floating_base, ground_height_m)
+        fall = FallDetector(self.state, settings.floating_base, ground_height_m, settings.terrain)
         fell_time_s = None
         for _ in range(round(duration_s / settings.period_s)):
             try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import resolve_urdf
@@ -148,6 +149,8 @@ class RunSetup:
             words += ["--state", self.state]
         if self.sensors != "perfect":
             words += ["--sensors", self.sensors]
+        if self.settings.ground_file:
+            words += ["--ground", self.settings.ground_file]
         for change in self.changes:
             words += ["--set", change]
         return shlex.join([*words, "--output", str(output)])
@@ -178,6 +181,7 @@ def make_setup(
     mu: float | None = None,
     state: str = "oracle",
     sensors: str | None = None,
+    ground: Path | None = None,
     changes: Sequence[str] = (),
 ) -> RunSetup:
     """Put together one run.
@@ -189,6 +193,7 @@ def make_setup(
         mu: friction coefficient of the ground and in the controller; None: as in the file.
         state: ``estimated``: controller and planner know IMU, encoders and efforts only.
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
+        ground: file of uneven ground for all nodes; None: as in the file.
         changes: ``name=value`` for the controller, ``section.name=value`` for any node.
 
     Raises:
@@ -220,6 +225,8 @@ def make_setup(
     if sensors is not None:
         preset(sensors)  # refuses a name that does not exist
         simulated["sensors"] = sensors
+    if ground is not None:
+        _lay(ground, parameters)
     simulated["duration_s"] = float(duration_s)
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
@@ -242,6 +249,16 @@ def make_setup(
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes), state)
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
+
+
+def _lay(ground: Path, parameters: dict) -> None:
+    """Put the robot on uneven ground, which its planner sees; refused where it is none."""
+    read_ground(ground)
+    for name in (*NEEDED, PLANNER):
+        if name in parameters:
+            parameters[name]["ground_file"] = str(ground.resolve())
+    if PLANNER in parameters:
+        parameters[PLANNER].setdefault("ground", "map")
 
 
 def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.models import ROWS, Tangential
@@ -26,6 +27,11 @@ from contact_id_controller.settings.controller_rows import (
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.specification import table_of
 
+if TYPE_CHECKING:
+    from contact_id_controller.geometry import HalfSpace, HeightField
+
+UP = (0.0, 0.0, 1.0)
+
 
 @dataclasses.dataclass(frozen=True)
 class ControllerSettings(
@@ -39,6 +45,18 @@ class ControllerSettings(
     Settings,
 ):
     """Settings of the controller; `from_mapping` and `load_settings` check every value."""
+
+    @property
+    def ground(self) -> HalfSpace | HeightField:
+        """The plane, or the uneven ground, read from its file.
+
+        Raises:
+            ConfigurationError: see ``geometry.read_ground``.
+        """
+        from contact_id_controller.geometry import HalfSpace
+
+        terrain = self.terrain
+        return HalfSpace(self.ground_normal, self.ground_offset_m) if terrain is None else terrain
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
@@ -56,6 +74,11 @@ class ControllerSettings(
             # Without a list of joints or frames the counts are known only with the robot.
             if spec.per and counts[spec.per] and (getattr(self, spec.name) or spec.default):
                 self.spread(spec.name, counts[spec.per])
+        if self.ground_file and (self.ground_normal != UP or self.ground_offset_m):
+            raise ConfigurationError(
+                "parameter 'ground_file' names the ground: 'ground_normal' and 'ground_offset_m' "
+                "must be left out"
+            )
         row = ROWS.get((self.friction, self.solver))
         if row and row.tangential is Tangential.VISCOUS and not any(self.viscosity):
             raise ConfigurationError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.settings.gait import GaitSettings
-from contact_id_controller.settings.robot_rows import Description
+from contact_id_controller.settings.robot_rows import Description, GroundRows
 from contact_id_controller.settings.shared_rows import odometry_age_limit
 from contact_id_controller.settings.specification import parameter
 
 
 @dataclasses.dataclass(frozen=True)
-class NodeRows(Description):
+class NodeRows(GroundRows, Description):
     """What the node needs to know besides the gait."""
 
     joints: tuple[str, ...] = parameter(

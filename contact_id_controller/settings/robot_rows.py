@@ -12,7 +12,7 @@ from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.specification import parameter
 
 if TYPE_CHECKING:  # imported where they are made: who reads the tables needs no dynamics
-    from contact_id_controller.geometry import FlatFoot, SphereFoot
+    from contact_id_controller.geometry import FlatFoot, HeightField, SphereFoot
     from contact_id_controller.robot import RobotModel
 
 PLANE, SPACE = 2, 3
@@ -82,6 +82,28 @@ class MovedRobot(Description):
     joints: tuple[str, ...] = parameter(
         (), "Actuated joints in the order of the command; empty: all of the URDF, in its order."
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class GroundRows(Settings):
+    """What the robot walks on."""
+
+    ground_file: str = parameter(
+        "",
+        """YAML file of uneven ground, boxes or heights (feet_and_ground.md): a path, or
+        package://contact_id_controller/config/<file>. Empty: a plane.""",
+    )
+
+    @property
+    def terrain(self) -> HeightField | None:
+        """The uneven ground, read from its file; None: there is a plane.
+
+        Raises:
+            ConfigurationError: see ``geometry.read_ground``.
+        """
+        from contact_id_controller.geometry import read_ground
+
+        return read_ground(self.ground_file) if self.ground_file else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,5 +201,5 @@ class FeetRows(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class RobotRows(FeetRows, MovedRobot):
+class RobotRows(FeetRows, GroundRows, MovedRobot):
     """The robot and where it may touch the world."""

@@ -22,6 +22,7 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
     simulated = MujocoRobot(
         settings.urdf,
         settings.feet,
+        terrain=settings.terrain,
         joints=list(settings.joints) or None,
         locked=settings.locked,
         floating_base=settings.floating_base,
@@ -57,4 +58,7 @@ def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSetti
         )
     q = robot.neutral()
     q[robot.q_index] = angles
-    return simulated.place_on_ground(q) if settings.floating_base and simulated.feet else q
+    if not (settings.floating_base and simulated.feet):
+        return q
+    q = simulated.place_on_ground(q)
+    return simulated.stand_on_ground(q) if settings.ground_file else q

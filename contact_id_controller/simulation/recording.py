@@ -10,6 +10,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import write_arrays
+from contact_id_controller.geometry import HeightField
 from contact_id_controller.state import RobotState
 
 FALLEN_HEIGHT = 0.5
@@ -21,21 +22,34 @@ FALLEN_TILT_RAD = math.radians(60.0)
 class FallDetector:
     """Notices that a floating base dropped to half its initial height or tilted beyond 60 degrees.
 
+    The height counts from the ground: level at ``ground_height_m``, or ``terrain`` under the base.
+
     Attributes:
         fell_time_s: time of the first state in which the robot had fallen; None while it stands.
     """
 
-    def __init__(self, initial: RobotState, floating_base: bool, ground_height_m: float = 0.0):
-        above = initial.q[2] - ground_height_m if floating_base else 0.0
-        self._lowest = ground_height_m + FALLEN_HEIGHT * above if floating_base else None
+    def __init__(
+        self,
+        initial: RobotState,
+        floating_base: bool,
+        ground_height_m: float = 0.0,
+        terrain: HeightField | None = None,
+    ):
+        self._ground_height_m, self._terrain = ground_height_m, terrain
+        self._lowest = FALLEN_HEIGHT * self._height(initial.q) if floating_base else None
         self.fell_time_s: float | None = None
 
     def has_fallen(self, state: RobotState) -> bool:
         """Whether the robot has fallen, now or before."""
         if self.fell_time_s is None and self._lowest is not None:
-            if state.q[2] < self._lowest or tilt_rad(state.q) > FALLEN_TILT_RAD:
+            if self._height(state.q) < self._lowest or tilt_rad(state.q) > FALLEN_TILT_RAD:
                 self.fell_time_s = state.time_s
         return self.fell_time_s is not None
+
+    def _height(self, q: np.ndarray) -> float:
+        """Of the base above the ground, m; beside a terrain above level ground."""
+        under = None if self._terrain is None else self._terrain.height(q[0], q[1])
+        return float(q[2] - (self._ground_height_m if under is None else under))
 
 
 def tilt_rad(q: np.ndarray) -> float:

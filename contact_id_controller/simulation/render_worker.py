@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
-from contact_id_controller.geometry import SphereFoot
+from contact_id_controller.geometry import SphereFoot, read_ground
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
 ARROW_COLOUR = np.array([0.10, 0.62, 0.35, 1.0], dtype=np.float32)
@@ -25,7 +25,12 @@ def draw(settings: dict, q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarr
     """Draw one picture for each row of q (m, nq) with its forces (m, n_feet, 3)."""
     feet = [SphereFoot(*foot) for foot in settings["feet"]]
     simulated = MujocoRobot(
-        settings["urdf"], feet, floating_base=settings["floating_base"], meshes=True
+        settings["urdf"],
+        feet,
+        floating_base=settings["floating_base"],
+        locked=settings["locked"],
+        terrain=read_ground(settings["ground_file"]) if settings["ground_file"] else None,
+        meshes=True,
     )
     model, data = simulated.mujoco_model, simulated.mujoco_data
     model.vis.global_.offwidth = settings["width"]

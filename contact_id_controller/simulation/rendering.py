@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,8 @@ def render_frames(
     forces: np.ndarray | None = None,
     *,
     floating_base: bool = True,
+    locked: Mapping[str, float] | None = None,
+    ground_file: str = "",
     frames_per_second: float = 25.0,
     width: int = 640,
     height: int = 400,
@@ -43,8 +45,9 @@ def render_frames(
     is the mean over the frame's duration.
 
     Args:
-        urdf, feet, floating_base: as for `MujocoRobot`; meshes are shown where MuJoCo can read
-            them.
+        urdf, feet, floating_base, locked: as for `MujocoRobot`; meshes are shown where MuJoCo can
+            read them.
+        ground_file: of uneven ground, see `geometry.read_ground`.
         times_s: instants of the recording, increasing, (n,), s.
         q: configurations in Pinocchio's convention, (n, nq).
         forces: force on the robot at each foot, (n, n_feet, 3), world frame, N; None: no arrows.
@@ -74,6 +77,8 @@ def render_frames(
     settings = {
         "urdf": str(resolve_urdf(urdf)),
         "floating_base": floating_base,
+        "locked": dict(locked or {}),
+        "ground_file": ground_file,
         "width": width,
         "height": height,
         "metres_per_newton": metres_per_newton,

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
-from contact_id_controller.geometry import FeetOnGround, SphereFoot, contact_names, lower_onto
+from contact_id_controller.geometry import (
+    FeetOnGround,
+    SphereFoot,
+    contact_names,
+    lower_onto,
+    stand_on,
+)
 from contact_id_controller.robot import RobotModel
 
 
@@ -106,6 +112,10 @@ class SteppedRobot:
         model = self.robot.model
         q = checked_vector("q", q, self.robot.nq)
         return lower_onto(self._standing, model, model.createData(), q)
+
+    def stand_on_ground(self, q: np.ndarray) -> np.ndarray:
+        """q with every foot on the ground, see ``geometry.stand_on``."""
+        return stand_on(self._standing, self.robot, q)
 
     def _accepted(self, torques) -> np.ndarray:
         """The command (na,), or zero for one that makes no sense."""
