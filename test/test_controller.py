@@ -312,6 +312,18 @@ def test_sensed_forces_are_used_as_old_as_stated(simulated, delay):
     assert np.abs(before.torques - after.torques).max() > 0.1
 
 
+def test_sensed_feet_that_are_not_felt_land_and_do_not_stand(simulated):
+    """Their planned standing makes them neither stand nor slide before they touch."""
+    measured = {"contact_sources": ["measured"], "contact_debounce_s": 0.0}
+    controller = make(friction="none", solver="sensed", **measured)
+    state = stand(simulated)
+    controller.reset(state)
+    controller.sources.detector.take_states(np.array([0.0, 1.0, 1.0, 1.0]), 0.0)
+    result = controller.step(state)
+    assert (controller.feet.gaps > 0.0).tolist() == [True, False, False, False]
+    assert result.contact.all(), "of each foot the force is used that was measured"
+
+
 def test_without_reset_the_first_posture_is_held(simulated):
     controller, state = make(), stand(simulated)
     np.testing.assert_allclose(controller.step(state).reference.position, POSTURE)

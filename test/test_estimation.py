@@ -379,6 +379,60 @@ def test_force_torque_known_wrench_and_distal_imu(solo):
     assert max(np.abs(value).max() for value in found.residuals.values()) < 1e-6
 
 
+@pytest.mark.parametrize("gone", [["FL_KFE"], ["FL_HAA", "HR_HFE"], ["HL_HAA", "HL_HFE", "HL_KFE"]])
+def test_what_is_left_out_is_as_if_no_sensor_measured_it(solo, gone):
+    """The judge is an estimator without those sensors, which needs the dense method for it."""
+    truth, rng = Contacted(solo, FEET), np.random.default_rng(5)
+    contacts, feet = dict.fromkeys(FEET, "point"), ContactWrench("FR_FOOT", 0.2)
+    whole = DynamicsEstimator(solo, [*GENERAL, feet], contacts, model_force_noise_n=0.5)
+    joints = [name for name in whole.joint_names if name not in gone]
+    fewer = [GENERAL[0], JointEffort(0.05, joints), GENERAL[2]]
+    judge = DynamicsEstimator(solo, fewer, contacts, model_force_noise_n=0.5)
+    assert whole.by_limbs and not judge.by_limbs
+    noisy = {
+        name: value + 0.2 * rng.normal(size=value.shape)
+        for name, value in truth.measurements(whole).items()
+    }
+    before = whole.estimate(truth.q, truth.v, None, noisy)._estimator._layout.results.z.copy()
+    missing = np.zeros(12 + 12 + 3 + 3, dtype=bool)
+    order = [whole.joint_names.index(name) for name in gone]
+    places = [whole.slices["joint_effort"].start + k for k in order]
+    missing[places], missing[whole.slices["contact_wrench"]] = True, True
+    whole.leave_out(missing)
+    holed = {name: value.copy() for name, value in noisy.items()}
+    holed["joint_effort"][order], holed["contact_wrench"][:] = np.nan, np.nan
+    found = whole.estimate(truth.q, truth.v, None, holed)
+    kept = np.delete(noisy["joint_effort"], order)
+    expected = judge.estimate(truth.q, truth.v, None, {**noisy, "joint_effort": kept})
+    z, wanted = whole._layout.results.z, judge._layout.results.z
+    np.testing.assert_allclose(z, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())
+    scale = np.abs(expected.joint_efforts).max()
+    np.testing.assert_allclose(
+        found.joint_efforts, expected.joint_efforts, rtol=0, atol=3e-4 * scale
+    )
+    for deviation, foot in zip(whole.deviations(), FEET):
+        wanted = np.sqrt(np.linalg.eigvalsh(expected.covariance(foot))[-1])
+        assert deviation == pytest.approx(wanted, rel=1e-4)
+    sizes, wanted = found.normalised_residuals, expected.normalised_residuals
+    assert sizes.pop("contact_wrench") == 0.0
+    assert sizes == pytest.approx(wanted, rel=1e-3, abs=0.05)  # 1 is usual
+    whole.leave_out(np.zeros(30, dtype=bool))
+    whole.estimate(truth.q, truth.v, None, noisy)
+    assert (whole._layout.results.z == before).all(), "all are used again"
+
+
+def test_exact_measurements_cannot_be_left_out(solo):
+    sensors = [JointAcceleration(0.0), JointEffort(0.05), Accelerometer("base_link", 0.0)]
+    estimator = DynamicsEstimator(solo, sensors, dict.fromkeys(FEET, "point"))
+    for name in ("joint_acceleration", "accelerometer"):
+        missing = np.zeros(27, dtype=bool)
+        missing[estimator.slices[name].start] = True
+        with pytest.raises(ConfigurationError, match=f"{name} is exact and cannot be left out"):
+            estimator.leave_out(missing)
+    with pytest.raises(ConfigurationError, match=r"missing must have shape \(27,\), got \(3,\)"):
+        estimator.leave_out(np.zeros(3, dtype=bool))
+
+
 def test_spherical_foot_touches_below_its_centre(solo):
     radius, up = 0.016, np.array([0.1, -0.2, 0.97])
     up /= np.linalg.norm(up)

@@ -121,14 +121,46 @@ def test_stamps_that_differ_are_said(run):
     assert np.linalg.norm(run.estimate.odometry.velocity) < 0.02
 
 
-@pytest.mark.parametrize("missing", [[0], list(range(12))], ids=["one", "all"])
-def test_without_efforts_contact_is_the_plan_s(run, missing):
+@pytest.mark.parametrize("missing", [[0], [1], [5], [0, 4], [6, 7, 8]])
+def test_forces_are_told_without_some_efforts(run, missing):
+    """Of one joint, of two legs, of a whole leg: the equation of the base tells the rest."""
+    standing, effort = run.standing, run.standing.effort.copy()
+    effort[missing] = np.nan
+    said = run.steps(100, effort=effort, planned=FRONT_ONLY)
+    names = ", ".join(standing.robot.joint_names[joint] for joint in missing)
+    assert all(faults == (f"effort is missing of {names}",) for faults in said)
+    assert run.estimate.contact.all(), "by the forces, not by the plan"
+    forces = run.estimate.world_forces
+    np.testing.assert_allclose(forces[:, 2], standing.forces, rtol=0.15)
+    assert np.abs(forces[:, :2]).max() < 0.05 * standing.robot.weight
+    run.steps(100)
+    assert run.estimate.faults == ()
+    np.testing.assert_allclose(run.estimate.world_forces[:, 2], standing.forces, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "untold"),
+    [
+        (list(range(6)), [0, 1]),  # two legs: opposite forces along the line between the feet
+        ([0, 3, 6, 9], [0, 1, 2, 3]),  # all hips of legs side by side
+        (list(range(12)), [0, 1, 2, 3]),
+    ],
+    ids=["two legs", "all hips", "all"],
+)
+def test_forces_that_cannot_be_told_are_not(run, missing, untold):
+    """Those feet are where the plan has them."""
     effort = run.standing.effort.copy()
     effort[missing] = np.nan
     said = run.steps(300, effort=effort, planned=FRONT_ONLY)
-    assert any("effort is missing of FL_HAA" in fault for fault in said[0])
-    assert not run.estimate.forces_known and run.estimate.odometry.state == RUNNING
-    assert (run.estimate.contact == FRONT_ONLY).all()
+    feet = ", ".join(SOLO_FEET[foot] for foot in untold)
+    assert all(f"the forces on {feet} cannot be told" in faults for faults in said)
+    known = np.isfinite(run.estimate.forces).all(axis=1)
+    assert (np.flatnonzero(~known) == untold).all() and not run.estimate.forces_known
+    np.testing.assert_allclose(
+        run.estimate.world_forces[known, 2], run.standing.forces[known], rtol=0.1
+    )
+    assert run.estimate.odometry.state == RUNNING
+    assert (run.estimate.contact == np.where(known, True, FRONT_ONLY)).all()
     run.step(effort=effort)
     assert run.estimate.contact.all(), "without a plan all feet are taken to stand"
     run.steps(100)
@@ -233,6 +265,7 @@ def test_garbage_is_never_passed_on():
 def test_settings_and_shapes_are_checked(run):
     with pytest.raises(ConfigurationError, match="cutoff_hz is -1.0, must be above 0"):
         PipelineSettings(cutoff_hz=-1.0)
+    assert PipelineSettings(cutoff_hz=np.inf).cutoff_hz == np.inf
     with pytest.raises(ConfigurationError, match="planned_off_share is 0.5, must be at most"):
         PipelineSettings(planned_off_share=0.5)
     with pytest.raises(StateError, match=r"effort has shape \(3,\), must be \(12,\)"):

@@ -44,3 +44,12 @@ def test_bad_filters_and_samples_are_refused():
         with pytest.raises(StateError):
             low_pass(bad)
     np.testing.assert_allclose(low_pass([1.0, 2.0]), [1.0, 2.0])  # the refused have left no trace
+
+
+def test_some_signals_begin_anew_at_the_next_sample():
+    low_pass = LowPass(2, 10.0, 1e-3)
+    low_pass([5.0, 5.0])
+    low_pass.begin(np.array([True, False]))
+    found = low_pass([1.0, 1.0]).copy()
+    assert found[0] == 1.0 and 4.5 < found[1] < 5.0
+    assert 1.0 < low_pass([2.0, 1.0])[0] < 1.5, "and no later one"

@@ -364,10 +364,12 @@ class Controller:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Feet in contact (n_feet,) bool, and of them those that stand where they should."""
         feet = self.feet
-        contact = self._standing if self.sensed else self.sources.contacts(t, feet.gaps, planned)
+        contact = self.sources.contacts(t, feet.gaps, planned)
         if not self.sources.by_geometry:
             # Distances that are not believed must not part, land or penetrate anything.
             feet.gaps = np.where(contact, 0.0, np.maximum(feet.gaps, UNKNOWN_GAP_M))
+        if self.sensed:
+            contact = self._standing
         touching = planned & (feet.gaps <= self._landed_m)
         if self._has_soles:
             # A foot stands as a whole: its corners in the air follow with its rotation.

@@ -17,6 +17,7 @@ import scipy.linalg
 
 from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense, outputs, sweep
 from contact_id_controller.estimation.layout import Layout
+from contact_id_controller.estimation.left_out import LeftOut
 from contact_id_controller.estimation.observability import Observability, observe
 from contact_id_controller.estimation.sensors import Contact
 from contact_id_controller.estimation.system import Inputs, unpack
@@ -150,6 +151,7 @@ class DynamicsEstimator:
         self.observability: Observability = observe(self, regularisation)
         if self.observability.undetermined:
             raise UnobservableError(self.observability.sentence())
+        self._left_out = LeftOut(self)
         self.by_limbs = self._limbs_suffice()
         self.estimate(*self.observability.states[0])  # compiles
 
@@ -201,6 +203,29 @@ class DynamicsEstimator:
             )
         return self.latest
 
+    def leave_out(self, missing) -> None:
+        """Go on without some measurements until the next call; what is given for them is not used.
+
+        What the others still tell of a contact, ``deviations`` says.
+
+        Args:
+            missing: (values,) bool, by ``slices``; none of it True: all are used again.
+
+        Raises:
+            ConfigurationError: another shape, or one that is exact.
+        """
+        self._left_out.change(missing)
+
+    def deviations(self) -> np.ndarray:
+        """Largest standard deviation of each contact's components in any direction, N or N m, (contacts,).
+
+        Of the state last estimated. Costs more than an estimate.
+        """
+        P = self._covariance_of_unknowns()
+        found = (self._outputs_of(name, P.shape[0]) for name in self.contacts)
+        largest = [np.linalg.eigvalsh(T @ P @ T.T)[-1] for T in found]
+        return np.sqrt(np.maximum(largest, 0.0))
+
     def _state(self, q, v, angular_velocity=None, up=None):
         """Put a state where the kernels read it."""
         places = self._places
@@ -230,6 +255,8 @@ class DynamicsEstimator:
                         f"{name} must have shape ({place.stop - place.start},), got {value.shape}"
                     )
                 y[place] = value
+        if self._left_out.any:
+            y[self._left_out.values] = 0.0
 
     def _assemble(self, q, v, w=None, up=None):
         """A x = target of all rows, and B x = -fb_0 of the base, x = (a_0, z), at a state."""
@@ -357,14 +384,18 @@ class DynamicsEstimator:
         measured = np.flatnonzero(layout.rows.exact == 0)
         H = [A[measured] * np.sqrt(layout.rows.weight[measured])[:, None]]
         owners = [layout.row_sensors[m] for m in measured]
+        places = layout.rows.value[measured].tolist()
         for column in np.flatnonzero(layout.columns.prior > 0.0):
             if int(layout.columns.prior_value[column]) in names:
                 row = np.zeros((1, A.shape[1]))
                 row[0, 6 + column] = np.sqrt(layout.columns.prior[column])
                 H.append(row)
-                owners.append(names[int(layout.columns.prior_value[column])])
+                places.append(int(layout.columns.prior_value[column]))
+                owners.append(names[places[-1]])
         H = np.vstack(H)
         covariance = np.eye(len(H)) - H @ self._inverse_of(A, B) @ H.T
+        out = self._left_out.values[places]
+        covariance[out], covariance[:, out] = 0.0, 0.0  # nothing is compared with them
         found = {}
         for name, residual in self._residuals().items():
             own = [k for k, owner in enumerate(owners) if owner == name]
@@ -375,15 +406,21 @@ class DynamicsEstimator:
             values, vectors = np.linalg.eigh(C)
             seen = values > CHECKED
             along = (vectors.T @ residual)[seen] / np.sqrt(values[seen])
-            found[name] = float(np.sqrt((along @ along) / max(1, seen.sum())))
+            found[name] = float(scipy.linalg.norm(along) / np.sqrt(max(1, seen.sum())))
         return found
 
     def _covariance(self, name):
+        T = self._outputs_of(name, 6 + self._layout.sizes.columns)
+        return T @ self._covariance_of_unknowns() @ T.T
+
+    def _covariance_of_unknowns(self):
         """From the state of the last estimate, whose sweep is still in the buffers."""
-        layout, n = self._layout, len(self.mechanism)
         A, _, B = self._swept()
-        width = A.shape[1]
-        P = self._inverse_of(A, B)
+        return self._inverse_of(A, B)
+
+    def _outputs_of(self, name, width):
+        """Coefficients of a quantity on all unknowns."""
+        layout, n = self._layout, len(self.mechanism)
         if name == "base_acceleration":
             T = np.eye(6, width)
         elif name == "joint_accelerations":
@@ -403,7 +440,7 @@ class DynamicsEstimator:
         else:
             known = ["base_acceleration", "joint_accelerations", "joint_efforts", *self.contacts]
             raise ConfigurationError(f"no covariance of {name!r}; there is one of {choices(known)}")
-        return T @ P @ T.T
+        return T
 
 
 @kernel

@@ -37,10 +37,15 @@ class LowPass:
         self._share = -math.expm1(-2.0 * math.pi * cutoff * period_s)
         self._value, self._step = np.zeros(size), np.zeros(size)
         self._started = False
+        self._beginning: np.ndarray | None = None
 
     def reset(self) -> None:
         """Begin anew at the next sample."""
         self._started = False
+
+    def begin(self, signals: np.ndarray) -> None:
+        """Let some signals, (size,) bool, begin anew at the next sample."""
+        self._beginning = signals
 
     def __call__(self, signals) -> np.ndarray:
         """Filtered signals (size,); the same array in every call.
@@ -57,6 +62,9 @@ class LowPass:
             np.subtract(signals, self._value, out=self._step)
             self._step *= self._share
             self._value += self._step
+            if self._beginning is not None:
+                np.copyto(self._value, signals, where=self._beginning)
         else:
             self._value[:], self._started = signals, True
+        self._beginning = None
         return self._value

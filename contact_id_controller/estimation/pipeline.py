@@ -18,15 +18,22 @@ from contact_id_controller.estimation.checked import shaped
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
-from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings, WrenchSensor
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
     AngularAcceleration,
     Contact,
+    ContactWrench,
+    ForceTorque,
     JointAcceleration,
     JointEffort,
 )
-from contact_id_controller.exceptions import StateError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    StateError,
+    UnknownJointError,
+    choices,
+)
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
@@ -37,6 +44,8 @@ ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
     "joint_effort",
 )
 """Names of the sensors in residuals and faults."""
+WRENCH = "wrench/"
+"""Before the name of a force/torque sensor there."""
 
 SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
 """A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
@@ -51,7 +60,7 @@ class PipelineEstimate:
         odometry: ``BaseEstimate``: pose, velocity, covariance.
         dynamics: ``Estimate``: accelerations, efforts, wrenches.
         contact: (n_feet,) bool.
-        forces: (n_feet, 3) N of the ground on the feet, base axes; NaN while they cannot be told.
+        forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they cannot be told.
         position, velocity: (na,) of the joints, in the robot's order; the last that were finite.
         residuals: sensor -> normalised residual, of the last look.
         faults: whatever is wrong, one sentence each; empty while all is well.
@@ -72,7 +81,7 @@ class PipelineEstimate:
 
     @property
     def forces_known(self) -> bool:
-        """Whether the ground's forces can be told."""
+        """Whether the ground's forces on all feet can be told."""
         return bool(np.isfinite(self.forces).all())
 
     @property
@@ -119,12 +128,14 @@ class EstimationPipeline:
         slices = self.estimator.slices
         # Signals in one vector, in the order in which the estimator measures; then q, v and w.
         self._parts = [slices[name] for name in (ACCELEROMETER, ANGULAR, JOINTS, EFFORTS)]
-        self._measured = sum(part.stop - part.start for part in self._parts)
+        self._wrench_parts = [slices[WRENCH + sensor.name] for sensor in settings.wrench_sensors]
+        self._measured = sum(part.stop - part.start for part in slices.values())
         n = robot.na
         self._signals = np.zeros(self._measured + 2 * n + 3)
         at = self._measured
         self._joint_parts = slice(at, at + n), slice(at + n, at + 2 * n), slice(at + 2 * n, None)
         self._low_pass = LowPass(len(self._signals), settings.cutoff_hz, settings.period_s)
+        self._lost, self._judged = np.zeros(len(self._signals), dtype=bool), True
         self._smooth = self._signals
         self._q, self._v = robot.neutral(), np.zeros(robot.nv)
         self._before = np.zeros(3 + n)
@@ -144,6 +155,7 @@ class EstimationPipeline:
         self._lying: tuple[str, ...] = ()
         self.detector = ContactDetector(len(self.feet))
         self.detector.debounce_s = self.settings.contact_debounce_s
+        self._told = self._sure = np.ones(len(self.feet), dtype=bool)
         estimate = self.estimate
         estimate.contact[:], estimate.forces[:] = True, np.nan
         estimate.residuals, estimate.faults = {}, ()
@@ -157,6 +169,7 @@ class EstimationPipeline:
         velocity,
         effort,
         *,
+        wrenches=(),
         imu_time_s: float | None = None,
         planned=None,
     ) -> PipelineEstimate:
@@ -167,6 +180,8 @@ class EstimationPipeline:
             gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: it was silent.
             position, velocity, effort: (na,) of the joints, in the robot's order; efforts are those
                 over the period that ends here, not a number where none was measured.
+            wrenches: (sensors, 6) N, N m of ``settings.wrench_sensors`` over that period; not a number
+                where one was silent.
             planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
                 odometry, and it stands in where forces cannot be told; None: not known.
 
@@ -175,12 +190,13 @@ class EstimationPipeline:
         """
         estimate, base = self.estimate, self.base
         effort = shaped("effort", effort, self.robot.na)
+        wrenches = shaped("wrenches", np.ravel(wrenches), 6 * len(self._wrench_parts))
         dt = self.settings.period_s if self._time_s is None else float(time_s) - self._time_s
         self._time_s = estimate.time_s = float(time_s)
         base.take(dt, gyro, accel, position, velocity)
         if base.joints_finite:
             estimate.position[:], estimate.velocity[:] = position, velocity
-        trouble = self._find_forces(dt, effort)
+        trouble = self._find_forces(dt, effort, wrenches)
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
         base.advance(self._feet_that_stay(planned), skew)
@@ -189,21 +205,18 @@ class EstimationPipeline:
 
     # Forces
 
-    def _find_forces(self, dt, effort) -> list[str]:
+    def _find_forces(self, dt, effort, wrenches) -> list[str]:
         """Ground forces of this period; what is wrong, in words."""
-        estimate, trouble = self.estimate, []
-        missing = ~np.isfinite(effort)
-        if missing.any():
-            names = [n for n, m in zip(self.robot.joint_names, missing) if m]
-            trouble.append(f"effort is missing of {', '.join(names)}")
+        estimate = self.estimate
+        trouble = self._take(effort, wrenches)
         silent = self.base.imu_bad_s > self.settings.odometry.imu_timeout_s
         periods = dt / self.settings.period_s
         steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
-        if trouble or silent or not (self.base.joints_finite and steady):
+        if silent or not (self.base.joints_finite and steady):
             self._begin_filters()
             estimate.forces[:] = np.nan
             return trouble
-        signals = self._filtered(dt, effort)
+        signals = self._filtered(dt)
         if signals is None:
             return trouble
         at, speeds, turn = self._joint_parts
@@ -215,15 +228,54 @@ class EstimationPipeline:
             )
         except StateError as error:
             estimate.forces[:] = np.nan
-            return [str(error)]
-        for i, foot in enumerate(self.feet):
-            estimate.forces[i] = found.contact_force(foot)
+            return [*trouble, str(error)]
         self._look_s = self._look_s + dt if estimate.ready else 0.0
-        if self._look_s >= self.settings.residual_period_s:
+        look = self._look_s >= self.settings.residual_period_s
+        if trouble and (look or not self._judged):
+            self._judge()
+        for i, foot in enumerate(self.feet):
+            estimate.forces[i] = found.contact_force(foot) if self._told[i] else np.nan
+        if not self._told.all():
+            untold = [foot for foot, told in zip(self.feet, self._told) if not told]
+            trouble.append(f"the forces on {', '.join(untold)} cannot be told")
+        if look:
             self._look(found)
         return trouble
 
-    def _filtered(self, dt, effort):
+    def _take(self, effort, wrenches) -> list[str]:
+        """Efforts and wrenches among the signals; those that are missing, which are left out."""
+        signals, efforts = self._signals, self._parts[-1]
+        signals[efforts] = effort
+        silent = []
+        for k, part in enumerate(self._wrench_parts):
+            values = wrenches[6 * k : 6 * k + 6]
+            whole = np.isfinite(values).all()
+            signals[part] = values[: part.stop - part.start] if whole else np.nan
+            if not whole:
+                silent.append(self.settings.wrench_sensors[k].name)
+        given = slice(efforts.start, self._measured)
+        lost = ~np.isfinite(signals[given])
+        signals[given][lost] = 0.0
+        if (lost != self._lost[given]).any():
+            self._lost[given] = lost
+            self.estimator.leave_out(self._lost[: self._measured])
+            self._told = self._sure = np.ones(len(self.feet), dtype=bool)
+            self._judged = False
+        names = [name for name, gone in zip(self.robot.joint_names, lost) if gone]
+        return [
+            f"{what} is missing of {', '.join(which)}"
+            for what, which in (("effort", names), ("wrench", silent))
+            if which
+        ]
+
+    def _judge(self):
+        """Which feet's forces can be told at all, and well enough to tell contact, without what is missing."""
+        deviation, weight = self.estimator.deviations(), self.robot.weight
+        self._told = deviation < weight
+        self._sure = deviation < self.settings.contact_on_share * weight
+        self._judged = True
+
+    def _filtered(self, dt):
         """All signals through the same low-pass; None at the first sample, which has no rates."""
         estimate, signals, sample = self.estimate, self._signals, self.base.sample
         now = np.concatenate([sample[:3], estimate.velocity])
@@ -232,12 +284,13 @@ class EstimationPipeline:
         self._before = now
         if first:
             return None
-        accelerometer, angular, accelerations, efforts = self._parts
+        accelerometer, angular, accelerations, _ = self._parts
         signals[accelerometer], signals[angular] = sample[3:], rates[:3]
-        signals[accelerations], signals[efforts] = rates[3:], effort
+        signals[accelerations] = rates[3:]
         at, speeds, turn = self._joint_parts
         signals[at], signals[speeds], signals[turn] = estimate.position, estimate.velocity, now[:3]
         self._smooth = self._low_pass(signals)
+        self._low_pass.begin(self._lost)
         return self._smooth
 
     def _begin_filters(self):
@@ -278,23 +331,22 @@ class EstimationPipeline:
     # Contact
 
     def _find_contact(self, time_s, planned):
-        """From forces; from the plan while they cannot be told, or the odometry has not begun."""
+        """From forces; from the plan where they cannot be told, or before the odometry has begun."""
         estimate, detector, settings = self.estimate, self.detector, self.settings
         stands = np.ones(len(self.feet), bool) if planned is None else np.asarray(planned, bool)
-        if estimate.forces_known and estimate.ready:
-            sure = stands if planned is not None else ~stands
+        loads = np.full(len(self.feet), np.nan)
+        if estimate.ready:
+            on, off = settings.contact_on_share, settings.contact_off_share
+            if planned is not None:
+                on = np.where(stands, settings.planned_on_share, on)
+                off = np.where(stands, settings.planned_off_share, off)
             weight = self.robot.weight
-            detector.on_n = weight * np.where(
-                sure, settings.planned_on_share, settings.contact_on_share
-            )
-            detector.off_n = weight * np.where(
-                sure, settings.planned_off_share, settings.contact_off_share
-            )
-            detector.take_forces(estimate.forces @ self._up(), time_s)
-            estimate.contact[:] = detector.at(time_s)
-        else:
-            detector.take_states(stands.astype(float), time_s)
-            estimate.contact[:] = stands
+            detector.on_n, detector.off_n = weight * on, weight * off
+            loads[self._sure] = (estimate.forces @ self._up())[self._sure]
+        felt = np.isfinite(loads)
+        detector.take_forces(loads, time_s)
+        detector.take_states(np.where(felt, np.nan, stands), time_s)
+        estimate.contact[:] = np.where(felt, detector.at(time_s), stands)
 
     def _feet_that_stay(self, planned):
         """(n_feet,) bool, for the odometry: in contact and not lifted by the plan.
@@ -323,9 +375,30 @@ class EstimationPipeline:
             JointAcceleration(settings.joint_acceleration_noise_rad_s2, joints, JOINTS),
             JointEffort(settings.effort_noise_nm, joints, EFFORTS),
         ]
+        for sensor in settings.wrench_sensors:
+            sensors.append(self._wrench_rows(sensor))
         contacts = {
             foot: Contact(foot, "point", float(radius)) for foot, radius in zip(self.feet, radii)
         }
         return DynamicsEstimator(
             self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
         )
+
+    def _wrench_rows(self, sensor: WrenchSensor):
+        """A force/torque sensor as the estimator takes it."""
+        name, joints = WRENCH + sensor.name, self.robot.joint_names
+        if sensor.name in self.feet:
+            if sensor.frame:
+                raise ConfigurationError(
+                    f"force/torque sensor {sensor.name!r} is a foot's, in the foot's own axes; "
+                    f"it has no frame {sensor.frame!r}"
+                )
+            return ContactWrench(sensor.name, sensor.force_noise_n, name)
+        if sensor.name not in joints:
+            raise UnknownJointError(
+                f"no force/torque sensor at {sensor.name!r}: neither a foot, which are "
+                f"{choices(self.feet)}, nor a joint, which are {choices(joints)}"
+            )
+        noise = [sensor.force_noise_n] * 3 + [sensor.moment_noise_nm] * 3
+        frame = sensor.frame or sensor.name
+        return ForceTorque(sensor.name, frame, noise, sensor.direction, name)

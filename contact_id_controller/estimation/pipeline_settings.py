@@ -9,6 +9,38 @@ from contact_id_controller.estimation.odometry_settings import BaseOdometrySetti
 from contact_id_controller.exceptions import ConfigurationError
 
 MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
+MAY_BE_INFINITE = {"cutoff_hz"}
+
+
+@dataclasses.dataclass(frozen=True)
+class WrenchSensor:
+    """A six-axis force/torque sensor.
+
+    Attributes:
+        name: a joint: what the link nearer to the base does to the other one is felt; or a foot: what
+            the ground does to it, whose moment is not used.
+        frame: of a joint's: in its axes and about its origin; empty: the joint's own, on the outer
+            link. A foot's are those of the foot.
+        direction: of a joint's, as ``sensors.ForceTorque`` has it.
+        force_noise_n, moment_noise_nm: standard deviations after the low-pass.
+
+    Raises:
+        ConfigurationError: a noise that is not positive.
+    """
+
+    name: str
+    frame: str = ""
+    direction: str = "parent_to_child"
+    force_noise_n: float = 0.2
+    moment_noise_nm: float = 0.02
+
+    def __post_init__(self):
+        for what in ("force_noise_n", "moment_noise_nm"):
+            value = getattr(self, what)
+            if not 0.0 < value < math.inf:
+                raise ConfigurationError(
+                    f"{what} of sensor {self.name!r} is {value}, must be above 0 and finite"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +65,7 @@ class PipelineSettings:
         residual_limit: normalised residual from which on a sensor lies.
         residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
             the sensor.
+        wrench_sensors: six-axis force/torque sensors.
         odometry: of the base.
 
     Raises:
@@ -53,13 +86,16 @@ class PipelineSettings:
     contact_debounce_s: float = 0.0
     residual_limit: float = 5.0
     residual_period_s: float = 0.02
+    wrench_sensors: tuple[WrenchSensor, ...] = ()
     odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "float" and not (
-                0.0 <= value < math.inf and (value or field.name in MAY_BE_ZERO)
+                0.0 <= value
+                and (value or field.name in MAY_BE_ZERO)
+                and (value < math.inf or field.name in MAY_BE_INFINITE)
             ):
                 least = "at least" if field.name in MAY_BE_ZERO else "above"
                 raise ConfigurationError(

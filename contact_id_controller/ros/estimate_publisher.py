@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped, WrenchStamped
 from nav_msgs.msg import Odometry
@@ -89,16 +90,14 @@ class EstimatePublisher:
             message.position = array.array("d", estimate.contact.astype(float).tobytes())
             publisher.publish(message)
         if estimate.forces_known:
-            self._publish_forces(estimate)
             self._publish_dynamics(estimate)
-        if estimate.ready:
+        if estimate.ready:  # before, which way is up is not known well
+            self._publish_forces(estimate)
             self._publish_odometry(estimate)
 
     def _publish_forces(self, estimate) -> None:
-        if not estimate.ready:  # which way is up is not known well
-            return
         for (publisher, message), values in zip(self._forces, estimate.world_forces):
-            if publisher.get_subscription_count():
+            if np.isfinite(values).all() and publisher.get_subscription_count():
                 force = message.wrench.force
                 force.x, force.y, force.z = values.tolist()
                 publisher.publish(message)
