@@ -22,6 +22,7 @@ class Walk:
         )
         told = EstimatedState(world, pipeline, noise, seed)
         run = one_process.InProcessRun(name, settings, world, told=told, planner=planner)
+        self.planner_told = self._listen(run.planner, told)
         rows, self.faults = [], []
         lasts = [np.zeros((4, 3))]
 
@@ -38,6 +39,18 @@ class Walk:
         names = ("q", "v", "q_told", "v_told", "filtered", "forces", "estimated", "contact")
         for attribute, column in zip(names, zip(*rows)):
             setattr(self, attribute, np.array(column))
+
+    def _listen(self, planner, told):
+        """Contacts that the gait planner is told, beside those of the estimate, from now on."""
+        heard, plan = [], planner.plan
+
+        def listening(time_s, q, v, contact=None):
+            if contact is not None:
+                heard.append((contact.copy(), told.estimate.contact.copy()))
+            return plan(time_s, q, v, contact)
+
+        planner.plan = listening
+        return heard
 
     @property
     def drift(self):
@@ -67,6 +80,8 @@ def test_a_walk_knows_only_its_imu_encoders_and_efforts(name, mu, noise):
     assert (walk.q_told[:-1, joints] == walk.record.position[1:]).all()
     assert not (walk.q_told[:, joints] == walk.q[:, joints]).any()
     assert walk.faults == []
+    heard, estimated = zip(*walk.planner_told)
+    assert (np.array(heard) == np.array(estimated)).all() and not np.array(heard).all()
 
 
 def test_a_foot_that_the_plan_lifts_does_not_pull_the_base_down():

@@ -205,12 +205,13 @@ class InProcessRun:
             self.controller.commanded[:] = result.torques
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
-        self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
         if self._told is None:
+            self._contact = np.linalg.norm(forces, axis=1) > TOUCHES * self.robot.weight
             self.controller.measure(forces)
             estimated = None
         else:
             self.believed = self._told.after(self.controller, self.state)
+            self._contact = self._told.estimate.contact.copy()
             estimated = self._told.estimate.world_forces
         self._periods += 1
         # Rows of the reference are reused by the next step.
