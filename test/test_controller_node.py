@@ -243,6 +243,14 @@ def test_stale_state_is_refused_by_the_clock(bench_of):
     assert bench.node.loop.result is not None
 
 
+def test_a_simulated_clock_that_lags_refuses_nothing(bench_of):
+    """It comes by a topic, here never: only a clock ahead of a stamp says something of the state."""
+    bench = bench_of(stamp_reference="clock", use_sim_time=True, odometry_jump_m=math.inf)
+    bench.start()
+    bench.answer(5.0)
+    assert bench.node.loop.result is not None and bench.refusals("future") == 0
+
+
 def test_zero_as_safe_output(bench_of):
     bench = bench_of(safe_output="zero")
     bench.start()

@@ -94,6 +94,21 @@ def test_overruns_in_a_row_stop():
     assert machine.state is SafetyState.STOPPED and "4 steps" in machine.reason
 
 
+def test_overruns_stop_nothing_where_no_number_is_given():
+    machine = running()
+    machine.limits = LIMITS._replace(overruns_in_a_row=0)
+    for _ in range(10_000):
+        machine.timed(True)
+    assert machine.commanding
+
+
+def test_time_that_was_slept_is_no_gap():
+    machine = running()
+    assert machine.good_state(5.0, 0.0, slept_s=3.85) and machine.commanding
+    assert not machine.good_state(10.0, 0.0, slept_s=4.75)
+    assert machine.state is SafetyState.STOPPED
+
+
 @pytest.mark.parametrize("tilt_rad", [1.01, float("nan")])
 def test_tilt_stops(tilt_rad):
     machine = running()

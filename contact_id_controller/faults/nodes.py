@@ -61,9 +61,7 @@ def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[s
             parameters[name][key] = own / real_time_factor
     parameters[ROBOT].update(real_time_factor=real_time_factor, stop_when_fallen=False)
     # The robot stands free from the beginning; steps take long on a busy machine.
-    parameters[CONTROLLER].update(
-        autostart=True, use_sim_time=True, start_ramp_s=0.0, overruns_in_a_row=100000
-    )
+    parameters[CONTROLLER].update(autostart=True, use_sim_time=True, start_ramp_s=0.0)
     parameters[PLANNER]["use_sim_time"] = True
     parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
     return parameters

@@ -61,6 +61,7 @@ class ControlTopics:
         self._waiting: JointState | None = None
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
         self._clock = node.get_clock() if clock else None
+        loop.guard.checks.clock_lags = clock and self._clock.ros_time_is_active
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
         self._contact_input = None
@@ -229,6 +230,8 @@ class ControlTopics:
         """No good state for `state_timeout_s`."""
         guard = self._loop.guard
         if not guard.lockstep:
+            if not guard.is_silent():
+                return  # the timer is late because we are
             self._publish(guard.silence())
         elif self._waiting is not None:
             self._waiting = None

@@ -126,6 +126,11 @@ class ControllerNode(LifecycleNode):
         """Why it cannot be activated now; empty when it can."""
         return self.loop.guard.not_ready() if self.loop is not None else "it is not configured"
 
+    def look(self) -> None:
+        """Messages could be taken now; see `Guard.look`."""
+        if self.loop is not None:
+            self.loop.guard.look()
+
     @property
     def starts_by_itself(self) -> bool:
         """Parameter `autostart`."""
@@ -269,6 +274,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         lambda: node.direct_subscriptions,
         lambda: node.direct_services,
         between=_GarbageBreak(node),
+        looked=node.look,
     )
     autostart = _Autostart(node)
 

@@ -49,6 +49,7 @@ class DirectLoop:
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
             ready; one without any costs a fifth of a millisecond.
         between: called after each turn.
+        looked: called after each wait, before the messages it found are handed on.
     """
 
     def __init__(
@@ -59,11 +60,12 @@ class DirectLoop:
         turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
         between: Callable[[], None] = lambda: None,
+        looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._executor = executor
         self._subscriptions, self._services = subscriptions, services
         self._turn_interval_s = turn_interval_s
-        self._turn_s, self._between = turn_s, between
+        self._turn_s, self._between, self._looked = turn_s, between, looked
         self._next_turn_s = 0.0
         self._wait_sets: dict[int, rclpy_implementation.WaitSet] = {}  # by number of subscriptions
 
@@ -75,6 +77,7 @@ class DirectLoop:
             self._between()
             return
         ready = self._wait(subscriptions, timeout_s)
+        self._looked()
         for subscription in subscriptions:
             if subscription.handle.pointer in ready:
                 message = take_newest(subscription)

@@ -25,6 +25,7 @@ from contact_id_controller.exceptions import ContactIdError, TrajectoryError
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety import states
+from contact_id_controller.safety.attention import Attention
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
 from contact_id_controller.safety.monitor import StepMonitor, contact_figures, shortfall
 from contact_id_controller.safety.safe_output import SafeOutput
@@ -32,6 +33,9 @@ from contact_id_controller.safety.states import JointReading, Refusal, StateChec
 from contact_id_controller.safety.torque_output import TorqueOutput
 from contact_id_controller.solution import NOT_CONVERGED
 from contact_id_controller.state import RobotState
+
+LATE_STEPS = 100
+"""So many steps in a row that each lost states are worth a line in the log."""
 
 OK, WARNING, ERROR = range(3)
 """Levels of `Guard.summary`."""
@@ -47,8 +51,8 @@ class Guard:
         controller: the controller, with its robot and settings.
         lockstep: whether whoever sends states waits for the answer: then neither silence nor a
             long step means anything.
-        clock: seconds of a clock that never jumps. Only silence and the length of a step are
-            judged by it; all else by the times of the measurements.
+        clock: seconds of a clock that never jumps. Only silence is judged by it, less what this
+            process itself slept (`look`); all else by the times of the measurements.
 
     Attributes:
         result: of the last step, None while the safe output is commanded. What a command interface
@@ -75,6 +79,9 @@ class Guard:
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
         self._good_s, self._good_stamp_s = -math.inf, None
+        self._attention = Attention()
+        self._slept_by_good_s = self._slept_between_s = 0.0
+        self._lost_in_a_row = 0
         self._trouble = "no joint state"
         self._velocity_s = -math.inf
         count = len(settings.foot_frames)
@@ -188,6 +195,10 @@ class Guard:
         self.checks.reset()
         self._moved = True
 
+    def look(self) -> None:
+        """The door could take a message now. Doors that wait for messages say so after each wait."""
+        self._attention.look(self.clock())
+
     # Measurements and plans between the states
 
     def take_base(self, base: np.ndarray, time_ns: int) -> None:
@@ -273,8 +284,7 @@ class Guard:
         step_s = self.clock() - arrival_s
         result = self.result
         if result is not None:
-            self.machine.timed(not self.lockstep and step_s > self._period_s)
-            self.monitor.step(
+            lost = self.monitor.step(
                 self._now_s,
                 arrival_s,
                 step_s,
@@ -282,7 +292,20 @@ class Guard:
                 result.solve_time_s,
                 result.status,
             )
+            self.machine.timed(lost)
+            self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
+            if self._lost_in_a_row == LATE_STEPS:
+                self._news.append(
+                    f"late: the last {LATE_STEPS} states were each more than 1.5 times period_s "
+                    f"{self._period_s:g} s apart, this step took {step_s:.2g} s: states came while "
+                    "others were answered, or are published less often than period_s says"
+                )
         return step_s
+
+    def is_silent(self) -> bool:
+        """No good state has come for `state_timeout_s` in which the door listened."""
+        self.look()
+        return self._silent()
 
     def silence(self, refusal: Refusal | None = None) -> np.ndarray:
         """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
@@ -311,12 +334,13 @@ class Guard:
         if self._now_s is None:
             controller.reset(state, self._keep_upright)
             self.output.ramp()  # however long the first good state was waited for
-        elif self._moved:
+        elif self._moved or self._slept_between_s > self.machine.limits.recovery_window_s:
             controller.hold_here(state)
             self._parts.clear()
             self.output.blend()
         self._now_s, self._moved = state.time_s, False
-        if not self.machine.good_state(state.time_s, controller.tilt(state.q)):
+        tilt, slept_s = controller.tilt(state.q), self._slept_between_s
+        if not self.machine.good_state(state.time_s, tilt, slept_s):
             return self.safe_torques()
         if self._parts.waiting:
             for part in self._parts.due(state.time_s):
@@ -350,6 +374,8 @@ class Guard:
                 state = self._check_contact(state.time_s) or state
         if isinstance(state, RobotState):
             self._good_s, self._good_stamp_s = self.clock(), state.time_s
+            slept_s = self._attention.slept_s
+            self._slept_between_s, self._slept_by_good_s = slept_s - self._slept_by_good_s, slept_s
         elif state is not None:
             self._trouble = state.detail
         return state
@@ -374,7 +400,8 @@ class Guard:
 
     def _silent(self) -> bool:
         """No good state has come for `state_timeout_s`."""
-        return self.clock() - self._good_s > self._timeout_s
+        slept_s = self._attention.slept_s - self._slept_by_good_s
+        return self.clock() - self._good_s - slept_s > self._timeout_s
 
     def _jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; the controller's rate limit counts from them."""

@@ -48,7 +48,14 @@ REACTIONS = {
         f"{_BY_ITSELF} within recovery_window_s, then {_EXPLICIT}",
     ),
     "gap": Reaction(
-        "good states further apart than recovery_window_s: stopped, safe output", _EXPLICIT
+        "good states further apart than recovery_window_s, while the controller listened: stopped, "
+        "safe output",
+        _EXPLICIT,
+    ),
+    "late computer": Reaction(
+        "time that the controller's process was stopped or busy counts neither as silence nor as a "
+        "gap; after more than recovery_window_s of it plans are dropped, present posture held",
+        "by itself with the next state, and the next plan",
     ),
     "no measured contact": Reaction(
         "where contact_sources or the solver need it and no foot was measured for "
@@ -79,7 +86,11 @@ REACTIONS = {
         "torque moves to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
         f"by itself with the next good step; stopped: {_EXPLICIT}",
     ),
-    "overrun": Reaction("counted; after overruns_in_a_row stopped, safe output", _EXPLICIT),
+    "overrun": Reaction(
+        "steps that lose states, by their stamps, are counted; overruns_in_a_row of them, where that "
+        "is not 0: stopped, safe output",
+        _EXPLICIT,
+    ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
     "emergency stop": Reaction(
         "emergency_stop_output at once", "release ~/emergency_stop, then ~/resume or activate"
@@ -168,13 +179,16 @@ class SafetyMachine:
 
     # Told by the control loop
 
-    def good_state(self, time_s: float, tilt_rad: float) -> bool:
-        """A good state of the robot has come; whether a step may be made on it."""
+    def good_state(self, time_s: float, tilt_rad: float, slept_s: float = 0.0) -> bool:
+        """A good state of the robot has come; whether a step may be made on it.
+
+        slept_s: of the time since the last one, that in which nobody could have taken a state.
+        """
         last_s, self._last_good_s = self._last_good_s, time_s
         if self.latched or self.state is SafetyState.INACTIVE:
             return False
         limits = self.limits
-        if last_s is not None and time_s - last_s > limits.recovery_window_s:
+        if last_s is not None and time_s - last_s - slept_s > limits.recovery_window_s:
             self.stop(
                 f"no good state for {time_s - last_s:.3f} s"
                 + (f" ({self.reason})" if self.reason else "")
@@ -207,10 +221,13 @@ class SafetyMachine:
         self._enter(SafetyState.FOLLOWING if following else SafetyState.HOLDING)
 
     def timed(self, overrun: bool) -> None:
-        """How long the last step took: longer than a period or not."""
+        """Whether states were lost before the last step: the one before took too long."""
         self._overruns = self._overruns + 1 if overrun else 0
-        if self._overruns >= self.limits.overruns_in_a_row and self.commanding:
-            self.stop(f"{self._overruns} steps in a row took longer than a period")
+        if 0 < self.limits.overruns_in_a_row <= self._overruns and self.commanding:
+            self.stop(
+                f"{self._overruns} steps in a row lost states: longer than a period each "
+                "(overruns_in_a_row)"
+            )
             self._overruns = 0
 
     def stop(self, reason: str) -> None:

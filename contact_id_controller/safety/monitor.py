@@ -49,8 +49,8 @@ class StepMonitor:
         controller_s: float,
         solve_s: float,
         status: str,
-    ) -> None:
-        """Count a step: stamp and arrival of its state, and how long it took.
+    ) -> bool:
+        """Count a step: stamp and arrival of its state, and how long it took; whether states were lost.
 
         step_s: from the arrival to the publication; of it controller_s: `Controller.step`; of that
         solve_s: the contact problem and its solution.
@@ -66,6 +66,7 @@ class StepMonitor:
         self._times_s[:, self.steps % _WINDOW] = interval_s, step_s, controller_s, solve_s
         self.statuses[status] += 1
         self.steps += 1
+        return lost
 
     def refuse(self, reason: str) -> None:
         """Count an input that was refused, or a failure, by its reason."""

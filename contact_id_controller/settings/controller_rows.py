@@ -464,9 +464,10 @@ class SafetySettings:
         live=True,
     )
     overruns_in_a_row: int = parameter(
-        100,
-        "So many steps in a row that take longer than a period stop the controller.",
-        minimum=1,
+        0,
+        """So many steps in a row that lose states, because the one before took longer than a
+        period, stop the controller; 0: none do, they are counted and said.""",
+        minimum=0,
         maximum=1000000,
         live=True,
     )
@@ -520,7 +521,8 @@ class NodeSettings:
         "clock",
         """What the stamp of a state is compared with: the clock of the node (states older than
         state_timeout_s are refused), or only with the stream of states itself (stamps must
-        increase).""",
+        increase). Simulated time (use_sim_time) comes by a topic and may be late: a state ahead
+        of it is not refused.""",
         choices=("clock", "stream"),
     )
     state_timeout_s: float = parameter(
