@@ -12,7 +12,7 @@ from contact_id_controller.settings.parameter_file import ParameterFile
 
 TALOS_URDF = "example-robot-data://talos_data/robots/talos_reduced.urdf"
 TALOS_LOCKED = ("gripper_left_joint", "gripper_right_joint", "head_1_joint", "head_2_joint")
-TALOS_LEG = (0.0, 0.0, -0.411354, 0.859395, -0.448041, -0.001708)
+TALOS_LEG = (0.0, 0.0, -0.52, 1.08, -0.56, 0.0)
 TALOS_ARM = (0.25847, 0.173046, -0.0002, -0.525366, 0.0, 0.0, 0.1)
 TALOS_POSTURE = (
     *TALOS_LEG,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from contact_id_controller.plans.forces import PlannedForces
 from contact_id_controller.plans.trajectories import (
     BaseTrajectory,
     ContactSchedule,
@@ -17,6 +18,7 @@ class Plan:
 
     Attributes:
         joints, base, contacts: what the controller follows; None: that part of the plan before.
+        forces: that the planner expects, where it plans any; not followed, the controller finds its own.
         walking: the gait is running.  restarted: the planner began anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
         points_reached: number of way-points reached so far.
@@ -25,6 +27,7 @@ class Plan:
     joints: JointTrajectory | None = None
     base: BaseTrajectory | None = None
     contacts: ContactSchedule | None = None
+    forces: PlannedForces | None = None
     walking: bool = False
     restarted: bool = False
     unreachable: tuple[str, ...] = ()

@@ -22,6 +22,14 @@ from contact_id_controller.planning.kinodynamic.momentum_problem import (
     MomentumWeights,
     build_momentum_problem,
 )
+from contact_id_controller.planning.kinodynamic.planner import MotionPlan, Pass, plan_motion
+from contact_id_controller.planning.kinodynamic.start import standing_start
+from contact_id_controller.planning.kinodynamic.whole_body import (
+    MotionProblem,
+    MotionWeights,
+    WholeBodyMotion,
+    solve_motion,
+)
 
 __all__ = [
     "ContactPhase",
@@ -40,4 +48,12 @@ __all__ = [
     "MomentumReference",
     "MomentumWeights",
     "build_momentum_problem",
+    "MotionPlan",
+    "Pass",
+    "plan_motion",
+    "standing_start",
+    "MotionProblem",
+    "MotionWeights",
+    "WholeBodyMotion",
+    "solve_motion",
 ]

@@ -91,17 +91,18 @@ class Placement(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray, list[float]]:
         """The configuration near q that is in place, the Jacobian there, and what each foot misses.
 
-        A miss is the largest of a foot's errors, m or rad; up to `REACHED` it is in place.
+        A miss is the largest error of a foot or of the CoM, m or rad; up to `REACHED` all is in place.
         """
         for step in range(MAX_STEPS + 1):
             errors, J = self.at(point, q)
             if np.abs(errors).max() < REACHED or step == MAX_STEPS:
                 break
             q = pin.integrate(self.robot.model, q, smallest(J, mobility, -errors))
-        row, misses = 3, []
+        row, misses, com = 3, [], np.abs(errors[:3]).max()
         for flat in self.flat:
             rows = 6 if flat else 3
-            misses.append(float(np.abs(errors[row : row + rows]).max()))
+            own = np.abs(errors[row : row + rows])
+            misses.append(float(max(own.max(), com)))
             row += rows
         return q, J, misses
 

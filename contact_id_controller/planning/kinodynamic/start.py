@@ -17,6 +17,9 @@ from contact_id_controller.robot import RobotModel
 NOT_THERE = 1e-5
 """A foot that misses its first foothold by more (m, rad) cannot stand there."""
 
+PRISMATIC = "JointModelP"
+"""How Pinocchio's names of joints that slide begin."""
+
 
 def require_whole_body(robot: RobotModel, soles: Sequence[Sole]) -> None:
     """Return for a robot that can be planned for.
@@ -104,6 +107,27 @@ def placed(
             "rad are missing; choose another posture"
         )
     return there
+
+
+def reach(robot: RobotModel, start: np.ndarray, sole: Sole) -> float:
+    """No stretch of the leg brings the foot farther from the CoM than this, m.
+
+    The leg's links in one line, from where its first joint is in the configuration ``start`` (nq,).
+    """
+    model, data = robot.model, robot.data
+    frame = model.frames[robot.frame_id(sole.frame)]
+    com = pin.centerOfMass(model, data, start).copy()
+    chain = [joint for joint in model.supports[frame.parentJoint] if joint > 1]
+    lengths = [np.linalg.norm(model.jointPlacements[joint].translation) for joint in chain[1:]]
+    lengths += [
+        np.abs(limits[model.joints[joint].idx_q])
+        for limits in (model.lowerPositionLimit, model.upperPositionLimit)
+        for joint in chain
+        if model.joints[joint].shortname().startswith(PRISMATIC)
+    ]
+    hip = data.oMi[chain[0]].translation
+    tip = float(np.linalg.norm(frame.placement.translation))
+    return float(np.linalg.norm(com - hip)) + float(np.sum(lengths)) + tip
 
 
 def turned_with_feet(start: np.ndarray, feet: FootMotion, flat: Sequence[bool], com: np.ndarray):

@@ -1,0 +1,324 @@
+"""Kino-dynamic plans: forces and whole body planned in turn until they agree, then handed on.
+
+    h   = argmin over forces   w |h - (h_kin - lambda)|^2        momentum.py
+    q   = argmin over motions  w |h_kin(q) - (h + lambda)|^2     whole_body.py
+    lambda <- lambda + h - h_kin(q)                              (plain: lambda = 0)
+
+h are the CoM at the knots and the angular momentum in the middle of the intervals. The first pass
+follows a CoM above the feet, at rest, and lets the whole body keep much of the angular momentum that
+it has by nature. What is handed on holds the CoM of the forces exactly; how far
+the angular momenta are apart is reported.
+
+Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kino-dynamic motion
+generation", algorithm 1; the multipliers are those of the scaled alternating direction method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.planning.kinodynamic.between_knots import (
+    FineMotion,
+    between_knots,
+    trajectories,
+)
+from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Sole
+from contact_id_controller.planning.kinodynamic.limits import refuse_beyond_limits, refuse_missed
+from contact_id_controller.planning.kinodynamic.momentum import MomentumPlan, solve_momentum
+from contact_id_controller.planning.kinodynamic.momentum_problem import (
+    MomentumReference,
+    MomentumWeights,
+    build_momentum_problem,
+)
+from contact_id_controller.planning.kinodynamic.placement import is_flat
+from contact_id_controller.planning.kinodynamic.start import (
+    reach,
+    require_whole_body,
+    turned_with_feet,
+)
+from contact_id_controller.planning.kinodynamic.swing import foot_motion
+from contact_id_controller.planning.kinodynamic.torques import PlannedTorques, planned_torques
+from contact_id_controller.planning.kinodynamic.whole_body import (
+    DEFAULT_WEIGHTS,
+    MotionProblem,
+    MotionWeights,
+    WholeBodyMotion,
+    solve_motion,
+)
+from contact_id_controller.plans.forces import PlannedForces
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSettings
+
+FOLLOWING = MomentumWeights(com=(200.0,) * 3, velocity=(20.0,) * 3, spin=(500.0,) * 3)
+"""Weights of the forces' plan from the second pass on, when it follows a motion of the whole body."""
+
+
+FIRST_SPIN = 0.1
+"""Of the weight of angular momentum that the whole body has in the first pass: arms need not undo
+all that the legs do."""
+
+
+class Pass(NamedTuple):
+    """One pass of the alternation: what it took, and how far the two plans are apart after it.
+
+    Attributes:
+        number: from 1 on.
+        momentum_steps, momentum_s, motion_iterations, motion_s: of the two solvers.
+        com: m.  momentum: kg m/s.  angular_momentum: kg m2/s.
+    """
+
+    number: int
+    momentum_steps: int
+    momentum_s: float
+    motion_iterations: int
+    motion_s: float
+    com: float
+    momentum: float
+    angular_momentum: float
+
+    def line(self) -> str:
+        """The pass in one line."""
+        return (
+            f"pass {self.number}: forces {self.momentum_steps} steps {1e3 * self.momentum_s:.0f} ms, "
+            f"whole body {self.motion_iterations} steps {1e3 * self.motion_s:.0f} ms; apart: "
+            f"CoM {1e3 * self.com:.2f} mm, momentum {self.momentum:.2f} kg m/s, "
+            f"angular {self.angular_momentum:.3f} kg m2/s"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class MotionPlan(Plan):
+    """A plan of the whole body with the forces that carry it; see `plans.Plan` for what is followed.
+
+    Attributes:
+        momentum: forces, CoM and momentum at the knots.
+        motion: of the whole body at the knots.  fine: at the points that are handed on.
+        torques: of the joints.
+        passes: of the alternation.
+        seconds: that the whole plan took.
+    """
+
+    momentum: MomentumPlan = None  # type: ignore[assignment]
+    motion: WholeBodyMotion = None  # type: ignore[assignment]
+    fine: FineMotion = None  # type: ignore[assignment]
+    torques: PlannedTorques = None  # type: ignore[assignment]
+    passes: tuple[Pass, ...] = ()
+    seconds: float = math.nan
+
+    @property
+    def contact_plan(self) -> ContactPlan:
+        """Footholds and phases."""
+        return self.momentum.problem.contact_plan
+
+
+def plan_motion(
+    robot: RobotModel,
+    contact_plan: ContactPlan,
+    settings: KinoDynamicSettings | None = None,
+    *,
+    start: np.ndarray,
+    start_s: float = 0.0,
+    weights: MotionWeights = DEFAULT_WEIGHTS,
+    told: Callable[[Pass], None] | None = None,
+) -> MotionPlan:
+    """Plan the motion of the whole body over given footholds.
+
+    Args:
+        robot: with a floating base.
+        contact_plan: footholds and phases, whose durations are rounded to whole time steps.
+        settings: see there; None: the defaults.
+        start: (nq,) where the robot stands at rest, its feet on the first footholds; see
+            `standing_start`.
+        start_s: when the plan begins; 0: when it is first sampled.
+        weights: of the whole body's motion.
+        told: called after each pass.
+
+    Raises:
+        InfeasiblePlanError: phase, foot or joint, and what is missing.
+        ContactPlanError: a contact plan that contradicts itself.
+        ConfigurationError: settings or a robot that do not fit.
+    """
+    began = time.perf_counter()
+    settings = settings or KinoDynamicSettings()
+    require_whole_body(robot, contact_plan.soles)
+    contact_plan = _within_reach(robot, start, contact_plan.on_knots(settings.time_step_s))
+    alternation = _Alternation(robot, contact_plan, settings, start, weights)
+    passes: list[Pass] = []
+    for number in range(1, settings.passes + 1):
+        passes.append(alternation.run(number))
+        if told is not None:
+            told(passes[-1])
+    momentum, motion = alternation.momentum, alternation.motion
+    parts = math.ceil(settings.time_step_s / settings.grid_s - 1e-9)
+    fine = between_knots(
+        motion,
+        contact_plan,
+        momentum.com,
+        momentum.velocity,
+        momentum.angular_momentum,
+        parts=parts,
+        swing_height_m=settings.swing_height_m,
+    )
+    refuse_missed(contact_plan, fine)
+    torques = planned_torques(robot, fine, momentum, parts)
+    refuse_beyond_limits(robot, contact_plan, fine, torques)
+    joints, base = trajectories(robot, fine.times_s, fine.configurations, fine.velocities, start_s)
+    return MotionPlan(
+        joints=joints,
+        base=base,
+        contacts=_schedule(contact_plan, start_s),
+        forces=_forces(momentum, start_s),
+        walking=True,
+        momentum=momentum,
+        motion=motion,
+        fine=fine,
+        torques=torques,
+        passes=tuple(passes),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def middle_angular_momentum(plan: MomentumPlan) -> np.ndarray:
+    """About the CoM in the middle of each interval, (T + 1, 3) kg m2/s; row t + 1 of [t, t + 1].
+
+    Exact for forces that are held: k is a cubic polynomial of time in each interval, of which its
+    ends, the CoM's velocity and its acceleration a are known,
+
+        k_mid = (k_t + k_{t+1}) / 2 + (dt^2/8 v_t + dt^3/16 a) x F.
+    """
+    problem = plan.problem
+    dt, k, v = problem.contacts.time_step_s, plan.angular_momentum, plan.velocity
+    acceleration = np.diff(v, axis=0) / dt
+    force = problem.mass_kg * (acceleration - problem.gravity)
+    bend = np.cross(dt**2 / 8 * v[:-1] + dt**3 / 16 * acceleration, force)
+    middle = np.zeros_like(k)
+    middle[1:] = 0.5 * (k[:-1] + k[1:]) + bend
+    return middle
+
+
+class _Alternation:
+    """Forces and whole body in turn."""
+
+    def __init__(self, robot, contact_plan, settings, start, weights):
+        self.robot, self.contact_plan, self.settings = robot, contact_plan, settings
+        self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
+        times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)
+        self.feet = foot_motion(contact_plan, times, settings.swing_height_m)
+        soles = contact_plan.soles
+        flat = tuple(is_flat(sole) for sole in soles)
+        com = pin.centerOfMass(robot.model, robot.data, start).copy()
+        middle = self.feet.positions.mean(axis=1)
+        com = com + middle - middle[0]
+        rest = np.zeros_like(com)
+        self.start = [com[0], np.zeros(3), np.zeros(3)]
+        self.reference = MomentumReference(com, rest, rest)
+        self.problem = MotionProblem(
+            robot,
+            times,
+            tuple(sole.frame for sole in soles),
+            flat,
+            self.feet,
+            com,
+            rest,
+            turned_with_feet(start, self.feet, flat, com),
+            weights,
+            settings.joint_limit_margin,
+        )
+        self.multipliers = np.zeros((2, *com.shape))
+        self.momentum: MomentumPlan = None  # type: ignore[assignment]
+        self.motion: WholeBodyMotion = None  # type: ignore[assignment]
+
+    def run(self, number: int) -> Pass:
+        """One pass; leaves `momentum` and `motion`, and what the next one shall follow."""
+        robot = self.robot
+        began = time.perf_counter()
+        self.momentum = plan = solve_momentum(
+            build_momentum_problem(
+                self.contact_plan,
+                self.knots,
+                robot.mass,
+                reference=self.reference,
+                start=self.start,
+                weights=FOLLOWING if number > 1 else None,
+                cone=self.settings.cone,
+                gravity=robot.model.gravity.linear,
+            )
+        )
+        between = time.perf_counter()
+        spins = middle_angular_momentum(plan)
+        problem = dataclasses.replace(
+            self.problem,
+            com=plan.com + self.multipliers[0],
+            angular_momentum=spins + self.multipliers[1],
+            weights=self._weights(number),
+        )
+        earlier = None if self.motion is None else self.motion.configurations
+        self.motion = motion = solve_motion(problem, earlier)
+        ended = time.perf_counter()
+        apart = np.stack([plan.com - motion.com, spins - motion.angular_momentum])
+        means = np.zeros_like(plan.com)
+        means[1:] = robot.mass * np.diff(plan.com, axis=0) / problem.time_step_s
+        linear = means - motion.linear_momentum
+        if self.settings.consensus == "multipliers":
+            self.multipliers += apart
+            self.multipliers[1] *= problem.weights.spin / self._weights(number + 1).spin
+        self.reference = MomentumReference(
+            motion.com - self.multipliers[0],
+            _at_knots(motion.linear_momentum),
+            _at_knots(motion.angular_momentum - self.multipliers[1]),
+        )
+        return Pass(
+            number,
+            plan.steps,
+            between - began,
+            motion.iterations,
+            ended - between,
+            *(float(np.abs(part).max()) for part in (apart[0], linear, apart[1])),
+        )
+
+    def _weights(self, number: int) -> MotionWeights:
+        """Of the whole body's motion in one pass."""
+        weights = self.problem.weights
+        return weights._replace(spin=weights.spin * (FIRST_SPIN if number == 1 else 1.0))
+
+
+def _at_knots(intervals: np.ndarray) -> np.ndarray:
+    """What belongs to intervals, row t + 1 that of [t, t + 1], as means at the knots; 0 at both ends."""
+    knots = np.zeros_like(intervals)
+    knots[1:-1] = 0.5 * (intervals[1:-1] + intervals[2:])
+    return knots
+
+
+def _within_reach(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> ContactPlan:
+    """The plan with the reach of each foot that has none of its own."""
+    soles = [
+        sole
+        if sole.reach_m is not None
+        else dataclasses.replace(sole, reach_m=reach(robot, start, sole))
+        for sole in plan.soles
+    ]
+    return ContactPlan(tuple(soles), plan.phases)
+
+
+def _schedule(plan: ContactPlan, start_s: float) -> ContactSchedule:
+    """Which feet stand in each phase."""
+    names = [sole.frame for sole in plan.soles]
+    stance = [[name in phase.feet for name in names] for phase in plan.phases]
+    return ContactSchedule(names, plan.boundaries_s[:-1], stance, start_s)
+
+
+def _forces(plan: MomentumPlan, start_s: float) -> PlannedForces:
+    """The forces of each interval."""
+    contacts = plan.problem.contacts
+    soles: Sequence[Sole] = plan.problem.contact_plan.soles
+    frames = [soles[index].frame for index in contacts.sole_of_corner]
+    return PlannedForces(frames, plan.times_s[:-1], contacts.points, plan.forces, start_s)

@@ -1,0 +1,47 @@
+"""Contact forces that a planner expects: constant from time to time, for display and comparison."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.points import checked_array, checked_start, checked_times
+
+
+class PlannedForces:
+    """Forces at n points of feet; each row holds until the next one's time, the last one for ever.
+
+    Args:
+        frames: of the foot that each point belongs to, (n,) names.
+        times_s: (p,), as in `JointTrajectory`.
+        points: (p, n, 3) world, m; meaningless where aloft.
+        forces: (p, n, 3) on the robot, world, N; 0 where aloft.
+        start_s: as in `JointTrajectory`.
+
+    Raises:
+        TrajectoryError: as `JointTrajectory`.
+    """
+
+    def __init__(self, frames: Sequence[str], times_s, points, forces, start_s: float = 0.0):
+        self.frames = tuple(frames)
+        self.times_s = checked_times(times_s)
+        shape = (len(self.times_s), len(self.frames), 3)
+        for name, values in (("points", points), ("forces", forces)):
+            if np.shape(values) != shape:
+                raise TrajectoryError(
+                    f"planned {name} of shape {np.shape(values)}, must be {shape}"
+                )
+        rows = (shape[0], shape[1] * 3)
+        self.points = checked_array("points", np.reshape(points, rows), rows).reshape(shape)
+        self.forces = checked_array("forces", np.reshape(forces, rows), rows).reshape(shape)
+        self.start_s = checked_start(start_s)
+        self._times = self.times_s.tolist()
+
+    def sample(self, t_s: float) -> np.ndarray:
+        """Forces at time t_s, (n, 3) N; before the first row that one."""
+        if self.start_s == 0.0:
+            self.start_s = t_s
+        return self.forces[max(bisect_right(self._times, t_s - self.start_s) - 1, 0)]

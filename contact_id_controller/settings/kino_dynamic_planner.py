@@ -1,0 +1,120 @@
+"""Everything a user can set on the kino-dynamic planner: one table for the library and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.robot_rows import RobotRows
+from contact_id_controller.settings.shared_rows import contact_radii
+from contact_id_controller.settings.specification import parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class KinoDynamicSettings(Settings):
+    """Settings of `planning.kinodynamic.plan_motion`; `from_mapping` checks every value."""
+
+    time_step_s: float = parameter(
+        0.07,
+        "Time between two knots: forces are constant that long, and phases last whole steps.",
+        unit="s",
+        minimum=1e-3,
+        maximum=1.0,
+    )
+    passes: int = parameter(
+        2,
+        "How often forces and whole body are planned in turn, each for what the other one found.",
+        minimum=1,
+        maximum=100,
+    )
+    consensus: str = parameter(
+        "multipliers",
+        """What each pass hands on. plain: the other plan as it is (the paper's algorithm 1);
+        multipliers: with the disagreement so far added, which agrees in fewer passes.""",
+        choices=("multipliers", "plain"),
+    )
+    cone: str = parameter(
+        "pyramid",
+        """How planned forces keep to Coulomb's cone. pyramid: the largest inside it; cone: itself;
+        outer_pyramid: the paper's, around it.""",
+        choices=("pyramid", "cone", "outer_pyramid"),
+    )
+    swing_height_m: float = parameter(
+        0.08,
+        "Height of the middle of a swing above the way from foothold to foothold.",
+        unit="m",
+        minimum=0.0,
+        maximum=2.0,
+    )
+    joint_limit_margin: float = parameter(
+        0.03,
+        "The plan stays this far inside the joint limits, rad (m for prismatic joints).",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    grid_s: float = parameter(
+        0.035,
+        """Largest time between two points of the plan that is handed on: there feet and centre of
+        mass are exactly where they belong.""",
+        unit="s",
+        minimum=1e-3,
+        maximum=1.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FootstepRows(Settings):
+    """When the feet step, and where from."""
+
+    posture: tuple[float, ...] = parameter(
+        (),
+        """Joint positions, in the order of the joints, in which the robot stands at first and to
+        which it stays close. Empty: all 0.""",
+        unit="rad",
+    )
+    support_s: float = parameter(
+        0.7,
+        "Time for which all feet stand between two footsteps; twice that at the end.",
+        unit="s",
+        minimum=1e-3,
+        maximum=60.0,
+    )
+    swing_s: float = parameter(
+        0.7, "Time for which a foot is aloft.", unit="s", minimum=1e-3, maximum=60.0
+    )
+    friction_coefficient: float = parameter(
+        0.6,
+        "Coulomb's, of the ground at footsteps that do not say another one.",
+        minimum=0.0,
+        maximum=10.0,
+    )
+    cop_margin_m: float = parameter(
+        0.0175,
+        "The planned centre of pressure stays this far inside the edges of a flat foot.",
+        unit="m",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    footsteps: str = parameter(
+        "",
+        """File of footsteps, one row a step in the order in which they are made: {foot: frame, at:
+        [x, y, z] of the frame, m, turned: [roll, pitch, yaw], degrees}; the robot stands around the
+        origin, on level ground at height 0. A relative path begins at the parameter file.""",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class KinoDynamicPlannerSettings(KinoDynamicSettings, FootstepRows, RobotRows):
+    """Settings of the command and of the node."""
+
+    contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)
+
+    def check_together(self) -> None:
+        """Raise ConfigurationError when values that are each valid do not fit each other."""
+        self.require("urdf", "a robot description")
+        self.check_feet()
+        if not self.foot_frames:
+            raise ConfigurationError(
+                "parameters 'contact_frames' and 'flat_feet_frames' are empty, one must name feet"
+            )
