@@ -58,6 +58,7 @@ setup(
         shared("launch", "*.launch.py"),
         shared("config", "*.yaml"),
         shared("config/arms", "*.yaml"),
+        shared("config/plans", "*.yaml"),
         shared("config/ros2_control", "*.yaml"),
         shared("urdf", "*.urdf"),
     ],

@@ -189,6 +189,7 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
         for folder, pattern in (
             ("config", "*.yaml"),
             ("config/arms", "*.yaml"),
+            ("config/plans", "*.yaml"),
             ("config/ros2_control", "*.yaml"),
             ("urdf", "*.urdf"),
             ("launch", "*.launch.py"),

@@ -57,6 +57,8 @@ def test_template_parses_to_the_defaults(tables):
 def filled(tmp_path):
     """The template with the robot of config/quadruped.yaml in the lines marked with (*)."""
     robot = parsed((ROOT / "config" / "quadruped.yaml").read_text(encoding="utf-8"))
+    own = {name: value for name, value in robot["controller"].items() if name in reference.OWN}
+    robot = {node: robot.get(node, own) for node in reference.TABLES}
     lines, node, starred = [], "", False
     for line in (ROOT / reference.TEMPLATE).read_text(encoding="utf-8").splitlines():
         name = line.lstrip(" #").partition(":")[0]

@@ -24,12 +24,7 @@ class ParameterFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        try:
-            content = yaml.safe_load(self.path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigurationError(
-                f"cannot read '{path}': {' '.join(str(error).split())}"
-            ) from error
+        content = read_yaml(self.path)
         self._bodies = content if isinstance(content, dict) else {}
 
     def __contains__(self, node: str) -> bool:
@@ -73,6 +68,18 @@ class ParameterFile:
                 raise ConfigurationError(f"section '{name}' of '{self.path}' has no '{_BODY}'")
             values.update(body[_BODY])
         return values
+
+
+def read_yaml(path: str | Path) -> Any:
+    """What stands in a YAML file.
+
+    Raises:
+        ConfigurationError: the file is missing, is no text, or is not YAML.
+    """
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
 
 
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:

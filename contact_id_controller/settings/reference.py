@@ -19,6 +19,7 @@ from contact_id_controller.settings.command_watchdog import CommandWatchdogSetti
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
@@ -39,6 +40,7 @@ KINDS = {
 ROLES = {
     "controller": "Turns states and plans into torques.",
     "gait_planner": "Plans walking; not needed where plans come from elsewhere.",
+    "kino_dynamic_planner": "Plans whole bodies over footholds: `contact_id plan`; see planning.md.",
     "dynamics_estimator": "Tells pose, velocity, contacts and forces from IMU, encoders and efforts.",
     "simulated_robot": "Stands in for the machine; not used on a real robot.",
     "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",
@@ -48,6 +50,7 @@ ROLES = {
 TABLES: dict[str, tuple[ParameterSpec, ...]] = {
     "controller": table_of(ControllerSettings),
     "gait_planner": table_of(GaitPlannerSettings),
+    "kino_dynamic_planner": table_of(KinoDynamicPlannerSettings),
     "dynamics_estimator": table_of(DynamicsEstimatorSettings),
     "simulated_robot": table_of(SimulatedRobotSettings),
     "command_watchdog": table_of(CommandWatchdogSettings),

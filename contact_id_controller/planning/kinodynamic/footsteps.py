@@ -1,0 +1,147 @@
+"""From settings and a file of footsteps to what `plan_motion` takes, and the stones below the feet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.kinodynamic.contact_plan import (
+    ContactPlan,
+    ContactPlanError,
+    Foothold,
+    Sole,
+)
+from contact_id_controller.planning.kinodynamic.start import standing_start
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.parameter_file import read_yaml
+
+STONE_MARGIN_M = 0.025
+"""A stone reaches this far beyond the sole."""
+
+STONE_DEPTH_M = 0.03
+"""And this far below the floor at its middle, so that a tilted one leaves no gap."""
+
+
+class Task(NamedTuple):
+    """A robot, where it stands, and where it shall step.
+
+    Attributes:
+        robot: the model.  start: (nq,) at rest on the first footholds.
+        contact_plan: from there on.
+    """
+
+    robot: RobotModel
+    start: np.ndarray
+    contact_plan: ContactPlan
+
+
+def read_task(settings: KinoDynamicPlannerSettings, footsteps: str | Path) -> Task:
+    """The task of the settings and a file of footsteps.
+
+    Raises:
+        ConfigurationError: settings or a posture that do not fit the robot, or a file that cannot
+            be read.
+        ContactPlanError: footsteps that contradict each other.
+    """
+    robot, soles = settings.robot(), soles_of(settings)
+    posture = np.array(settings.posture or (0.0,) * robot.na)
+    if len(posture) != robot.na:
+        raise ConfigurationError(
+            f"parameter 'posture' has {len(posture)} values, must have {robot.na}, one per joint"
+        )
+    start, stance = standing_start(robot, soles, posture, settings.friction_coefficient)
+    plan = ContactPlan.from_footsteps(
+        soles,
+        stance,
+        read_footsteps(footsteps, soles, settings.friction_coefficient),
+        support_s=settings.support_s,
+        swing_s=settings.swing_s,
+    )
+    return Task(robot, start, plan)
+
+
+def soles_of(settings: KinoDynamicPlannerSettings) -> tuple[Sole, ...]:
+    """The feet of the settings, round ones first: points at the lowest place of their spheres."""
+    radii = settings.spread("contact_radii_m", len(settings.contact_frames)).tolist()
+    round_feet = (
+        Sole(frame, center_m=(0.0, 0.0, -radius))
+        for frame, radius in zip(settings.contact_frames, radii)
+    )
+    flat_feet = (
+        Sole(foot.frame, tuple(foot.half_size_m), tuple(foot.center_m), settings.cop_margin_m)
+        for foot in settings.flat_feet
+    )
+    return (*round_feet, *flat_feet)
+
+
+def read_footsteps(
+    path: str | Path, soles: Iterable[Sole], friction_coefficient: float = 0.6
+) -> tuple[Foothold, ...]:
+    """Footholds of a YAML file, one row a step: ``{foot: frame, at: [x, y, z], turned: [r, p, y]}``.
+
+    ``at`` is the place of the ground, m, that comes under the origin of the foot's frame;
+    ``turned`` are roll, pitch, yaw of the ground there, degrees, 0 unless given.
+
+    Raises:
+        ConfigurationError: no such file, or not YAML.
+        ContactPlanError: a row that is no footstep, or a foot that the robot lacks.
+    """
+    rows = read_yaml(path)
+    if not isinstance(rows, list) or not rows:
+        raise ConfigurationError(f"'{path}' must be a list of footsteps, one row a step")
+    return tuple(
+        _foothold(row, number, soles, friction_coefficient) for number, row in enumerate(rows, 1)
+    )
+
+
+def _foothold(row: Any, number: int, soles: Iterable[Sole], friction: float) -> Foothold:
+    """The pose of the foot's frame above the ground of a row."""
+    by_name = {sole.frame: sole for sole in soles}
+    try:
+        ground = Foothold.from_row(row, friction)
+        if ground.foot not in by_name:
+            raise ContactPlanError(
+                f"foot {ground.foot!r} does not exist; there are {', '.join(by_name)}"
+            )
+    except ContactPlanError as error:
+        raise ContactPlanError(f"footstep {number}: {error}") from error
+    height = by_name[ground.foot].center_m[2]
+    place = ground.position - height * ground.rotation[:, 2]
+    return Foothold(ground.foot, place, ground.rotation, ground.friction_coefficient)
+
+
+def stones_below(plan: ContactPlan) -> dict[str, Any]:
+    """A box under each foothold that is not on the floor at height 0, as `geometry.read_ground` reads them.
+
+    Lengths of a point foot's stone are those of its margin alone, on each side.
+    """
+    boxes, seen = [], []
+    for phase in plan.phases:
+        for foothold in phase.footholds:
+            sole = plan.sole_of(foothold.foot)
+            top = foothold.position + foothold.rotation @ np.array(sole.center_m)
+            level = abs(top[2]) < 1e-6 and abs(foothold.rotation[2, 2] - 1.0) < 1e-9
+            if level or any(foothold.foot == foot and np.allclose(top, at) for foot, at in seen):
+                continue
+            seen.append((foothold.foot, top))
+            size = 2.0 * (np.array(sole.half_size_m) + STONE_MARGIN_M)
+            depth = abs(float(top[2])) + STONE_DEPTH_M
+            turned = np.rad2deg(pin.rpy.matrixToRpy(foothold.rotation))
+            boxes.append(
+                {
+                    "size_m": [*_rounded(size), round(depth, 6)],
+                    "top_m": _rounded(top),
+                    "turned_deg": _rounded(turned),
+                }
+            )
+    return {"boxes": boxes, "margin_m": 1.0} if boxes else {}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [round(float(value), 6) for value in values]

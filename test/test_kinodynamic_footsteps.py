@@ -1,0 +1,93 @@
+"""Files of footsteps, and every robot in config/plans."""
+
+import numpy as np
+import pytest
+from kinodynamic_cases import solo12, talos
+from paths import CONFIG
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.geometry.ground_file import ground_of
+from contact_id_controller.planning.kinodynamic import ContactPlanError, plan_motion
+from contact_id_controller.planning.kinodynamic.footsteps import (
+    read_footsteps,
+    read_task,
+    stones_below,
+)
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
+
+FOLDER = CONFIG / "plans"
+ROBOTS = sorted(file.stem for file in FOLDER.glob("*.yaml") if "_" not in file.stem)
+
+
+def task_of(name):
+    values = ParameterFile(FOLDER / f"{name}.yaml").section("kino_dynamic_planner")
+    settings = KinoDynamicPlannerSettings.from_mapping(values)
+    return settings, read_task(settings, FOLDER / settings.footsteps)
+
+
+def test_there_are_three_robots():
+    assert ROBOTS == ["g1", "solo12", "talos"]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_robot_can_step_over_its_stones(name):
+    settings, task = task_of(name)
+    plan = plan_motion(task.robot, task.contact_plan, settings, start=task.start)
+    last = plan.passes[-1]
+    scale = task.robot.mass / 90.0
+    assert last.com < 2e-3 and last.momentum < 2 * scale and last.angular_momentum < 0.2 * scale
+    assert plan.joints.end_s > 4.0
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_feet_stand_on_the_stones_below_them(name):
+    """The height of the ground under the middle of each sole."""
+    _, task = task_of(name)
+    ground = ground_of(stones_below(task.contact_plan))
+    for phase in task.contact_plan.phases:
+        for foothold in phase.footholds:
+            sole = task.contact_plan.sole_of(foothold.foot)
+            top = foothold.position + foothold.rotation @ np.array(sole.center_m)
+            height = ground.height(top[0], top[1])
+            assert height == pytest.approx(top[2], abs=1e-3)
+
+
+def test_the_ground_under_a_foot_is_not_its_frame(tmp_path):
+    """A round foot's centre is a radius above, a sole in its own plane."""
+    file = tmp_path / "steps.yaml"
+    file.write_text("- {foot: FL_FOOT, at: [0.2, 0.1, 0.05], turned: [0, 90, 0]}\n")
+    _, soles, _, _ = solo12()
+    (foothold,) = read_footsteps(file, soles)
+    np.testing.assert_allclose(foothold.position, [0.2 + 0.016, 0.1, 0.05], atol=1e-12)
+    file.write_text("- {foot: left_sole_link, at: [0.2, 0.1, 0.05]}\n")
+    (foothold,) = read_footsteps(file, talos()[1])
+    np.testing.assert_allclose(foothold.position, [0.2, 0.1, 0.05])
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("[1, ", ConfigurationError, "cannot read"),
+        ("a: 1", ConfigurationError, "must be a list of footsteps"),
+        ("- {foot: FL_FOOT}", ContactPlanError, r"footstep 1: a foothold needs 'foot' and 'at'"),
+        (
+            "- {foot: tail, at: [0, 0, 0]}",
+            ContactPlanError,
+            "footstep 1: foot 'tail' does not exist",
+        ),
+        ("- {foot: FL_FOOT, at: [0, 0]}", ContactPlanError, "footstep 1: position"),
+    ],
+)
+def test_what_is_no_footstep_is_refused(tmp_path, text, error, message):
+    file = tmp_path / "steps.yaml"
+    file.write_text(text)
+    with pytest.raises(error, match=message):
+        read_footsteps(file, solo12()[1])
+
+
+def test_a_posture_of_another_length_is_refused():
+    values = ParameterFile(FOLDER / "solo12.yaml").section("kino_dynamic_planner")
+    settings = KinoDynamicPlannerSettings.from_mapping({**values, "posture": [0.0] * 7})
+    with pytest.raises(ConfigurationError, match="'posture' has 7 values, must have 12"):
+        read_task(settings, FOLDER / "solo12_stones.yaml")
