@@ -206,3 +206,36 @@ def test_slow_step_is_a_warning(good, tmp_path):
     found = check(good, tmp_path)
     assert lines(found, WARNING, "step time", "of a period of 50 us")
     assert not [line for level, line in found if level == ERROR]
+
+
+TALOS = {
+    "urdf": "example-robot-data://talos_data/robots/talos_reduced.urdf",
+    "locked_joints": [
+        "gripper_left_joint",
+        "gripper_right_joint",
+        "head_1_joint",
+        "head_2_joint",
+    ],
+    "flat_feet_frames": ["left_sole_link", "right_sole_link"],
+    "flat_feet_half_sizes_m": [0.1, 0.06],
+}
+LEG, ARM = [0.0, 0.0, -0.41, 0.86, -0.45, 0.0], [0.17, 0.0, -0.53, 0.0, 0.0, 0.1]
+TALOS_POSTURE = [*LEG, *LEG, 0.0, 0.0, 0.26, *ARM, -0.26, -0.17, *ARM[1:]]
+
+
+def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
+    sections = {
+        "controller": dict(TALOS),
+        "simulated_robot": {**TALOS, "initial_joint_positions": TALOS_POSTURE},
+    }
+    content = {node: {"ros__parameters": values} for node, values in sections.items()}
+    found = check(content, tmp_path)
+    assert not lines(found, ERROR)
+    assert not lines(found, WARNING, "passive")
+    sections["simulated_robot"]["flat_feet_half_sizes_m"] = [0.1, 0.05]
+    sections["simulated_robot"]["locked_joints"] = TALOS["locked_joints"][:3]
+    found = check(content, tmp_path)
+    assert lines(found, ERROR, "flat_feet_half_sizes_m", "0.05")
+    assert lines(found, ERROR, "locked_joints", "lacks 'head_2_joint'")
+    sections["controller"]["ground_file"] = "nowhere.yaml"
+    assert lines(check(content, tmp_path), ERROR, "ground file 'nowhere.yaml' cannot be read")

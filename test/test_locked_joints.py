@@ -3,12 +3,19 @@
 import copy
 import pickle
 
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.exceptions import ConfigurationError, TrajectoryError, UnknownJointError
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.state import RobotState
 
 TALOS = "example-robot-data://talos_data/robots/talos_reduced.urdf"
 LOCKED = {"gripper_left_joint": -0.3, "gripper_right_joint": 0.0, "head_1_joint": 0.2}
@@ -59,3 +66,59 @@ def test_copies_know_what_is_locked():
         robot.with_object(1.0, np.eye(3)),
     ):
         assert other.locked == LOCKED
+
+
+def test_a_plan_that_names_a_locked_joint_is_refused():
+    settings = ControllerSettings.from_mapping(
+        {
+            "urdf": TALOS,
+            "locked_joints": list(LOCKED),
+            "locked_joint_positions": list(LOCKED.values()),
+        }
+    )
+    robot = settings.robot()
+    assert robot.locked == LOCKED
+    controller = Controller(robot, settings)
+    controller.reset(RobotState(1.0, robot.neutral(), np.zeros(robot.nv)))
+    names = [*robot.joint_names, "head_1_joint"]
+    plan = Plan(JointTrajectory(names, [0.1], np.zeros((1, len(names)))))
+    with pytest.raises(
+        TrajectoryError, match="joint 'head_1_joint', which is locked: leave it out"
+    ):
+        controller.follow(plan, 1.0)
+    kept = JointTrajectory(robot.joint_names, [0.1], np.zeros((1, robot.na)))
+    controller.follow(Plan(kept), 1.0)
+
+
+def test_mujoco_holds_them_where_the_whole_robot_has_them():
+    """Judge: MuJoCo's model of the whole robot; masses, places and accelerations of free fall."""
+    whole, welded = MujocoRobot(TALOS, []), MujocoRobot(TALOS, [], locked=LOCKED)
+    positions = dict.fromkeys(whole.robot.joint_names, 0.1) | LOCKED
+    positions = {n: min(p, u) for (n, p), u in zip(positions.items(), whole.robot.upper)} | LOCKED
+    base = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+    for world in (whole, welded):
+        world.reset(
+            world.robot.configuration(base, [positions[n] for n in world.robot.joint_names])
+        )
+    for data in (whole.mujoco_data, welded.mujoco_data):
+        assert np.isfinite(data.qpos).all()
+    model = welded.mujoco_model
+    assert abs(model.body_mass.sum() - whole.mujoco_model.body_mass.sum()) < 1e-9
+    centers = [world.mujoco_data.subtree_com[0] for world in (whole, welded)]
+    np.testing.assert_allclose(centers[1], centers[0], atol=1e-9)
+    # The welded robot's inertia is that of the whole one without the rows of the locked joints.
+    places = [whole.robot.joint_names.index(name) for name in welded.robot.joint_names]
+    kept = [*range(6), *whole._map.actuated[places]]
+    own = [*range(6), *welded._map.actuated]
+    expected = inertia(whole)[np.ix_(kept, kept)]
+    np.testing.assert_allclose(inertia(welded)[np.ix_(own, own)], expected, atol=1e-8)
+
+
+def inertia(world):
+    """(nv, nv) by MuJoCo, column by column."""
+    model, column = world.mujoco_model, np.zeros(world.mujoco_model.nv)
+    columns = []
+    for unit in np.eye(model.nv):
+        mujoco.mj_mulM(model, world.mujoco_data, column, unit)
+        columns.append(column.copy())
+    return np.array(columns).T

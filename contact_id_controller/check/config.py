@@ -76,7 +76,7 @@ def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None,
         description = read_description(settings.urdf)
     except (ContactIdError, ElementTree.ParseError, OSError) as problem:
         return None, [error("URDF", problem)]
-    findings = check_joints(description, settings.joints)
+    findings = check_joints(description, settings.joints, settings.locked_joints)
     try:
         robot = settings.robot()
     except ContactIdError as problem:

@@ -30,10 +30,12 @@ def read_description(urdf: str) -> ElementTree.Element:
     return ElementTree.parse(resolve_urdf(urdf)).getroot()
 
 
-def check_joints(description: ElementTree.Element, names: Sequence[str]) -> list[Finding]:
-    """Whether the named joints are those of the robot; joints that nobody drives."""
+def check_joints(
+    description: ElementTree.Element, names: Sequence[str], locked: Sequence[str] = ()
+) -> list[Finding]:
+    """Whether the named joints are those of the robot; joints that nobody drives or holds."""
     kinds = {joint.get("name"): joint.get("type") for joint in description.findall("joint")}
-    moving = [name for name, kind in kinds.items() if kind in MOVING]
+    moving = [name for name, kind in kinds.items() if kind in MOVING and name not in locked]
     findings = []
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
@@ -47,7 +49,8 @@ def check_joints(description: ElementTree.Element, names: Sequence[str]) -> list
         findings.append(
             warning("joints", f"{passive} are not listed: they stay passive and get no torque")
         )
-    return findings or [note("joints", f"{len(names or moving)} driven, none passive")]
+    held = f", {len(locked)} locked" if locked else ""
+    return findings or [note("joints", f"{len(names or moving)} driven, none passive{held}")]
 
 
 def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
@@ -103,7 +106,7 @@ def _check_link(name: str, inertial: ElementTree.Element) -> list[Finding]:
     if not mass > 0.0:
         return [error("inertia", f"link {name!r} has mass {mass:g} kg, must be above 0")]
     rounding = ROUNDING * principal[2]
-    if abs(principal[0]) <= rounding < principal[2]:
+    if abs(principal[0]) <= rounding <= principal[2]:
         return [
             warning(
                 "inertia",

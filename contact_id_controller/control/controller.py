@@ -283,6 +283,7 @@ class Controller:
             self._hold,
             self._joint_q if self._has_posture else None,
             self.settings.plan_jump_limit,
+            self.robot.locked,
         )
 
     def planned_stance(self, t: float) -> np.ndarray:

@@ -6,7 +6,7 @@ That its points are well formed was checked when its parts were made (`plans.poi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ class Followed(NamedTuple):
 
     joint_names (na), frames (n_feet): of the robot; slot: the joint plans that are followed until
     now; hold (na,): posture without one; measured (na,): positions of the joints, rad, None before
-    the first state; jump_limit: ``plan_jump_limit``, rad.
+    the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves.
     """
 
     joint_names: Sequence[str]
@@ -30,6 +30,7 @@ class Followed(NamedTuple):
     hold: np.ndarray
     measured: np.ndarray | None
     jump_limit: float
+    locked: Container[str] = ()
 
 
 def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
@@ -46,7 +47,9 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
         raise TrajectoryError(f"the parts of a plan must begin together: {told}")
     joints, contacts = plan.joints, plan.contacts
     if joints is not None:
-        joints = _approached(joints.in_order(followed.joint_names), now_s, followed)
+        joints = _approached(
+            joints.in_order(followed.joint_names, followed.locked), now_s, followed
+        )
     if contacts is not None:
         contacts = contacts.in_order(followed.frames)
     return dataclasses.replace(plan, joints=joints, contacts=contacts)

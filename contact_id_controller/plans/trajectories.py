@@ -7,7 +7,7 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -114,14 +114,20 @@ class JointTrajectory:
             np.dot(self._basis, self._coefficients[k], out=out)
         return Reference(out[0], out[1], out[2])
 
-    def in_order(self, joint_names: Sequence[str]) -> JointTrajectory:
+    def in_order(self, joint_names: Sequence[str], locked: Container[str] = ()) -> JointTrajectory:
         """The same trajectory with its columns in the robot's order.
 
         Raises:
-            TrajectoryError: a joint that the robot lacks, or one of the robot's that is missing.
+            TrajectoryError: a joint that the robot lacks or that is locked, or one of the robot's
+                that is missing.
         """
         column = {name: k for k, name in enumerate(self.names)}
         unknown = [name for name in self.names if name not in set(joint_names)]
+        held = [name for name in unknown if name in locked]
+        if held:
+            raise TrajectoryError(
+                f"trajectory names joint {held[0]!r}, which is locked: leave it out"
+            )
         if unknown:
             raise TrajectoryError(
                 f"trajectory names unknown joint {unknown[0]!r}; known are {choices(joint_names)}"
