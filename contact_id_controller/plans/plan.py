@@ -18,20 +18,20 @@ class Plan:
 
     Attributes:
         joints, base, contacts: what the controller follows; None: that part of the plan before.
-        forces: that the planner expects, where it plans any; not followed, the controller finds its own.
         walking: the gait is running.  restarted: the planner began anew with this plan.
         unreachable: feet whose target was out of reach and has been replaced by the nearest point.
         points_reached: number of way-points reached so far.
+        forces: that the planner expects, where it plans any; not followed, the controller finds its own.
     """
 
     joints: JointTrajectory | None = None
     base: BaseTrajectory | None = None
     contacts: ContactSchedule | None = None
-    forces: PlannedForces | None = None
     walking: bool = False
     restarted: bool = False
     unreachable: tuple[str, ...] = ()
     points_reached: int = 0
+    forces: PlannedForces | None = None
 
     @property
     def parts(self) -> dict[str, JointTrajectory | BaseTrajectory | ContactSchedule]:
