@@ -96,6 +96,7 @@ setup(
             "quantecon>=0.8",
             "clarabel>=0.9",
             "idyntree>=15.0",
+            "casadi>=3.6",
         ],
     },
     entry_points={

@@ -1,12 +1,23 @@
 """Contact plans and momentum: TALOS' weight over stones that rise and tilt (kino-dynamic paper)."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.papers import momentum_ipopt
+from contact_id_controller.papers.kino_dynamic_scenes import (
+    FEET,
+    HEIGHT_M,
+    MASS_KG,
+    SOLES,
+    random_problem,
+    stone_walk,
+    talos,
+)
 from contact_id_controller.planning.kinodynamic import (
     CONES,
     HESSIANS,
@@ -24,31 +35,9 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Foothold,
     Sole,
 )
+from contact_id_controller.planning.kinodynamic.momentum_problem import GRAVITY
 
-MASS_KG, HEIGHT_M = 90.272, 0.87  # TALOS
-GRAVITY = np.array([0.0, 0.0, -9.81])
-FEET = ("left", "right")
-SOLES = tuple(Sole(foot, (0.10, 0.0625), cop_margin_m=0.0175) for foot in FEET)
-
-
-def stones(footsteps=4, forward=0.26, rise=0.06, tilt_deg=12.0):
-    """Rows of a file: each stone higher than the last; the last two are level."""
-    rows = []
-    for k in range(1, footsteps + 1):
-        side = -1 if k % 2 else 1
-        level = k >= footsteps - 1
-        at = min(k, footsteps - 1)
-        turned = [0, 0, 0] if level else [side * tilt_deg, (-1) ** k * tilt_deg / 2, 0]
-        y = side * (0.085 if level else 0.11)
-        rows.append({"foot": FEET[k % 2], "at": [forward * at, y, rise * at], "turned": turned})
-    return rows
-
-
-def stone_walk(friction=0.6, phase_s=0.7, reach_m=None, **scene):
-    soles = [dataclasses.replace(sole, reach_m=reach_m) for sole in SOLES]
-    stance = [Foothold(foot, (0, y, 0), None, friction) for foot, y in zip(FEET, (0.085, -0.085))]
-    steps = [Foothold.from_row(row, friction) for row in stones(**scene)]
-    return ContactPlan.from_footsteps(soles, stance, steps, support_s=phase_s, swing_s=phase_s)
+GRAVITY = np.array(GRAVITY)
 
 
 def test_phases_of_footsteps():
@@ -135,12 +124,6 @@ def test_exact_map_against_integration():
 
 
 # Solutions
-
-
-def talos(knots, plan=None, **keywords):
-    return build_momentum_problem(
-        plan or stone_walk(), knots, MASS_KG, **{"height_m": HEIGHT_M, **keywords}
-    )
 
 
 @pytest.fixture(scope="module")
@@ -286,3 +269,107 @@ def test_weights_and_options_are_refused(walk_50):
         solve_momentum(talos(100), warm_start=walk_50)
     with pytest.raises(MomentumError, match="no momentum plan after 2 steps: too many steps"):
         solve_momentum(walk_50.problem, max_steps=2)
+
+
+# Judges
+
+
+@pytest.mark.parametrize(("knots", "cone"), [(50, "pyramid"), (100, "pyramid"), (50, "cone")])
+def test_ipopt_finds_nothing_cheaper(knots, cone):
+    """The paper's bilinear form of the same problem, in CasADi: the same cost, states and forces."""
+    problem = talos(knots, cone=cone)
+    plan, judge = solve_momentum(problem), momentum_ipopt.solve(problem)
+    assert judge.solved
+    assert plan.cost <= judge.cost * (1 + 1e-5)
+    assert plan.cost >= judge.cost * (1 - 1e-4)  # both are the problem's minimum
+    np.testing.assert_allclose(plan.com, judge.com, atol=1e-4)
+    np.testing.assert_allclose(plan.angular_momentum / MASS_KG, judge.spin, atol=1e-4)
+
+
+@pytest.mark.parametrize("cone", ["pyramid", "cone"])
+def test_optimality_in_plain_numpy(cone):
+    """The cost's gradient in every force, the motion rolled out, lies in the dual of its cone."""
+    plan = solve_momentum(talos(50, cone=cone))
+    standing = plan.problem.contacts.standing
+    forces = (plan.local_forces() / plan.problem.weight_n)[standing]
+    cost, slope, scale = cost_and_slope(plan.problem, forces)
+    assert cost == pytest.approx(plan.cost, rel=1e-8)
+    friction = (np.sqrt(0.5) if cone == "pyramid" else 1.0) * plan.problem.contacts.friction[
+        standing
+    ]
+    # Along a force nothing is gained; in no direction that stays in the cone does the cost fall.
+    assert np.abs((slope * forces).sum(1)).max() <= 1e-6 * scale
+    sideways = np.abs(slope[:, :2]).sum(1) if cone == "pyramid" else np.hypot(*slope[:, :2].T)
+    assert (slope[:, 2] - friction * sideways).min() >= -1e-6 * scale
+
+
+def test_random_scenes_are_solved():
+    """Stones, tilts, friction, phases and knots, both cones: no solve fails."""
+    steps = [solve_momentum(random_problem(seed, MomentumWeights())).steps for seed in range(200)]
+    assert np.median(steps) <= 10 and max(steps) <= 30
+
+
+def test_random_weights_are_solved():
+    """Weights over decades: every problem is solved; some weights let the robot fall, which is named."""
+    refused = 0
+    for seed in range(100):
+        try:
+            assert max(solve_momentum(random_problem(seed)).residuals().values()) <= 1e-9
+        except InfeasiblePlanError as error:
+            assert re.match(r"phase \d+, foot (left|right): ", str(error))
+            refused += 1
+    assert refused <= 15
+
+
+def test_slope_of_the_judge_against_differences(walk_50):
+    problem, random = walk_50.problem, np.random.default_rng(5)
+    forces = (walk_50.local_forces() / problem.weight_n)[problem.contacts.standing]
+    forces = forces + 0.01 * random.standard_normal(forces.shape)
+    slope = cost_and_slope(problem, forces)[1]
+    for _ in range(5):
+        way = random.standard_normal(forces.shape)
+        up, down = (cost_and_slope(problem, forces + h * way)[0] for h in (1e-6, -1e-6))
+        assert (up - down) / 2e-6 == pytest.approx((slope * way).sum(), rel=1e-6)
+
+
+def cost_and_slope(problem, forces):
+    """Cost of a problem, and its gradient in the forces / weight of the standing corners, (m, 3) in
+    ground axes, with the largest term of it: motion about the centre of mass rolled out, and adjoint."""
+    contacts, dt, g = problem.contacts, problem.contacts.time_step_s, 9.81
+    w, reference = problem.weights, problem.reference
+    weight = np.tile(dt * np.hstack([w.com, w.velocity, w.spin]), (problem.knots + 1, 1))
+    weight[-1] = w.last
+    goal = [reference.com, reference.momentum / MASS_KG, reference.angular_momentum / MASS_KG]
+    goal = np.stack(goal, axis=1)
+    state = problem.start / [[1.0], [MASS_KG], [MASS_KG]]
+    interval, corner = np.nonzero(contacts.standing)
+    points, rotations = contacts.points[interval, corner], contacts.rotations[interval, corner]
+    world = np.einsum("mij,mj->mi", rotations, forces)
+    total, torque = np.zeros((problem.knots, 3)), np.zeros((problem.knots, 3))
+    np.add.at(total, interval, world)
+    np.add.at(torque, interval, np.cross(points, world))
+    off = forces - [[0.0, 0.0, 1.0]] / contacts.standing.sum(1)[interval, None]
+    cost, paths, pulls = 0.5 * dt * (off**2 @ w.force).sum(), [], []
+    for t in range(problem.knots + 1):
+        error = state - goal[t]
+        pulls.append(weight[t].reshape(3, 3) * error)
+        cost += 0.5 * (pulls[-1] * error).sum()
+        if t < problem.knots:
+            (r, v, k), a = state, g * total[t] + GRAVITY
+            paths.append(dt * r + dt**2 / 2 * v + dt**3 / 6 * GRAVITY)
+            spin = k + g * (dt * torque[t] - np.cross(paths[t], total[t]))
+            state = np.array([r + dt * v + dt**2 / 2 * a, v + dt * a, spin])
+    slope, (of_r, of_v, of_k), largest = dt * np.array(w.force) * off, pulls[-1], 0.0
+    for t in range(problem.knots - 1, -1, -1):
+        now = interval == t
+        push, turned = dt**2 / 2 * of_r + dt * of_v, np.cross(of_k, paths[t])
+        pull = g * (push - turned + dt * np.cross(of_k, points[now]))
+        largest = max(largest, g * np.abs(push).max(), g * np.abs(turned).max())
+        slope[now] += np.einsum("mji,mj->mi", rotations[now], pull)
+        turn = g * np.cross(total[t], of_k)
+        of_r, of_v, of_k = (
+            pulls[t][0] + of_r - dt * turn,
+            pulls[t][1] + of_v + dt * of_r - dt**2 / 2 * turn,
+            pulls[t][2] + of_k,
+        )
+    return cost, slope, largest

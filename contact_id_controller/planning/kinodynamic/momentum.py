@@ -24,12 +24,15 @@ HESSIANS = {
 }
 """Curvature of the angular momentum in the cost: none, its positive part as in the paper, all."""
 
-MAX_STEPS = 60
+MAX_STEPS = 100
 FRICTIONLESS = 1e-9
 """Below this coefficient a corner pushes along its normal only."""
 
-FIRST_MULTIPLIER = 5e-4
-"""Of the first iterate, relative to the weights."""
+FIRST_MULTIPLIER = 2e-4
+"""Of the first iterate, relative to the weights, for coefficients of friction of 1."""
+
+SLIPPERY = 1e-3
+"""Least coefficient that the first multipliers look at; they grow with its inverse, squared."""
 
 WARM_BLEND = 0.02
 """Share of the cold start in a warm one, which must be inside the cones."""
@@ -219,10 +222,12 @@ def first_iterate(problem, program, scale) -> momentum_kernel.Iterate:
     )
     u = program.nominal.copy()
     z = np.zeros((len(u), momentum_kernel.ROWS))
+    least = problem.contacts.friction[problem.contacts.standing].min(initial=1.0)
+    first = FIRST_MULTIPLIER * scale / (max(least, SLIPPERY) * program.friction)
     if program.cone == momentum_kernel.CONE:
-        z[:, 0] = 2 * FIRST_MULTIPLIER * scale
+        z[:, 0] = 2 * first
     else:
-        z[:] = FIRST_MULTIPLIER * scale
+        z[:] = first[:, None]
     return momentum_kernel.Iterate(x, u, slacks(program, u), z)
 
 

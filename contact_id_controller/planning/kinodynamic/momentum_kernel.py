@@ -26,9 +26,11 @@ GAP = 1e-7  # sum s'z at the end, relative to the cost
 LEAST_GAP = 1e-10  # and for a cost that vanishes, relative to the weights
 STATIONARY = 1e-7  # gradient of the Lagrangian, relative to weights and multipliers
 ROUNDED = 1e-5  # the same, where the cost no longer changes
-UNCHANGED = 1e-10  # of the cost from step to step
-DYNAMICS = 1e-9  # defect of the dynamics before the last roll-out
-TO_THE_BOUNDARY = 0.995
+UNCHANGED = 1e-8  # of the cost from step to step
+DYNAMICS = 1e-12  # defect of the dynamics before the last roll-out
+TO_THE_BOUNDARY = 0.995  # nearer, and one product of a contact is lost against the others
+SHORT = 0.5  # a shorter step is tried again without the second-order term, towards the centre
+RECENTRED = 0.5  # of the gap: what that aims at
 LEAST_AIM = 0.1  # of the gap at the end: no step aims at less
 STATE, FORCE = riccati.STATE, riccati.FORCE
 
@@ -414,15 +416,15 @@ def _gradients(program, slope, centre, h):
 
 @bare_kernel
 def _cone_steps(program, iterate, du, centre, scale, rows, ds, dz):
-    """ds and dz that belong to du; the longest step that leaves both inside, at most 1."""
+    """ds and dz that belong to du; 1 / the longest step that leaves both inside, at least 1/2."""
     friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
-    longest = 1.0
+    shortest = 0.5
     for k in range(du.shape[0]):
         _rows(du[k], friction[k], cone, ds[k])
         _dual_step(s[k], z[k], ds[k], centre[k], scale[k], cone, rows, dz[k])
-        longest = max(longest, _inverse_length(s[k], ds[k], cone))
-        longest = max(longest, _inverse_length(z[k], dz[k], cone))
-    return 1.0 / longest
+        shortest = max(shortest, _inverse_length(s[k], ds[k], cone))
+        shortest = max(shortest, _inverse_length(z[k], dz[k], cone))
+    return shortest
 
 
 @bare_kernel
@@ -441,6 +443,16 @@ def _centres(program, iterate, work, target, rows, out):
     s, z, ds, dz, scale, cone = iterate.s, iterate.z, work.ds, work.dz, work.scale, program.cone
     for k in range(s.shape[0]):
         _centre(s[k], z[k], ds[k], dz[k], scale[k], target, cone, rows, out[k])
+
+
+@bare_kernel
+def _corrected(program, iterate, work, target, scratch):
+    """The step towards products of ``target``, with the second-order term of ds and dz; 1 / its length."""
+    step, centre = work.step, work.centre
+    _centres(program, iterate, work, target, scratch, centre)
+    _gradients(program, work.slope, centre, work.h)
+    riccati.solve(program.stages, work.factor, work.nothing, work.h, work.defect, step)
+    return _cone_steps(program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz)
 
 
 @bare_kernel
@@ -531,18 +543,19 @@ def solve(program, iterate, work, steps, scale_of_weights):
                 centre[k, r] = 0.0
         _gradients(program, work.slope, centre, work.h)
         riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
-        length = _cone_steps(
-            program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz
+        length = 1.0 / max(
+            1.0,
+            _cone_steps(program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz),
         )
         aimed = _gap(s, z, work.ds, work.dz, length, rows) / gap if gap > 0.0 else 0.0
         target = max(aimed**3 * gap, LEAST_AIM * allowed) / degree
-        _centres(program, iterate, work, target, scratch, centre)
-        _gradients(program, work.slope, centre, work.h)
-        riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
-        length = _cone_steps(
-            program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz
-        )
-        length = min(1.0, TO_THE_BOUNDARY * length)
+        inverse = _corrected(program, iterate, work, target, scratch)
+        if inverse * SHORT > 1.0:
+            for k in range(contacts):
+                for r in range(ROWS):
+                    work.ds[k, r] = work.dz[k, r] = 0.0
+            inverse = _corrected(program, iterate, work, RECENTRED * gap / degree, scratch)
+        length = min(1.0, TO_THE_BOUNDARY / inverse)
         log[taken, 4] = length
         _advance(program, iterate, step, work, length)
     _roll_out(stages, program.b, x, u, step.wrench)
