@@ -26,6 +26,27 @@ class StandingSensors:
         needed = pin.rnea(model, data, q, np.zeros(robot.nv), np.zeros(robot.nv))
         self.forces = np.linalg.lstsq(J[:, :6].T, needed[:6], rcond=None)[0]
         self.effort = (needed - J.T @ self.forces)[robot.actuated]
+        self._wrenches(q, feet, radius_m)
+
+    def _wrenches(self, q, feet, radius_m):
+        """What force/torque sensors of feet and joints feel, name -> (6,), in their own axes."""
+        model, data = self.robot.model, self.robot.model.createData()
+        pin.framesForwardKinematics(model, data, q)
+        self.wrenches, outside = {}, [pin.Force.Zero() for _ in range(model.njoints)]
+        for foot, load in zip(feet, self.forces):
+            frame = model.frames[self.robot.frame_id(foot)]
+            placement = data.oMf[self.robot.frame_id(foot)]
+            force, lever = np.array([0.0, 0.0, load]), np.array([0.0, 0.0, -radius_m])
+            turn = placement.rotation.T
+            wrench = pin.Force(turn @ force, turn @ np.cross(lever, force))
+            self.wrenches[foot] = wrench.vector
+            outside[frame.parentJoint] += frame.placement.act(wrench)
+        forces = pin.StdVec_Force()
+        for force in outside:
+            forces.append(force)
+        pin.rnea(model, data, q, np.zeros(model.nv), np.zeros(model.nv), forces)
+        for name in self.robot.joint_names:
+            self.wrenches[name] = data.f[model.getJointId(name)].vector.copy()
 
     def sample(self, **changes):
         """Keywords of one step: gyro, accel, position, velocity, effort, with a little noise."""

@@ -21,6 +21,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller import RobotModel  # noqa: E402
 from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode  # noqa: E402
+from contact_id_controller.ros.state_publisher import fill_wrench  # noqa: E402
 
 RADIUS_M, PERIOD_NS = 0.016, 1_000_000
 SUCCESS = TransitionCallbackReturn.SUCCESS
@@ -50,6 +51,10 @@ class Bench:
         publish, listen = self.peer.create_publisher, self.peer.create_subscription
         self._imu = publish(Imu, "imu", QOS)
         self._joints = publish(JointState, "joint_states", QOS)
+        self.wrenches = {
+            name: publish(WrenchStamped, f"wrench/{name}", QOS)
+            for name in changes.get("force_torque_sensors", ())
+        }
         self.heard = {}
         node = "dynamics_estimator"
         for kind, topic in (
@@ -78,12 +83,13 @@ class Bench:
         assert self.node.trigger_configure() == SUCCESS
         assert self.node.trigger_activate() == SUCCESS
         deadline = time.monotonic() + 10.0
-        while self._joints.get_subscription_count() + self._imu.get_subscription_count() < 2:
+        streams = (self._joints, self._imu, *self.wrenches.values())
+        while any(publisher.get_subscription_count() == 0 for publisher in streams):
             assert time.monotonic() < deadline
             self.executor.spin_once(timeout_sec=0.01)
 
-    def step(self, imu=True, **changes):
-        """One period: IMU, joint states, and whatever follows from them."""
+    def step(self, imu=True, silent=(), bad=(), **changes):
+        """One period: IMU, wrenches, joint states, and whatever follows from them."""
         values = self.standing.sample(**changes)
         self.stamp_ns += PERIOD_NS
         if imu:
@@ -93,6 +99,13 @@ class Bench:
                 vector = getattr(message, name)
                 vector.x, vector.y, vector.z = map(float, values[source])
             self._imu.publish(message)
+        for name, publisher in self.wrenches.items():
+            if name not in silent:
+                message = WrenchStamped()
+                self._stamp(message)
+                sizes = self.standing.wrenches[name] * (np.nan if name in bad else 1.0)
+                fill_wrench(message, sizes)
+                publisher.publish(message)
         names = self.standing.robot.joint_names
         message = JointState(name=list(names))
         self._stamp(message)
@@ -200,6 +213,49 @@ def test_a_bad_sensor_is_named_within_50_ms(bench, changes, words):
         assert np.isfinite([place.x, place.y, place.z, *odometry.pose.covariance]).all()
 
 
+SENSORS = ["FL_FOOT", "FR_KFE"]
+
+
+def test_wrenches_tell_forces_without_any_effort(bench):
+    run = bench(force_torque_sensors=[*SENSORS, "HL_FOOT", "HR_FOOT"])
+    run.start()
+    run.steps(150, effort=np.full(12, np.nan))
+    force = run.heard[f"ground_reaction/{SOLO_FEET[0]}"][-1].wrench.force
+    assert force.z == pytest.approx(run.standing.forces[0], rel=0.1)
+    assert run.node.pipeline.estimate.forces_known
+    run.statuses.clear()
+    run.spin_until(lambda: run.statuses)
+    figures = {pair.key: float(pair.value) for pair in run.statuses[-1].values if "/" in pair.key}
+    assert 0.0 <= figures["age of wrench/FL_FOOT, s"] < 5.0
+    assert figures["residual of wrench/FR_KFE"] < 5.0
+    assert "effort is missing of FL_HAA" in run.statuses[-1].message
+
+
+@pytest.mark.parametrize("how", ["silent", "bad"])
+@pytest.mark.parametrize("mode", ["lockstep", "real_time"])
+def test_a_wrench_that_is_silent_or_no_number_is_named_and_done_without(bench, how, mode):
+    """In lockstep too: joint states wait for it once, and then no more until it speaks again."""
+    run = bench(force_torque_sensors=SENSORS, mode=mode, reliable_topics=True)
+    run.start()
+    run.steps(150)
+    assert all("wrench" not in status.message for status in run.statuses)
+    run.heard[f"ground_reaction/{SOLO_FEET[0]}"].clear()
+    run.steps(50, **{how: ["FR_KFE"]})
+    assert any("wrench is missing of FR_KFE" in status.message for status in run.statuses)
+    force = run.heard[f"ground_reaction/{SOLO_FEET[0]}"][-1].wrench.force
+    assert force.z == pytest.approx(run.standing.forces[0], rel=0.1)
+    run.steps(50)
+    assert run.node.pipeline.estimate.faults == ()
+
+
+def test_a_wrench_that_never_comes_does_not_hold_the_robot(bench):
+    run = bench(force_torque_sensors=SENSORS)
+    run.start()
+    run.steps(100, silent=SENSORS)
+    assert run.node.pipeline.estimate.ready and run.heard["odometry"]
+    assert run.node.pipeline.estimate.faults == ("wrench is missing of FL_FOOT, FR_KFE",)
+
+
 def test_joints_without_imu_are_named(bench):
     """In real time nobody waits for the IMU."""
     run = bench(mode="real_time", reliable_topics=True)
@@ -223,7 +279,13 @@ def test_time_that_goes_back_begins_anew(bench):
 
 
 def test_a_bad_configuration_is_refused_in_one_line(bench):
-    for changes in ({"contact_frames": ["NO_FOOT"]}, {"joint_wrenches": ["nobody"]}):
+    for changes in (
+        {"contact_frames": ["NO_FOOT"]},
+        {"joint_wrenches": ["nobody"]},
+        {"force_torque_sensors": ["nobody"]},
+        {"force_torque_sensors": ["FL_KFE"], "force_torque_frames": ["FL_FOOT", "FL_KFE"]},
+        {"force_torque_sensors": ["FL_KFE"], "force_torque_directions": ["upwards"]},
+    ):
         assert bench(**changes).node.trigger_configure() == TransitionCallbackReturn.FAILURE
 
 

@@ -52,6 +52,27 @@ def test_the_command_of_a_report_does_the_same_run_again(tmp_path):
     assert make_setup(tmp_path, **choice).parameters == setup.parameters
 
 
+def test_the_estimator_reads_the_wrenches_that_the_simulated_robot_has(tmp_path):
+    named = ["simulated_robot.force_torque_sensors=[LF_FOOT, RH_KFE]"]
+    choice = {"robot": "quadruped", "state": "estimated"}
+    setup = make_setup(tmp_path, **choice, changes=named)
+    assert setup.parameters[ESTIMATOR]["force_torque_sensors"] == ["LF_FOOT", "RH_KFE"]
+    fewer = make_setup(
+        tmp_path, **choice, changes=[*named, f"{ESTIMATOR}.force_torque_sensors=[LF_FOOT]"]
+    )
+    assert fewer.parameters[ESTIMATOR]["force_torque_sensors"] == ["LF_FOOT"]
+    assert "force_torque_sensors" not in make_setup(tmp_path, **choice).parameters[ESTIMATOR]
+
+
+def test_forces_that_a_model_feeds_back_are_not_filtered(tmp_path):
+    choice = {"robot": "solo12", "state": "estimated"}
+    sensed = make_setup(tmp_path, **choice, friction="none", solver="sensed")
+    assert sensed.parameters[ESTIMATOR]["cutoff_hz"] == float("inf")
+    assert "cutoff_hz" not in make_setup(tmp_path, **choice).parameters[ESTIMATOR]
+    own = [f"{ESTIMATOR}.cutoff_hz=300.0", "friction=none", "solver=sensed"]
+    assert make_setup(tmp_path, **choice, changes=own).parameters[ESTIMATOR]["cutoff_hz"] == 300.0
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

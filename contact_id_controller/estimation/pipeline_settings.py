@@ -10,6 +10,8 @@ from contact_id_controller.exceptions import ConfigurationError
 
 MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
 MAY_BE_INFINITE = {"cutoff_hz"}
+DIRECTIONS = ("parent_to_child", "child_to_parent")
+"""Of the wrench that a joint's force/torque sensor measures."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """ROS lifecycle node: what IMU, encoders and efforts tell of base, contacts and forces. No mathematics.
 
-`imu` and `joint_states` come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
+`imu`, `joint_states` and, of force/torque sensors, `wrench/<sensor>` come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
 `/diagnostics` go out under the names that controller and gait planner read, and on request
 `~/joint_states`, `~/accelerations` and `~/joint_wrench/<joint>`.
 """
@@ -32,6 +32,7 @@ from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
+from contact_id_controller.ros.wrench_input import WrenchInput
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.specification import table_of
@@ -39,6 +40,9 @@ from contact_id_controller.settings.specification import table_of
 WAIT_S = 0.05
 QUEUE = 20
 """Samples of the IMU that wait for their joint states."""
+
+PATIENCE_S = 0.1
+"""Wall time after which joint states in lockstep go on without wrenches that have not come."""
 
 DIAGNOSTICS_S = 1.0
 """Wall time between two diagnostics while nothing changes; a new fault is told at once."""
@@ -114,20 +118,33 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self.create_subscription
+        self._wrenches = WrenchInput(
+            self,
+            stream,
+            self.settings.force_torque_sensors,
+            self.settings.wrench_timeout_s,
+            self._serve_waiting,
+        )
         self._subscriptions_made = [
             subscribe(Imu, "imu", self._on_imu, stream),
             subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan),
+            *self._wrenches.subscriptions,
             subscribe(JointState, "joint_states", self._on_joints, stream),
         ]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = self.create_timer(DIAGNOSTICS_S, self._diagnose, clock=steady)
+        self._timers = [
+            self.create_timer(DIAGNOSTICS_S, self._diagnose, clock=steady),
+            self.create_timer(PATIENCE_S, self._give_up, clock=steady),
+        ]
 
     def _begin(self) -> None:
         self.pipeline.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
+        self._wrenches.begin()
         self._waiting: JointState | None = None
+        self._served_s = time.monotonic()
         self._last_ns: int | None = None
         self._said: tuple[str, ...] = ()
         self._heard_s = {"imu": -np.inf, "joint_states": -np.inf}
@@ -171,7 +188,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         for subscription in self._subscriptions_made:
             self.destroy_subscription(subscription)
         self._subscriptions_made = []
-        self.destroy_timer(self._timer)
+        for timer in self._timers:
+            self.destroy_timer(timer)
         self.destroy_publisher(self._diagnostics)
         self._publisher.destroy()
 
@@ -182,9 +200,18 @@ class DynamicsEstimatorNode(LifecycleNode):
         turn, felt = message.angular_velocity, message.linear_acceleration
         sample = np.array([turn.x, turn.y, turn.z, felt.x, felt.y, felt.z])
         self._imu.append((nanoseconds(message.header.stamp), sample))
+        self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._on_joints(waiting)
+
+    def _give_up(self) -> None:
+        """A sensor that fell silent must not hold a robot that waits for its command."""
+        if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
+            self._wrenches.give_up(nanoseconds(self._waiting.header.stamp))
+            self._serve_waiting()
 
     def _on_schedule(self, message: JointTrajectory) -> None:
         try:
@@ -198,9 +225,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             return
         self._heard_s["joint_states"] = time.monotonic()
         stamp_ns = nanoseconds(message.header.stamp)
-        if self.settings.mode == "lockstep" and not (self._imu and self._imu[-1][0] >= stamp_ns):
+        if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
             self._waiting = message
             return
+        self._waiting, self._served_s = None, time.monotonic()
         reading = self._joints.read(message)
         if isinstance(reading, Refusal):
             self.refusal = reading.detail
@@ -222,6 +250,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             reading.position,
             reading.velocity,
             self._joints.efforts(message),
+            wrenches=self._wrenches.at(stamp_ns),
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
         )
@@ -230,6 +259,12 @@ class DynamicsEstimatorNode(LifecycleNode):
         if self._recorder is not None and estimate.ready:
             self._recorder.add(estimate.state, estimate.world_forces)
         self._diagnose_changes()
+
+    def _lacks(self, stamp_ns: int) -> bool:
+        """Whether IMU or wrenches of joints of this stamp have not come yet."""
+        return not (self._imu and self._imu[-1][0] >= stamp_ns) or self._wrenches.waits_for(
+            stamp_ns
+        )
 
     def _sample_of(self, stamp_ns: int):
         """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
@@ -292,6 +327,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         }
         for name, heard_s in self._heard_s.items():
             figures[f"age of {name}, s"] = f"{now - heard_s:.3f}"
+        for name, heard_s in zip(self.settings.force_torque_sensors, self._wrenches.heard_s):
+            figures[f"age of wrench/{name}, s"] = f"{now - heard_s:.3f}"
         for name, size in estimate.residuals.items():
             figures[f"residual of {name}"] = f"{size:.2f}"
         return figures

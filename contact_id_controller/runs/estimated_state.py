@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
-from contact_id_controller.exceptions import SimulationError
+from contact_id_controller.exceptions import ConfigurationError, SimulationError, choices
+from contact_id_controller.models import row_of
+from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.sensors import SensorNoise, SimulatedSensors
 from contact_id_controller.state import RobotState
 
@@ -13,16 +18,32 @@ CONTROLLER = {"contact_sources": ["measured", "schedule"], "contact_debounce_s":
 the estimate has a hysteresis of its own."""
 
 
+def estimator_changes(settings: ControllerSettings) -> dict[str, Any]:
+    """What changes in the estimator's settings for a controller's.
+
+    A model that takes measured forces feeds them back in every period, where the delay of a low-pass
+    costs far more than noise.
+    """
+    if not row_of(settings.friction, settings.solver).takes("forces"):
+        return {}
+    return {"cutoff_hz": math.inf}
+
+
 class EstimatedState:
     """What the sensors of a simulated robot say, made into the state that its controller is told.
 
     Args:
-        world: a simulated robot with an IMU.
+        world: a simulated robot with an IMU, and the force/torque sensors that the pipeline reads.
         pipeline: of the same robot.
         noise, seed: see ``NoisySensors``.
+        true_forces: the controller is told the simulator's forces, for the estimated ones to be judged
+            by.
 
     Attributes:
         estimate: of the last period.
+
+    Raises:
+        ConfigurationError: the robot lacks a sensor.
     """
 
     def __init__(
@@ -31,10 +52,20 @@ class EstimatedState:
         pipeline: EstimationPipeline,
         noise: SensorNoise | str = "perfect",
         seed: int = 0,
+        true_forces: bool = False,
     ):
+        self._world, self._true_forces = world, true_forces
         self.pipeline, self.estimate = pipeline, pipeline.estimate
         self._sensors = SimulatedSensors(world, noise, seed)
         self._period_s = world.period_s
+        wanted, there = [s.name for s in pipeline.settings.wrench_sensors], world.wrench_sensors
+        for name in wanted:
+            if name not in there:
+                raise ConfigurationError(
+                    f"the simulated robot has no force/torque sensor {name!r}; it has "
+                    f"{choices(there) if there else 'none'}"
+                )
+        self._wrenches = [there.index(name) for name in wanted]
 
     def begin(self, controller: Controller, state: RobotState) -> RobotState:
         """The robot is held at its start until the estimate has begun; times of that are negative.
@@ -63,9 +94,12 @@ class EstimatedState:
             readings.position,
             readings.velocity,
             readings.effort,
+            wrenches=readings.wrenches[self._wrenches],
             planned=controller.planned_stance(time_s),
         )
         controller.sources.detector.take_states(estimate.contact.astype(float), time_s)
-        if estimate.forces_known:
+        if self._true_forces:
+            controller.measure(self._world.contact_forces())
+        elif estimate.forces_known:
             controller.measure(estimate.world_forces)
         return estimate.state

@@ -71,13 +71,16 @@ def gait_planner(
     return GaitPlanner(robot, settings, settings.terrain if surface is None else surface)
 
 
-def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any) -> EstimatedState:
+def estimated_state(
+    name: str, world, noise: str, seed: int = 0, *, true_forces: bool = False, **changes: Any
+) -> EstimatedState:
     """What the controller of a robot is told where it knows its sensors only.
 
     Args:
         name: of the robot's configuration, whose section ``dynamics_estimator`` is used.
         world: a simulated robot with an IMU.
         noise, seed: of its sensors.
+        true_forces: see ``EstimatedState``.
         changes: of the section.
     """
     settings = DynamicsEstimatorSettings.from_mapping(
@@ -85,7 +88,7 @@ def estimated_state(name: str, world, noise: str, seed: int = 0, **changes: Any)
     )
     radii = settings.spread("contact_radii_m", len(settings.contact_frames))
     pipeline = EstimationPipeline(world.robot, settings.contact_frames, radii, settings.pipeline)
-    return EstimatedState(world, pipeline, noise, seed)
+    return EstimatedState(world, pipeline, noise, seed, true_forces)
 
 
 def feet_of(settings: ControllerSettings) -> list[SphereFoot]:

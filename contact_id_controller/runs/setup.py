@@ -15,7 +15,7 @@ from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.estimated_state import CONTROLLER
+from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
 from contact_id_controller.settings.controller import ControllerSettings
@@ -242,9 +242,14 @@ def make_setup(
         _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:
         _apply(change, parameters)
+    wrenches = simulated.get("force_torque_sensors", ())
+    if wrenches and ESTIMATOR in parameters:
+        parameters[ESTIMATOR].setdefault("force_torque_sensors", list(wrenches))
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     if ESTIMATOR in parameters:
+        for name, value in estimator_changes(settings).items():
+            parameters[ESTIMATOR].setdefault(name, value)
         DynamicsEstimatorSettings.from_mapping(parameters[ESTIMATOR])
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes), state)
     _ = setup.motion  # refused now, not when the nodes are up

@@ -5,7 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
-from contact_id_controller.estimation.pipeline_settings import PipelineSettings
+from contact_id_controller.estimation.pipeline_settings import (
+    DIRECTIONS,
+    PipelineSettings,
+    WrenchSensor,
+)
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.robot_rows import Description
 from contact_id_controller.settings.shared_rows import contact_radii
 from contact_id_controller.settings.specification import parameter
@@ -27,7 +32,7 @@ ODOMETRY = {
 }
 """Parameter -> the field of ``BaseOdometrySettings`` that it sets."""
 
-_ODOMETRY, _PIPELINE = BaseOdometrySettings(), PipelineSettings()
+_ODOMETRY, _PIPELINE, _WRENCH = BaseOdometrySettings(), PipelineSettings(), WrenchSensor("")
 
 
 def _noise(name: str, what: str, unit: str):
@@ -91,6 +96,37 @@ class DynamicsEstimatorSettings(Description):
         "Standard deviation of the forces on the base that the model lacks; 0: it is exact.",
         unit="N",
         minimum=0.0,
+    )
+    force_torque_sensors: tuple[str, ...] = parameter(
+        (),
+        """Joints, or contact frames, with a six-axis force/torque sensor that is read on topic
+        wrench/<name>. A joint's: what the link nearer to the base does to the other one. A contact
+        frame's: what the ground does to the foot, in the frame's axes.""",
+    )
+    force_torque_frames: tuple[str, ...] = parameter(
+        (),
+        """Frames in whose axes, and about whose origins, the sensors of joints measure, one each;
+        empty: the joint's own, on the outer link.""",
+    )
+    force_torque_directions: tuple[str, ...] = parameter(
+        ("parent_to_child",),
+        "Which link the wrench of a joint's sensor acts on, one for all or one each.",
+        choices=DIRECTIONS,
+    )
+    force_noise_n: float = parameter(
+        _WRENCH.force_noise_n,
+        "Standard deviation of the forces of those sensors after the low-pass.",
+        unit="N",
+        minimum=1e-6,
+    )
+    moment_noise_nm: float = parameter(
+        _WRENCH.moment_noise_nm,
+        "Standard deviation of their moments after the low-pass.",
+        unit="N·m",
+        minimum=1e-6,
+    )
+    wrench_timeout_s: float = parameter(
+        0.02, "Age above which a wrench counts as missing.", unit="s", minimum=1e-4
     )
     residual_limit: float = parameter(
         _PIPELINE.residual_limit,
@@ -181,7 +217,7 @@ class DynamicsEstimatorSettings(Description):
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("urdf", "a robot description")
         self.require("contact_frames", "the feet")
-        self.refuse_repeated("joints", "contact_frames", "joint_wrenches")
+        self.refuse_repeated("joints", "contact_frames", "joint_wrenches", "force_torque_sensors")
         _ = self.pipeline
 
     @property
@@ -195,4 +231,30 @@ class DynamicsEstimatorSettings(Description):
         odometry = {field: getattr(self, name) for name, field in ODOMETRY.items()}
         names = {field.name for field in dataclasses.fields(PipelineSettings)}
         own = {name: getattr(self, name) for name in names & set(vars(self))}
-        return PipelineSettings(odometry=BaseOdometrySettings(**odometry), **own)
+        return PipelineSettings(
+            odometry=BaseOdometrySettings(**odometry), wrench_sensors=self.wrench_sensors, **own
+        )
+
+    @property
+    def wrench_sensors(self) -> tuple[WrenchSensor, ...]:
+        """The force/torque sensors, each with its frame and direction.
+
+        Raises:
+            ConfigurationError: frames or directions that are not as many as the sensors.
+        """
+        names, frames = self.force_torque_sensors, self.force_torque_frames
+        directions = self.force_torque_directions
+        if len(frames) not in (0, len(names)):
+            raise ConfigurationError(
+                f"parameter 'force_torque_frames' has {len(frames)} values, must have none or "
+                f"{len(names)}, one for each of 'force_torque_sensors'"
+            )
+        if len(directions) not in (1, len(names)):
+            raise ConfigurationError(
+                f"parameter 'force_torque_directions' has {len(directions)} values, must have 1 or "
+                f"{len(names)}, one for each of 'force_torque_sensors'"
+            )
+        frames = frames or ("",) * len(names)
+        directions = directions * len(names) if len(directions) == 1 else directions
+        noises = self.force_noise_n, self.moment_noise_nm
+        return tuple(WrenchSensor(*row, *noises) for row in zip(names, frames, directions))
