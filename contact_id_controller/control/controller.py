@@ -287,9 +287,13 @@ class Controller:
         )
 
     def planned_stance(self, t: float) -> np.ndarray:
-        """The feet (n_feet,) bool that are planned to stand at time t, s; all without a plan."""
+        """The contacts (n,) bool that are planned to stand at time t, s; all without a plan."""
         schedule = self._schedule.at(t)
         return self._standing if schedule is None else schedule.sample(t)
+
+    def planned_feet(self, t: float) -> np.ndarray:
+        """The same for whole feet, (f,) bool: those of which a contact is planned to stand."""
+        return np.bincount(self.feet.foot, self.planned_stance(t)) > 0.0
 
     def measure(self, forces: np.ndarray) -> None:
         """Take the ground's forces at the contacts over the last period, (n, 3) N, world frame.
@@ -300,8 +304,12 @@ class Controller:
         self._measured[0] = forces
 
     def measure_feet(self, forces: np.ndarray) -> None:
-        """The same for forces on whole feet (f, 3); corners of a flat one have equal parts of it."""
-        self.measure(forces[self.feet.foot] * self._part_of_foot)
+        """The same for forces on whole feet, (f, 3) N."""
+        self.measure(self.over_contacts(forces))
+
+    def over_contacts(self, forces: np.ndarray) -> np.ndarray:
+        """Forces (n, 3) of the contacts for those of feet (f, 3): equal parts for a sole's corners."""
+        return forces[self.feet.foot] * self._part_of_foot
 
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period."""

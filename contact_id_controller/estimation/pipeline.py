@@ -104,7 +104,8 @@ class EstimationPipeline:
 
     Args:
         robot: with one floating base.
-        feet: frames at the centres of the spherical feet.  radii: m, one or one a foot.
+        feet: frames at the centres of the spherical feet, or over the soles of ``settings.soles``.
+        radii: m, one or one a foot: how far below its frame each foot touches.
 
     Attributes:
         estimate: what the last step found.  estimator, base: the two parts.
@@ -378,7 +379,10 @@ class EstimationPipeline:
         for sensor in settings.wrench_sensors:
             sensors.append(self._wrench_rows(sensor))
         contacts = {
-            foot: Contact(foot, "point", float(radius)) for foot, radius in zip(self.feet, radii)
+            foot: Contact(foot, "surface")
+            if foot in settings.soles
+            else Contact(foot, "point", float(radius))
+            for foot, radius in zip(self.feet, radii)
         }
         return DynamicsEstimator(
             self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
@@ -393,7 +397,10 @@ class EstimationPipeline:
                     f"force/torque sensor {sensor.name!r} is a foot's, in the foot's own axes; "
                     f"it has no frame {sensor.frame!r}"
                 )
-            return ContactWrench(sensor.name, sensor.force_noise_n, name)
+            noise = [sensor.force_noise_n] * 3
+            if sensor.name in self.settings.soles:
+                noise += [sensor.moment_noise_nm] * 3
+            return ContactWrench(sensor.name, noise, name)
         if sensor.name not in joints:
             raise UnknownJointError(
                 f"no force/torque sensor at {sensor.name!r}: neither a foot, which are "

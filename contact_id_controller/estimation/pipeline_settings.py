@@ -67,6 +67,7 @@ class PipelineSettings:
         residual_limit: normalised residual from which on a sensor lies.
         residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
             the sensor.
+        soles: frames of the feet that are flat; their contact has a moment as well.
         wrench_sensors: six-axis force/torque sensors.
         odometry: of the base.
 
@@ -88,6 +89,7 @@ class PipelineSettings:
     contact_debounce_s: float = 0.0
     residual_limit: float = 5.0
     residual_period_s: float = 0.02
+    soles: tuple[str, ...] = ()
     wrench_sensors: tuple[WrenchSensor, ...] = ()
     odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
 

@@ -89,9 +89,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             settings = DynamicsEstimatorSettings.from_mapping(self._table.values())
             with self._interrupt.leaving_at_once(self):
                 robot = settings.robot()
-                radii = settings.spread("contact_radii_m", len(settings.contact_frames))
                 pipeline = EstimationPipeline(
-                    robot, settings.contact_frames, radii, settings.pipeline
+                    robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
                 )
             path = settings.record_path
             self._recorder = EstimateRecorder(path) if path else None

@@ -95,11 +95,11 @@ class EstimatedState:
             readings.velocity,
             readings.effort,
             wrenches=readings.wrenches[self._wrenches],
-            planned=controller.planned_stance(time_s),
+            planned=controller.planned_feet(time_s),
         )
         controller.sources.detector.take_states(estimate.contact.astype(float), time_s)
         if self._true_forces:
             controller.measure(self._world.contact_forces())
         elif estimate.forces_known:
-            controller.measure(estimate.world_forces)
+            controller.measure_feet(estimate.world_forces)
         return estimate.state

@@ -86,8 +86,9 @@ def estimated_state(
     settings = DynamicsEstimatorSettings.from_mapping(
         section(name, "dynamics_estimator", **changes)
     )
-    radii = settings.spread("contact_radii_m", len(settings.contact_frames))
-    pipeline = EstimationPipeline(world.robot, settings.contact_frames, radii, settings.pipeline)
+    pipeline = EstimationPipeline(
+        world.robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
+    )
     return EstimatedState(world, pipeline, noise, seed, true_forces)
 
 
@@ -215,7 +216,7 @@ class InProcessRun:
         else:
             self.believed = self._told.after(self.controller, self.state)
             self._contact = self._told.estimate.contact.copy()
-            estimated = self._told.estimate.world_forces
+            estimated = self.controller.over_contacts(self._told.estimate.world_forces)
         self._periods += 1
         # Rows of the reference are reused by the next step.
         reference = type(result.reference)(*(np.array(row) for row in result.reference))

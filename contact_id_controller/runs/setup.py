@@ -39,6 +39,9 @@ SHARED = (
     "locked_joint_positions",
     "contact_frames",
     "contact_radii_m",
+    "flat_feet_frames",
+    "flat_feet_half_sizes_m",
+    "flat_feet_centers_m",
     "period_s",
 )
 """What the estimator has from the controller's section where its own lacks it."""

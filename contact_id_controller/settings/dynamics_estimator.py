@@ -11,7 +11,7 @@ from contact_id_controller.estimation.pipeline_settings import (
     WrenchSensor,
 )
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.robot_rows import Description
+from contact_id_controller.settings.robot_rows import Description, FeetRows
 from contact_id_controller.settings.shared_rows import contact_radii
 from contact_id_controller.settings.specification import parameter
 
@@ -57,15 +57,12 @@ def _odometry(name: str, description: str, unit: str = "", minimum: float = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicsEstimatorSettings(Description):
+class DynamicsEstimatorSettings(FeetRows, Description):
     """Settings of the dynamics estimator; names shared with the controller mean the same there."""
 
     # The robot
     joints: tuple[str, ...] = parameter(
         (), "Measured joints; empty: all of the URDF. Joint states may have more, in any order."
-    )
-    contact_frames: tuple[str, ...] = parameter(
-        (), "Frames of the URDF that may touch the ground, at the centre of a spherical foot."
     )
     contact_radii_m: tuple[float, ...] = contact_radii(0.01, 1e-4)
     imu_frame: str = parameter("", "Frame of the IMU, on the base; empty: the base.")
@@ -216,8 +213,11 @@ class DynamicsEstimatorSettings(Description):
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("urdf", "a robot description")
-        self.require("contact_frames", "the feet")
-        self.refuse_repeated("joints", "contact_frames", "joint_wrenches", "force_torque_sensors")
+        if not self.flat_feet_frames:
+            self.require("contact_frames", "the feet")
+        self.refuse_repeated("joints", "joint_wrenches", "force_torque_sensors")
+        self.check_feet()
+        _ = self.locked
         _ = self.pipeline
 
     @property
@@ -232,7 +232,10 @@ class DynamicsEstimatorSettings(Description):
         names = {field.name for field in dataclasses.fields(PipelineSettings)}
         own = {name: getattr(self, name) for name in names & set(vars(self))}
         return PipelineSettings(
-            odometry=BaseOdometrySettings(**odometry), wrench_sensors=self.wrench_sensors, **own
+            odometry=BaseOdometrySettings(**odometry),
+            soles=self.flat_feet_frames,
+            wrench_sensors=self.wrench_sensors,
+            **own,
         )
 
     @property
@@ -258,3 +261,11 @@ class DynamicsEstimatorSettings(Description):
         directions = directions * len(names) if len(directions) == 1 else directions
         noises = self.force_noise_n, self.moment_noise_nm
         return tuple(WrenchSensor(*row, *noises) for row in zip(names, frames, directions))
+
+    @property
+    def foot_radii_m(self) -> list[float]:
+        """How far below its frame each of ``foot_frames`` touches level ground, m."""
+        from contact_id_controller.geometry.feet import CORNER_RADIUS_M
+
+        radii = self.spread("contact_radii_m", len(self.contact_frames)).tolist()
+        return radii + [max(-foot.center_m[2], CORNER_RADIUS_M) for foot in self.flat_feet]
