@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "check the parameter file of a robot before anything moves",
     "parameters": "show every parameter of every node, its default, range and meaning",
     "reproduce": "do the papers' experiments again and report what came of them",
+    "plan": "plan the motion of a whole robot over stones, with its forces, and let it follow",
     "power": "compare the power that three allocations of torque lose, and what they violate",
     "faults": "let one thing after the other fail while a simulated robot walks over real topics",
 }

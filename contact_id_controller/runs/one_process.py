@@ -136,6 +136,7 @@ class InProcessRun:
         planner: changes of the gait planner's settings.
         feet: as for ``Controller``, where the ground is not level.
         plan: called with controller and state before each step, instead of the gait planner.
+        start: (nq,) of the robot at first; None: the posture of the configuration, on the ground.
         stabilised: add the torques of ``Stabiliser`` to the controller's.
         told: makes the state that planner and controller are told of what sensors say; None: they
             are told the true one.
@@ -154,6 +155,7 @@ class InProcessRun:
         planner: dict[str, Any] | None = None,
         feet: FeetOnGround | None = None,
         plan: Callable[[Controller, RobotState], None] | None = None,
+        start: np.ndarray | None = None,
         stabilised: bool = False,
         told: EstimatedState | None = None,
         surface: HeightField | None = None,
@@ -161,18 +163,20 @@ class InProcessRun:
         self.settings, self.world, self._told = settings, world, told
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
-        self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
-        frames = list(settings.contact_frames)
-        self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
+        if plan is None:
+            self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
+            frames = list(settings.contact_frames)
+            self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
+            self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         self._contact: np.ndarray | None = None
-        self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         self._plan, self._periods = plan, 0
         self.error: str | None = None
-        posture = section(name, "simulated_robot")["initial_joint_positions"]
-        start = self.robot.configuration(AT_ORIGIN, np.array(posture))
-        start = world.place_on_ground(start)
-        if feet is not None or settings.ground_file:
-            start = stand_on(self.controller.feet, self.robot, start)
+        if start is None:
+            posture = section(name, "simulated_robot")["initial_joint_positions"]
+            start = self.robot.configuration(AT_ORIGIN, np.array(posture))
+            start = world.place_on_ground(start)
+            if feet is not None or settings.ground_file:
+                start = stand_on(self.controller.feet, self.robot, start)
         self.state = self.believed = world.reset(start)
         if told is not None:
             self.believed = told.begin(self.controller, self.state)

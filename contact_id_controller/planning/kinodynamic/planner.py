@@ -74,6 +74,8 @@ class Pass(NamedTuple):
         number: from 1 on.
         momentum_steps, momentum_s, motion_iterations, motion_s: of the two solvers.
         com: m.  momentum: kg m/s.  angular_momentum: kg m2/s.
+        forces, motion: the two plans.
+        middle_momentum: angular, of the forces' plan, in the rows of the motion's.
     """
 
     number: int
@@ -84,6 +86,9 @@ class Pass(NamedTuple):
     com: float
     momentum: float
     angular_momentum: float
+    forces: MomentumPlan
+    motion: WholeBodyMotion
+    middle_momentum: np.ndarray
 
     def line(self) -> str:
         """The pass in one line."""
@@ -283,6 +288,9 @@ class _Alternation:
             motion.iterations,
             ended - between,
             *(float(np.abs(part).max()) for part in (apart[0], linear, apart[1])),
+            plan,
+            motion,
+            spins,
         )
 
     def _weights(self, number: int) -> MotionWeights:

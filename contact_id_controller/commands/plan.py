@@ -1,0 +1,191 @@
+"""``contact_id plan``: forces and whole-body motion over footsteps, a page about them, and their execution."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exit_codes import DONE, FELL
+
+SECTION = "kino_dynamic_planner"
+LEAD_S = 0.5
+"""How long the robot stands before a plan that is followed begins."""
+
+EXTRAS = (("matplotlib", "simulation"), ("jinja2", "simulation"))
+FOR_EXECUTION = (("mujoco", "simulation"), ("PIL", "simulation"))
+"""Modules that are needed, and the extra that brings them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--robot", metavar="R", help="name of a file in config/plans/: talos, g1 or solo12"
+    )
+    which.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help=f"parameter file of your own robot, with a section {SECTION}",
+    )
+    parser.add_argument(
+        "--stones",
+        type=Path,
+        metavar="FILE",
+        help="footsteps, one row a step (default: parameter footsteps of the file)",
+    )
+    parser.add_argument(
+        "--execute",
+        action="store_true",
+        help="let the controller follow the plan in MuJoCo, on stones below the footsteps",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="changes",
+        help=f"change a parameter of {SECTION}, or with controller.NAME=VALUE of the controller; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("plan"),
+        metavar="DIR",
+        help="where plan and page go (default: plan)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, tell each pass, write the page; one line and code 2 where it is infeasible."""
+    from contact_id_controller.runs.preparation import check_extras
+
+    check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
+    from contact_id_controller.files import make_folder
+    from contact_id_controller.planning.kinodynamic import plan_motion
+    from contact_id_controller.planning.kinodynamic.footsteps import read_task
+    from contact_id_controller.report.plan import write_plan
+
+    config = config_of(arguments)
+    settings, changes = settings_of(config, arguments.changes)
+    task = read_task(settings, arguments.stones or footsteps_of(settings, config))
+    plan = plan_motion(
+        task.robot,
+        task.contact_plan,
+        settings,
+        start=task.start,
+        start_s=LEAD_S,
+        told=lambda each: print(each.line(), flush=True),
+    )
+    print(f"planned {plan.contact_plan.duration_s:.2f} s of motion in {plan.seconds:.2f} s")
+    folder = make_folder(arguments.output)
+    figures, pictures, fell = {}, {}, False
+    if arguments.execute:
+        figures, pictures, fell = execute(config, plan, settings, changes, folder)
+    page = write_plan(
+        plan,
+        task.robot,
+        folder,
+        title=f"{config.stem}: {len(plan.contact_plan.phases) // 2} steps",
+        command=command_of(arguments),
+        times=time_against_intervals(plan),
+        execution=figures,
+        pictures=pictures,
+    )
+    print(f"Plan: {page}")
+    return FELL if fell else DONE
+
+
+def config_of(arguments: argparse.Namespace) -> Path:
+    """The parameter file."""
+    from contact_id_controller.robot import resolve_urdf
+
+    if arguments.config is not None:
+        return arguments.config
+    return resolve_urdf(f"package://contact_id_controller/config/plans/{arguments.robot}.yaml")
+
+
+def settings_of(config: Path, changes: list[str]):
+    """The planner's settings with changes, and the changes of the controller, name -> value.
+
+    Raises:
+        ConfigurationError: a file, a section, a name or a value that is not valid.
+    """
+    from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+    from contact_id_controller.settings.parameter_file import ParameterFile, parse_value
+
+    values = ParameterFile(config).section(SECTION)
+    of_controller = {}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        if not equals:
+            raise ConfigurationError(f"'{change}' must be NAME=VALUE")
+        if name.startswith("controller."):
+            of_controller[name.removeprefix("controller.")] = parse_value(text)
+        else:
+            values[name.removeprefix(f"{SECTION}.")] = parse_value(text)
+    return KinoDynamicPlannerSettings.from_mapping(values), of_controller
+
+
+def footsteps_of(settings, config: Path) -> Path:
+    """The file of footsteps that the parameters name; relative to theirs.
+
+    Raises:
+        ConfigurationError: they name none.
+    """
+    if not settings.footsteps:
+        raise ConfigurationError(f"'{config}' names no footsteps: give --stones FILE")
+    return config.parent / settings.footsteps
+
+
+def execute(config: Path, plan, settings, changes: dict, folder: Path):
+    """Follow the plan in MuJoCo; figures, pictures (file name -> caption), and whether it fell."""
+    from contact_id_controller.report.execution import write_execution
+    from contact_id_controller.runs.one_process import controller_settings
+    from contact_id_controller.runs.planned_motion import follow_motion, write_ground
+
+    ground = write_ground(plan, folder)
+    controller = controller_settings(str(config), **ground, **changes)
+    done = follow_motion(str(config), plan, controller, friction=settings.friction_coefficient)
+    figures = done.figures()
+    for name, (value, unit, meaning) in figures.items():
+        print(f"{name}: {value if isinstance(value, bool) else f'{value:.4g}'} {unit} ({meaning})")
+    return figures, write_execution(done, controller, folder), done.record.fell
+
+
+def time_against_intervals(plan) -> list[tuple[int, float]]:
+    """Seconds of the forces' plan for the same footholds on coarser and finer knots."""
+    import time
+
+    from contact_id_controller.planning.kinodynamic import build_momentum_problem, solve_momentum
+
+    problem, times = plan.momentum.problem, []
+    com = plan.momentum.com[0]
+    height = float(com[2] - plan.fine.feet.positions[0, :, 2].mean())
+    for part in (1, 2, 4, 8):
+        step_s = problem.contacts.time_step_s / part
+        contact_plan = plan.contact_plan.on_knots(step_s)
+        knots = round(contact_plan.duration_s / step_s)
+        finer = build_momentum_problem(contact_plan, knots, problem.mass_kg, height_m=height)
+        began = time.perf_counter()
+        solve_momentum(finer)
+        times.append((knots, time.perf_counter() - began))
+    return times
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """The command line that made the page."""
+    words = ["contact_id", "plan"]
+    for name, value in (
+        ("--robot", arguments.robot),
+        ("--config", arguments.config),
+        ("--stones", arguments.stones),
+    ):
+        words += [name, str(value)] if value is not None else []
+    words += ["--execute"] if arguments.execute else []
+    for change in arguments.changes:
+        words += ["--set", change]
+    return shlex.join([*words, "--output", str(arguments.output)])

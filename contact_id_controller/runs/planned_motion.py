@@ -1,0 +1,135 @@
+"""A kino-dynamic plan followed in one process: controller and simulated robot, without ROS."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+import yaml
+from scipy.interpolate import CubicHermiteSpline
+
+from contact_id_controller.files import write_text
+from contact_id_controller.planning.kinodynamic import MotionPlan
+from contact_id_controller.planning.kinodynamic.footsteps import stones_below
+from contact_id_controller.runs.one_process import InProcessRun, Period, mujoco_robot
+from contact_id_controller.runs.record import RunRecord
+from contact_id_controller.settings.controller import ControllerSettings
+
+GROUND = "ground.yaml"
+SETTLE_S = 1.0
+"""How long the robot stands after the plan's end."""
+
+
+class Execution(NamedTuple):
+    """A followed plan.
+
+    Attributes:
+        record: of every period.
+        com_errors: (periods, 3) m, the CoM's way from where the plan has it.
+        force_errors: (periods,) part of the weight by which predicted normal forces of the feet are
+            off, summed over the feet.
+    """
+
+    record: RunRecord
+    com_errors: np.ndarray
+    force_errors: np.ndarray
+
+    def figures(self) -> dict[str, tuple[float | bool, str, str]]:
+        """Name -> value, unit, meaning."""
+        away = np.linalg.norm(self.com_errors, axis=1)
+        steps = np.median(self.record.step_time_s)
+        return {
+            "fell": (self.record.fell, "", "while the plan was followed"),
+            "executed_s": (float(self.record.time_s[-1]), "s", "of simulated time"),
+            "com_error_rms_m": (float(np.sqrt(np.mean(away**2))), "m", "of the CoM from the plan"),
+            "com_error_max_m": (float(away.max()), "m", "the same, largest"),
+            "force_error": (
+                float(self.force_errors.mean()),
+                "",
+                "of predicted normal forces per weight",
+            ),
+            "step_s": (float(steps), "s", "of a controller step, median"),
+        }
+
+
+def write_ground(plan: MotionPlan, folder: Path) -> dict[str, str]:
+    """Write the stones below the footholds into ``folder``; parameters of who stands on them."""
+    stones = stones_below(plan.contact_plan)
+    if not stones:
+        return {}
+    write_text(folder / GROUND, yaml.safe_dump(stones, sort_keys=False))
+    return {"ground_file": str((folder / GROUND).resolve())}
+
+
+def follow_motion(
+    config: str,
+    plan: MotionPlan,
+    settings: ControllerSettings,
+    *,
+    friction: float,
+    delay_periods: int = 0,
+    push: Callable[[float], np.ndarray] | None = None,
+    push_body: str = "",
+) -> Execution:
+    """Follow a plan in MuJoCo, from its first configuration on.
+
+    Args:
+        config: of the robot.
+        plan: which begins after 0 s, so that the robot stands at first.
+        settings: of the controller, with the ground.
+        friction: coefficient of the ground.
+        delay_periods: by which torques act late.
+        push: force (3,) N, world, on the body ``push_body`` at a time, s.
+    """
+    world = mujoco_robot(settings, friction)
+    followed = False
+
+    def hand_over(controller, state) -> None:
+        nonlocal followed
+        if not followed:
+            controller.follow(plan, state.time_s)
+            followed = True
+        if push is not None:
+            body = world.mujoco_model.body(push_body).id
+            world.mujoco_data.xfrc_applied[body, :3] = push(state.time_s)
+
+    late = _LateTorques(world, delay_periods)
+    run = InProcessRun(config, settings, late, plan=hand_over, start=plan.fine.configurations[0])
+    robot, data = run.robot, run.robot.model.createData()
+    begin_s, knots = plan.joints.start_s, plan.momentum.times_s
+    path = CubicHermiteSpline(knots, plan.momentum.com, plan.momentum.velocity)
+    foot_of = np.array([foot.frame for foot in settings.feet])
+    together = np.array([foot_of == frame for frame in settings.foot_frames], dtype=float)
+    com_errors, force_errors = [], []
+
+    def watch(period: Period) -> None:
+        since = np.clip(period.before.time_s - begin_s, knots[0], knots[-1])
+        com = pin.centerOfMass(robot.model, data, period.before.q)
+        com_errors.append(com - path(since))
+        missed = together @ (period.result.forces - period.forces)[:, 2]
+        force_errors.append(float(np.abs(missed).sum()) / robot.weight)
+
+    record = run.record(begin_s + knots[-1] + SETTLE_S, each=watch)
+    return Execution(record, np.array(com_errors), np.array(force_errors))
+
+
+class _LateTorques:
+    """A simulated robot whose torques act some periods late."""
+
+    def __init__(self, world, periods: int):
+        self._world, self._waiting = world, deque()
+        self._periods = periods
+
+    def __getattr__(self, name: str):
+        return getattr(self._world, name)
+
+    def step(self, torques: np.ndarray):
+        """The next period, under the torques of some periods ago."""
+        self._waiting.append(torques.copy())
+        if len(self._waiting) > self._periods:
+            return self._world.step(self._waiting.popleft())
+        return self._world.step(self._waiting[0])
