@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    FELL: "a robot fell (demo)",
+    FELL: "a robot fell (demo, plan --execute)",
     REFUSED: "refused or not possible, one line says why",
     NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
     "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark",

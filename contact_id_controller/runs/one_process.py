@@ -105,7 +105,7 @@ def mujoco_robot(settings: ControllerSettings, friction: float, **options: Any) 
     return MujocoRobot(
         settings.urdf,
         settings.feet,
-        joints=settings.joints,
+        joints=settings.joints or None,
         locked=settings.locked,
         friction=friction,
         period_s=settings.period_s,
