@@ -11,6 +11,8 @@ from contact_id_controller.papers import (
     flops,
     formulas,
     grasp,
+    kino_dynamic,
+    kino_dynamic_report,
     manipulator,
     manipulator_report,
     running_time,
@@ -59,5 +61,6 @@ EXPERIMENTS = {
         _experiment(running_time, measures_time=True),
         _experiment(flops),
         _experiment(sparse_dynamics, sparse_dynamics_report.report),
+        _experiment(kino_dynamic, kino_dynamic_report.report, measures_time=True),
     )
 }
