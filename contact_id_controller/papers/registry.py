@@ -21,6 +21,7 @@ from contact_id_controller.papers import (
     terrain_walk,
     walks,
     walks_report,
+    whole_body_plans,
 )
 from contact_id_controller.report.blocks import Section
 from contact_id_controller.runs.store import RunDescription, RunResult
@@ -62,5 +63,6 @@ EXPERIMENTS = {
         _experiment(flops),
         _experiment(sparse_dynamics, sparse_dynamics_report.report),
         _experiment(kino_dynamic, kino_dynamic_report.report, measures_time=True),
+        _experiment(whole_body_plans, measures_time=True),
     )
 }
