@@ -54,6 +54,17 @@ def test_what_was_written_is_read_again(tmp_path):
     assert ParameterFile(tmp_path / "again.yaml").sections() == parameters
 
 
+def test_lists_that_nodes_share_are_written_in_each_of_them(tmp_path):
+    """ROS's parser of parameter files refuses aliases."""
+    text = TEXT.replace("urdf: all.urdf", "urdf: all.urdf, joints: [a, b]")
+    file = file_of(tmp_path, text)
+    write_parameters(tmp_path / "again.yaml", file.sections())
+    written = (tmp_path / "again.yaml").read_text(encoding="utf-8")
+    assert "&" not in written and "*" not in written
+    assert ParameterFile(tmp_path / "again.yaml").sections() == file.sections()
+    assert file.own_section("simulated_robot") == {"urdf": "own.urdf", "contact_frames": ["a", "b"]}
+
+
 @pytest.mark.parametrize("content", [b"a: [", b"\xff\xfe\x00", None])
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "bad.yaml"

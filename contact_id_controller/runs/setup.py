@@ -293,6 +293,8 @@ def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) ->
 def _read(config: Path) -> dict[str, dict[str, Any]]:
     file = ParameterFile(config)
     parameters = {name: file.section(name) for name in SECTIONS if name in NEEDED or name in file}
+    if MOTION in parameters:
+        parameters[MOTION] = file.own_section(MOTION)
     if (PLANNER in parameters) == (MOTION in parameters):
         raise ConfigurationError(
             f"{str(config)!r} must have section {PLANNER!r}, for a robot that "

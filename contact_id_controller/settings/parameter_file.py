@@ -49,6 +49,15 @@ class ParameterFile:
             raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")
         return self._merged(([_ALL_NODES] if _ALL_NODES in self._bodies else []) + names)
 
+    def own_section(self, node: str) -> dict[str, Any]:
+        """Values of one node alone, for a section that is no node's.
+
+        Raises:
+            ConfigurationError: as ``section``.
+        """
+        self.section(node)
+        return self._merged(self._names(node))
+
     def sections(self) -> dict[str, dict[str, Any]]:
         """Values of every node.
 
@@ -85,7 +94,14 @@ def read_yaml(path: str | Path) -> Any:
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the parameters of some nodes, name -> value, as one ROS parameter file."""
     content = {node: {_BODY: dict(values)} for node, values in parameters.items()}
-    write_text(path, yaml.safe_dump(content, sort_keys=False))
+    write_text(path, yaml.dump(content, Dumper=_EachInFull, sort_keys=False))
+
+
+class _EachInFull(yaml.SafeDumper):
+    """Writes a list that several nodes share in each of them: ROS reads no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def parse_value(text: str) -> Any:
