@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and folders for them; every refusal is one line."""
+"""Files that appear whole or not at all, folders for them, YAML; every refusal is one line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import yaml
 
-from contact_id_controller.exceptions import RecordError
+from contact_id_controller.exceptions import ConfigurationError, RecordError
 
 
 def make_folder(folder: Path) -> Path:
@@ -103,3 +104,27 @@ def plain(value: Any, digits: int | None = None, infinities: bool = True) -> Any
             return str(value) if infinities and math.isinf(value) else None
         return value if digits is None else float(f"{value:.{digits}g}")
     return value
+
+
+def read_yaml(path: str | Path) -> Any:
+    """What stands in a YAML file.
+
+    Raises:
+        ConfigurationError: the file is missing, is no text, or is not YAML.
+    """
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
+
+
+def parse_value(text: str) -> Any:
+    """What a text in YAML says.
+
+    Raises:
+        ConfigurationError: the text is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{text!r} is not YAML") from error

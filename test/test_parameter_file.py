@@ -92,4 +92,4 @@ def test_nobody_else_reads_yaml():
         for path in PACKAGE.rglob("*.py")
         if "safe_load" in path.read_text(encoding="utf-8")
     ]
-    assert readers == ["settings/parameter_file.py"]
+    assert readers == ["files.py"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
+from contact_id_controller.files import read_yaml
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.robot import resolve_urdf
 
@@ -38,7 +38,7 @@ def read_ground(location: str | Path) -> HeightField:
     try:
         path = resolve_urdf(location)
         return _read(path, path.stat().st_mtime_ns)
-    except (RobotDescriptionError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (RobotDescriptionError, OSError) as error:
         line = " ".join(str(error).removeprefix("URDF ").split())
         raise ConfigurationError(f"ground file {str(location)!r} cannot be read: {line}") from error
     except ConfigurationError as error:
@@ -48,7 +48,7 @@ def read_ground(location: str | Path) -> HeightField:
 @lru_cache(maxsize=4)
 def _read(path: Path, _modified_ns: int) -> HeightField:
     """Every node of a process, and every change of its parameters, asks for the same ground."""
-    return ground_of(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return ground_of(read_yaml(path))
 
 
 def ground_of(content: Any) -> HeightField:

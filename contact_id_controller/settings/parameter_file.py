@@ -1,4 +1,4 @@
-"""ROS parameter files, read and written: the only place that knows their YAML."""
+"""ROS parameter files, read and written: the only place that knows their form."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.files import parse_value as parse_value
+from contact_id_controller.files import read_yaml as read_yaml
 from contact_id_controller.files import write_text
 
 _BODY = "ros__parameters"
@@ -79,18 +81,6 @@ class ParameterFile:
         return values
 
 
-def read_yaml(path: str | Path) -> Any:
-    """What stands in a YAML file.
-
-    Raises:
-        ConfigurationError: the file is missing, is no text, or is not YAML.
-    """
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
-
-
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the parameters of some nodes, name -> value, as one ROS parameter file."""
     content = {node: {_BODY: dict(values)} for node, values in parameters.items()}
@@ -102,15 +92,3 @@ class _EachInFull(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
-
-
-def parse_value(text: str) -> Any:
-    """A parameter's value as it is written in YAML.
-
-    Raises:
-        ConfigurationError: the text is not YAML.
-    """
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{text!r} is not YAML") from error
