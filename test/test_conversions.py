@@ -6,12 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
 from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import (
@@ -23,22 +26,23 @@ from trajectory_msgs.msg import (
 from visualization_msgs.msg import Marker
 
 from contact_id_controller.control.controller import StepResult
-from contact_id_controller.exceptions import RecordError, TrajectoryError
+from contact_id_controller.exceptions import RecordError, StateError, TrajectoryError
 from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.ros.conversions import (
     JointStateReader,
+    OdometryReader,
     base_trajectory,
     contact_schedule,
     joint_trajectory,
-    nanoseconds,
     seconds,
 )
 from contact_id_controller.ros.markers import contact_markers
+from contact_id_controller.ros.packed import PackedMessage, markers, nanoseconds, stamp_ns
 from contact_id_controller.ros.recording import Recorder
 from contact_id_controller.ros.state_input import StateInput
 from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.safe_output import SafeOutput
-from contact_id_controller.safety.states import JointReading, StateChecks
+from contact_id_controller.safety.states import JointReading, Refusal, StateChecks
 from contact_id_controller.state import RobotState
 
 NAMES = ["a", "b", "c"]
@@ -375,3 +379,120 @@ def test_command_is_written_into_the_message_without_a_copy():
     message = Float64MultiArray(data=array.array("d", bytes(24)))
     np.frombuffer(message.data)[:] = [1.0, 2.0, 3.0]
     assert list(message.data) == [1.0, 2.0, 3.0]
+
+
+# Bytes instead of messages
+
+
+def packed_joints(names, position, velocity, effort=(), frame="", time_ns=7):
+    message = JointState(name=names, position=position, velocity=velocity, effort=effort)
+    message.header.frame_id = frame
+    message.header.stamp.nanosec = time_ns
+    return serialize_message(message)
+
+
+def same(reader, names, position, velocity, effort=(), **more):
+    """Whether bytes say what the message says; also by the layout, at the second and third time."""
+    other = JointStateReader(reader.joint_names)
+    data = packed_joints(names, position, velocity, effort, **more)
+    wanted = other.read(deserialize_message(data, JointState))
+    for _ in range(3):
+        found = reader.read(data)
+        if isinstance(wanted, Refusal):
+            assert found == wanted
+        else:
+            assert found.time_ns == wanted.time_ns
+            np.testing.assert_array_equal(found.position, wanted.position)
+            np.testing.assert_array_equal(found.velocity, wanted.velocity)
+            np.testing.assert_array_equal(reader.efforts(), other.efforts())
+    return True
+
+
+def test_bytes_of_joint_states_are_read_as_the_message_is():
+    reader, three = JointStateReader(NAMES), [1.0, -2.0, 0.1]
+    assert same(reader, NAMES, three, [4.0, 5.0, 6.0], time_ns=1)
+    assert same(reader, NAMES, [3.0, 2.0, 1.0], three, [7.0, 8.0, 9.0], time_ns=2)
+    assert same(reader, NAMES[::-1], three, three, frame="body")  # other order, other offsets
+    assert same(reader, ["x", *NAMES], [0.0, *three], [0.0, *three])
+    assert same(reader, ["abc", "b", "a", "c"], [0.0, *three], [0.0, *three])
+    assert same(reader, NAMES, three, three)
+    # As many bytes, other names: what stands between the numbers is compared.
+    assert same(reader, ["b", "a", "c"], three, three)
+    assert same(reader, ["a", "b", "d"], three, three)
+    assert same(reader, NAMES, three, [])
+    assert same(reader, NAMES, [], three)
+    assert same(reader, NAMES, [math.nan, 1.0, 2.0], three)
+
+
+def test_numbers_go_by_the_layout_once_it_is_known(monkeypatch):
+    """The ordinary message is made for the first bytes of a sender only."""
+    reader, made = JointStateReader(NAMES), []
+    real = reader._packed.message
+    monkeypatch.setattr(reader._packed, "message", lambda data: made.append(1) or real(data))
+    for k in range(20):
+        reader.read(packed_joints(NAMES, [float(k)] * 3, [0.0] * 3, time_ns=k))
+        assert reader.position.tolist() == [k] * 3
+    assert len(made) <= 2
+
+
+def test_bytes_of_odometry_are_read_as_the_message_is():
+    readers = OdometryReader(), OdometryReader()
+    for k in range(4):
+        message = odometry(w=1.0)
+        message.pose.pose.position.x, message.twist.twist.angular.z = 0.1 * k, math.inf
+        message.pose.covariance[3] = message.twist.covariance[7] = float(k)
+        message.header.frame_id = "map" if k < 3 else "world"
+        (base, time_ns), wanted = (
+            readers[0].read(serialize_message(message)),
+            readers[1].read(message),
+        )
+        assert base.tolist() == wanted[0].tolist() and time_ns == wanted[1] == 5
+        assert readers[0].world_frame == message.header.frame_id
+
+
+GOOD = packed_joints(NAMES, [1.0] * 3, [2.0] * 3, [3.0] * 3)
+BYTES = st.builds(
+    lambda end, changes: bytes(
+        changes.get(k, byte) for k, byte in enumerate(GOOD[: end or len(GOOD)])
+    ),
+    st.integers(0, len(GOOD)),
+    st.dictionaries(st.integers(0, len(GOOD)), st.integers(0, 255), max_size=3),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(BYTES)
+@example(b"\0\1\0]")
+@example(b"")
+def test_broken_bytes_are_refused_or_raise_an_exception(data):
+    """Whatever arrives: a reading, a refusal, or an exception, which the guard counts.
+
+    On bytes such as those of the first example rclpy's own deserialization ends the process.
+    """
+    reader = JointStateReader(NAMES)
+    reader.read(GOOD), reader.read(GOOD)
+    try:
+        found = reader.read(data)
+    except (StateError, RuntimeError):
+        found = None
+    assert stamp_ns(data) is not None
+    if isinstance(found, JointReading):
+        wanted = JointStateReader(NAMES).read(deserialize_message(data, JointState))
+        np.testing.assert_array_equal(found.position, wanted.position)
+    assert reader.read(GOOD).position.tolist() == [1.0] * 3
+
+
+def test_a_packed_message_is_the_message_with_these_numbers():
+    rows = markers(3, 0), markers(3, 1)
+    message = PackedMessage(JointState(name=NAMES, position=list(rows[0]), velocity=list(rows[1])))
+    position, velocity = map(message.doubles, rows)
+    position[:], velocity[:] = [1.0, 2.0, 3.0], [-1.0, math.nan, 0.0]
+    message.set_stamp(12_000_000_034)
+    sent = []
+    message.publish(SimpleNamespace(publish=sent.append))
+    found = deserialize_message(sent[0], JointState)
+    assert list(found.name) == NAMES and found.position.tolist() == [1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(found.velocity, [-1.0, math.nan, 0.0])
+    assert (found.header.stamp.sec, found.header.stamp.nanosec) == (12, 34)
+    with pytest.raises(ValueError):
+        PackedMessage(JointState(position=[1.0, 1.0])).doubles(np.array([1.0]))

@@ -22,7 +22,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
 from contact_id_controller.ros import conversions  # noqa: E402
-from contact_id_controller.ros.gait_planner import GaitPlannerNode, stamp_of  # noqa: E402
+from contact_id_controller.ros.gait_planner import GaitPlannerNode  # noqa: E402
+from contact_id_controller.ros.packed import nanoseconds, stamp_ns  # noqa: E402
 from contact_id_controller.ros.plan_messages import (  # noqa: E402
     base_message,
     joint_message,
@@ -190,7 +191,7 @@ def planner(tmp_path):
 
 def stamps(messages):
     """Different stamps, in order: a plan may be repeated on a slow machine."""
-    return sorted({conversions.nanoseconds(message.header.stamp) for message in messages})
+    return sorted({nanoseconds(message.header.stamp) for message in messages})
 
 
 def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_wall(peer, planner):
@@ -339,4 +340,4 @@ def test_plans_survive_the_way_through_messages():
 def test_stamp_is_read_from_a_packed_message(sec, nanosec):
     message = JointState(name=["a"])
     message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
-    assert stamp_of(serialize_message(message)) == sec * 1_000_000_000 + nanosec
+    assert stamp_ns(serialize_message(message)) == sec * 1_000_000_000 + nanosec

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import JointState
 
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.packed import JOINT_STATE, WRENCH, PackedReader
 from contact_id_controller.safety.guard import Guard
 
 
@@ -30,21 +29,23 @@ class ContactInput:
         self._node, self._frames = node, list(frames)
         self._forces, self._seen = np.zeros((len(frames), 3)), np.zeros(len(frames), dtype=bool)
         topics = [f"ground_reaction/{frame}" for frame in frames]
-        message = WrenchStamped
+        packable = WRENCH
         self.pass_on = self._pass_forces
         if kind == "state":
-            topics, message, self.pass_on = ["contact_states"], JointState, self._pass_states
-        self._kept: list = [None] * len(topics)
+            topics, packable, self.pass_on = ["contact_states"], JOINT_STATE, self._pass_states
+        self._kept: list[bytes | None] = [None] * len(topics)
+        self._readers = [PackedReader(packable) for _ in topics]
+        self._columns: list[int | None] = []
         self.subscriptions = [
-            node.create_subscription(message, topic, partial(self._keep, k), qos)
+            node.create_subscription(packable.kind, topic, partial(self._keep, k), qos, raw=True)
             for k, topic in enumerate(topics)
         ]
 
-    def _keep(self, k: int, message) -> None:
+    def _keep(self, k: int, message: bytes) -> None:
         """For messages that the executor takes between two steps."""
         self._kept[k] = message
 
-    def _newest(self, k: int):
+    def _newest(self, k: int) -> bytes | None:
         """The newest message that has not been passed on, or None."""
         kept, self._kept[k] = self._kept[k], None
         while (newer := take_newest(self.subscriptions[k])) is not None:
@@ -58,18 +59,36 @@ class ContactInput:
 
     def _pass_forces(self, guard: Guard) -> None:
         for i in range(len(self._frames)):
-            message = self._newest(i)
-            self._seen[i] = message is not None
-            if message is not None:
-                force = message.wrench.force
+            data = self._newest(i)
+            self._seen[i] = data is not None
+            if data is None:
+                continue
+            arrays = self._readers[i].arrays(data)
+            if arrays is not None:
+                self._forces[i] = arrays[0][:3]
+            else:
+                force = self._readers[i].message(data).wrench.force
                 self._forces[i] = force.x, force.y, force.z
         if self._seen.any():
             guard.take_contact_forces(self._forces, self._seen)
 
     def _pass_states(self, guard: Guard) -> None:
-        message = self._newest(0)
-        if message is not None:
-            known = dict(zip(message.name, message.position))
-            guard.take_contact_states(
-                np.array([known.get(frame, math.nan) for frame in self._frames])
+        data = self._newest(0)
+        if data is None:
+            return
+        arrays = self._readers[0].arrays(data)
+        if arrays is None:
+            message = self._readers[0].message(data)
+            column = {name: k for k, name in enumerate(message.name)}
+            self._columns = [column.get(frame) for frame in self._frames]
+            position = np.frombuffer(message.position)
+        else:
+            position = arrays[0]
+        guard.take_contact_states(
+            np.array(
+                [
+                    math.nan if k is None or k >= position.size else position[k]
+                    for k in self._columns
+                ]
             )
+        )

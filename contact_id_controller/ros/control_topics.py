@@ -21,10 +21,10 @@ from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
-from contact_id_controller.ros.conversions import nanoseconds
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.markers import contact_markers
+from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
 
@@ -58,7 +58,7 @@ class ControlTopics:
         self._node, self._loop, self._chore = node, loop, chore
         settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
-        self._waiting: JointState | None = None
+        self._waiting: bytes | None = None
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
         self._clock = node.get_clock() if clock else None
         loop.guard.checks.clock_lags = clock and self._clock.ros_time_is_active
@@ -78,8 +78,9 @@ class ControlTopics:
         self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
-        self._command = Float64MultiArray(data=array.array("d", bytes(8 * self._robot.na)))
-        self._efforts = np.frombuffer(self._command.data)
+        data = markers(self._robot.na, 0)
+        self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
+        self._efforts = self._command.doubles(data)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._watchdog = timer(settings.state_timeout_s, self._on_silence)
@@ -105,8 +106,10 @@ class ControlTopics:
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self._node.create_subscription
         # Where executors serve in order of creation, odometry comes before its joint state.
-        self._odometry = subscribe(Odometry, "odometry", self._on_odometry, stream)
-        self._states = subscribe(JointState, "joint_states", self._on_joint_states, stream)
+        self._odometry = subscribe(Odometry, "odometry", self._on_odometry, stream, raw=True)
+        self._states = subscribe(
+            JointState, "joint_states", self._on_joint_states, stream, raw=True
+        )
         plans = [
             subscribe(kind, topic, partial(self._on_plan, take), plan)
             for kind, topic, take in (
@@ -162,7 +165,7 @@ class ControlTopics:
         """Change the time after which silence is answered by the safe output."""
         self._watchdog.timer_period_ns = round(timeout_s * 1e9)
 
-    def _on_joint_states(self, message: JointState) -> None:
+    def _on_joint_states(self, message: bytes) -> None:
         arrival_s = time.perf_counter()
         loop, guard = self._loop, self._loop.guard
         if not self.active:
@@ -178,7 +181,7 @@ class ControlTopics:
         if guard.result is not None or guard.machine.latched:
             self._watchdog.reset()
 
-    def _observe(self, message: JointState) -> None:
+    def _observe(self, message: bytes) -> None:
         """Keep an eye on the robot while inactive: activation needs to know its state."""
         while (odometry := take_newest(self._odometry)) is not None:
             self._loop.take_odometry(odometry)
@@ -189,7 +192,7 @@ class ControlTopics:
     def _now_ns(self) -> int | None:
         return None if self._clock is None else self._clock.now().nanoseconds
 
-    def _take_newest(self, message: JointState) -> JointState:
+    def _take_newest(self, message: bytes) -> bytes:
         """Take the odometry that has come with a state, without a turn of the executor.
 
         Returns the state that belongs to it: a newer one, if one came in the meantime.
@@ -198,25 +201,23 @@ class ControlTopics:
         while (newer := take_newest(self._odometry)) is not None:
             loop.take_odometry(newer)
         if not loop.guard.lockstep and checks.base_ns is not None:
-            while checks.base_ns > nanoseconds(message.header.stamp):
+            while checks.base_ns > stamp_ns(message):
                 newer = take_newest(self._states)
                 if newer is None:
                     break
                 message = newer
         return message
 
-    def _waits_for_odometry(self, message: JointState) -> bool:
+    def _waits_for_odometry(self, message: bytes) -> bool:
         """In lockstep a state waits for its odometry; the watchdog ends the wait."""
-        stamp_ns = self._loop.guard.checks.base_ns
-        if not self._robot.floating_base or (
-            stamp_ns is not None and stamp_ns >= nanoseconds(message.header.stamp)
-        ):
+        base_ns = self._loop.guard.checks.base_ns
+        if not self._robot.floating_base or (base_ns is not None and base_ns >= stamp_ns(message)):
             return False
         self._waiting = message
         self._watchdog.reset()
         return True
 
-    def _on_odometry(self, message: Odometry) -> None:
+    def _on_odometry(self, message: bytes) -> None:
         self._loop.take_odometry(message)
         if self.active and self._waiting is not None:
             waiting, self._waiting = self._waiting, None
@@ -266,7 +267,7 @@ class ControlTopics:
 
     def _publish(self, torques: np.ndarray) -> None:
         self._efforts[:] = torques
-        self._commands.publish(self._command)
+        self._command.publish(self._commands)
 
     def _do_chores(self) -> None:
         self._chore()

@@ -14,12 +14,8 @@ import numpy as np
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
+from contact_id_controller.ros import packed
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
-
-
-def nanoseconds(stamp) -> int:
-    """A builtin_interfaces/Time or Duration as whole nanoseconds."""
-    return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
 def seconds(stamp) -> float:
@@ -28,7 +24,7 @@ def seconds(stamp) -> float:
 
 
 class JointStateReader:
-    """Maps sensor_msgs/JointState by joint name, in any order and with extra joints.
+    """Maps sensor_msgs/JointState, or its bytes, by joint name, in any order and with extra joints.
 
     After a `read` that gave a reading, `position` and `velocity` (na,) hold it in the order of
     `joint_names`; they are overwritten by the next one.
@@ -40,32 +36,41 @@ class JointStateReader:
         self.velocity = np.zeros(len(self.joint_names))
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
+        self._effort = np.zeros(0)
+        self._packed = packed.PackedReader(packed.JOINT_STATE)
 
     def read(self, message) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
-        names = message.name
-        if names != self._names:
-            refusal = self._map(names)
-            if refusal is not None:
-                return refusal
-        # The fields are array.array('d'): a view instead of a copy element by element.
-        position, velocity = np.frombuffer(message.position), np.frombuffer(message.velocity)
-        if position.size != len(names) or velocity.size != len(names):
+        arrays = None
+        if isinstance(message, bytes):
+            arrays = self._packed.arrays(message)
+            if arrays is None:
+                message = self._packed.message(message)
+        if arrays is None:
+            if message.name != self._names:
+                refusal = self._map(message.name)
+                if refusal is not None:
+                    self._packed.forget()
+                    return refusal
+            # The fields are array.array('d'): a view instead of a copy element by element.
+            arrays = map(np.frombuffer, (message.position, message.velocity, message.effort))
+        position, velocity, self._effort = arrays
+        count = len(self._names)
+        if position.size != count or velocity.size != count:
             return Refusal(
                 "joint_state_size",
-                f"joint state names {len(names)} joints but has {position.size} positions and "
+                f"joint state names {count} joints but has {position.size} positions and "
                 f"{velocity.size} velocities",
             )
         position.take(self._columns, out=self.position, mode="clip")
         velocity.take(self._columns, out=self.velocity, mode="clip")
-        return JointReading(nanoseconds(message.header.stamp), self.position, self.velocity)
+        return JointReading(packed.stamp_ns(message), self.position, self.velocity)
 
-    def efforts(self, message) -> np.ndarray:
-        """Efforts (na,) of a message that `read` has just read; not a number where it has none."""
-        effort = np.frombuffer(message.effort)
-        if effort.size != len(message.name):
+    def efforts(self) -> np.ndarray:
+        """Efforts (na,) of the last message that gave a reading; not a number where it has none."""
+        if self._effort.size != len(self._names or ()):
             return np.full(len(self.joint_names), np.nan)
-        return effort.take(self._columns)
+        return self._effort.take(self._columns)
 
     def _map(self, names: list[str]) -> Refusal | None:
         column = {name: k for k, name in enumerate(names)}
@@ -76,11 +81,12 @@ class JointStateReader:
             return Refusal("joint_state_size", "joint state names a joint twice")
         self._columns = np.array([column[name] for name in self.joint_names], dtype=np.intp)
         self._names = list(names)
+        self._packed.forget()
         return None
 
 
 class OdometryReader:
-    """Reads nav_msgs/Odometry of a floating base.
+    """Reads nav_msgs/Odometry of a floating base, or its bytes.
 
     `world_frame` is the name of the world frame of the last one.
     """
@@ -88,6 +94,7 @@ class OdometryReader:
     def __init__(self) -> None:
         self.world_frame = "world"
         self._base = np.zeros(BASE_SIZE)
+        self._packed = packed.PackedReader(packed.ODOMETRY)
 
     def read(self, message) -> tuple[np.ndarray, int]:
         """Base (13,), which the next call overwrites, and its time, ns.
@@ -95,11 +102,17 @@ class OdometryReader:
         Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
         rad/s, in the base frame (the message's child frame).
         """
+        if isinstance(message, bytes):
+            arrays = self._packed.arrays(message)
+            if arrays is not None:
+                self._base[:7], self._base[7:] = arrays
+                return self._base, packed.stamp_ns(message)
+            message = self._packed.message(message)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self.world_frame = message.header.frame_id or "world"
-        return self._base, nanoseconds(message.header.stamp)
+        return self._base, packed.stamp_ns(message)
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:

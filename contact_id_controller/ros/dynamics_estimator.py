@@ -25,10 +25,11 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ContactIdError, RecordError, TrajectoryError
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
-from contact_id_controller.ros.conversions import JointStateReader, contact_schedule, nanoseconds
+from contact_id_controller.ros.conversions import JointStateReader, contact_schedule
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
+from contact_id_controller.ros.packed import nanoseconds
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
@@ -248,7 +249,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             accel,
             reading.position,
             reading.velocity,
-            self._joints.efforts(message),
+            self._joints.efforts(),
             wrenches=self._wrenches.at(stamp_ns),
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import gc
-import struct
 import sys
 import time
 
@@ -19,7 +18,6 @@ from nav_msgs.msg import Odometry
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
@@ -27,6 +25,7 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
@@ -51,15 +50,6 @@ ODOMETRY_PATIENCE_S = 0.003
 
 NEVER_NS = -(2**63)
 """Before any stamp."""
-
-_STAMP = {0: struct.Struct(">iI"), 1: struct.Struct("<iI")}
-_HEADER_BYTES = 4
-
-
-def stamp_of(packed: bytes) -> int:
-    """Stamp, ns, of a serialised message that begins with a std_msgs/Header."""
-    sec, nanosec = _STAMP[packed[1] & 1].unpack_from(packed, _HEADER_BYTES)
-    return sec * 1_000_000_000 + nanosec
 
 
 class GaitPlannerNode(Node):
@@ -140,7 +130,7 @@ class GaitPlannerNode(Node):
 
     def _on_state(self, packed: bytes) -> None:
         """Look at the stamp of a joint state; plan from it when a plan is due."""
-        stamp_ns = stamp_of(packed)
+        stamp_ns = packed_stamp_ns(packed)
         if stamp_ns < self._last_ns - self._period_ns:
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
@@ -151,7 +141,7 @@ class GaitPlannerNode(Node):
         if stamp_ns < self._due_ns:
             return
         self._find_odometry(stamp_ns)
-        state = self._input.take_joint_state(deserialize_message(packed, JointState), None)
+        state = self._input.take_joint_state(packed, None)
         if isinstance(state, Refusal):
             self._warn(f"no plan: {state.detail}")
             return
@@ -172,13 +162,13 @@ class GaitPlannerNode(Node):
             while (packed := take_packed(self._odometry)) is not None:
                 self._packed_odometry.append(packed)
             kept = self._packed_odometry
-            while len(kept) > 1 and stamp_of(kept[0]) < stamp_ns:
+            while len(kept) > 1 and packed_stamp_ns(kept[0]) < stamp_ns:
                 kept.popleft()
-            if (kept and stamp_of(kept[0]) >= stamp_ns) or time.monotonic() > end_s:
+            if (kept and packed_stamp_ns(kept[0]) >= stamp_ns) or time.monotonic() > end_s:
                 break
             time.sleep(0.2 * ODOMETRY_PATIENCE_S)
         if kept:
-            self._input.take_odometry(deserialize_message(kept[0], Odometry))
+            self._input.take_odometry(kept[0])
 
     # Commands
 

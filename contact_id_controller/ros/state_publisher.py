@@ -12,12 +12,15 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.packed import PackedMessage, markers
 from contact_id_controller.simulation.sensors import Readings
 from contact_id_controller.state import RobotState
 
 WORLD = "world"
 BASE = "base"
 CLOCK_PERIOD_NS = 10_000_000
+JOINT_FIELDS = "position", "velocity", "effort"
+ODOMETRY_MARKERS = markers(7, 0), markers(6, 1)
 
 
 class StatePublisher:
@@ -52,20 +55,14 @@ class StatePublisher:
             Clock, "/clock", QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         )
         self._next_clock_ns = 0
-        zeros = [0.0] * robot.na
-        self._joints = JointState(
-            name=robot.joint_names, position=zeros, velocity=zeros, effort=zeros
+        rows = [markers(robot.na, k) for k in range(3)]
+        self._joints = PackedMessage(
+            JointState(name=robot.joint_names, **dict(zip(JOINT_FIELDS, map(list, rows))))
         )
-        self._joints.header.stamp = self._stamp
-        # The message keeps its numbers in arrays of doubles; these are views into them.
-        self._positions, self._velocities, self._efforts = (
-            np.frombuffer(values, dtype=np.float64)
-            for values in (self._joints.position, self._joints.velocity, self._joints.effort)
-        )
+        self._positions, self._velocities, self._efforts = map(self._joints.doubles, rows)
         self._joints_publisher = node.create_publisher(JointState, "joint_states", qos)
-        self._odometry = Odometry(child_frame_id=BASE)
-        self._odometry.header.frame_id = WORLD
-        self._odometry.header.stamp = self._stamp
+        self._odometry = _packed_odometry()
+        self._pose, self._twist = map(self._odometry.doubles, ODOMETRY_MARKERS)
         self._odometry_publisher = (
             node.create_publisher(Odometry, f"{truth}odometry", qos)
             if robot.floating_base
@@ -105,8 +102,9 @@ class StatePublisher:
             self._clock_publisher.publish(self._clock)
         self._publish_reactions(contact_forces)
         if self._odometry_publisher is not None:
-            self._fill_odometry(state)
-            self._odometry_publisher.publish(self._odometry)
+            self._pose[:], self._twist[:] = state.q[:7], state.v[:6]
+            self._odometry.set_stamp(stamp_ns)
+            self._odometry.publish(self._odometry_publisher)
         if self._imu_publisher is not None and self._imu_publisher.get_subscription_count():
             self._fill_imu(readings)
             self._imu_publisher.publish(self._imu)
@@ -117,7 +115,8 @@ class StatePublisher:
         self._positions[:] = readings.position
         self._velocities[:] = readings.velocity
         self._efforts[:] = readings.effort
-        self._joints_publisher.publish(self._joints)
+        self._joints.set_stamp(stamp_ns)
+        self._joints.publish(self._joints_publisher)
 
     def begin_anew(self) -> None:
         """The next state may have any stamp."""
@@ -126,14 +125,6 @@ class StatePublisher:
     def repeat_clock(self) -> None:
         """Publish the time of the last state again."""
         self._clock_publisher.publish(self._clock)
-
-    def _fill_odometry(self, state: RobotState) -> None:
-        pose, twist = self._odometry.pose.pose, self._odometry.twist.twist
-        position, orientation = pose.position, pose.orientation
-        position.x, position.y, position.z = state.q[:3].tolist()
-        (orientation.x, orientation.y, orientation.z, orientation.w) = state.q[3:7].tolist()
-        linear, angular = twist.linear, twist.angular
-        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = state.v[:6].tolist()
 
     def _fill_imu(self, readings: Readings) -> None:
         angular, linear = self._imu.angular_velocity, self._imu.linear_acceleration
@@ -156,3 +147,16 @@ def fill_wrench(message: WrenchStamped, values) -> None:
     """Force then moment (6,) into a message."""
     force, torque = message.wrench.force, message.wrench.torque
     force.x, force.y, force.z, torque.x, torque.y, torque.z = values.tolist()
+
+
+def _packed_odometry() -> PackedMessage:
+    """Odometry of the base in the world; pose and twist are ``ODOMETRY_MARKERS``."""
+    message = Odometry(child_frame_id=BASE)
+    message.header.frame_id = WORLD
+    pose, twist = message.pose.pose, message.twist.twist
+    parts = pose.position, pose.orientation, twist.linear, twist.angular
+    numbers = iter(np.concatenate(ODOMETRY_MARKERS).tolist())
+    for part, names in zip(parts, ("xyz", "xyzw", "xyz", "xyz")):
+        for name in names:
+            setattr(part, name, next(numbers))
+    return PackedMessage(message)
