@@ -12,7 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from contact_id_controller.ros.conversions import nanoseconds
+from contact_id_controller.ros.packed import nanoseconds
 
 QUEUE = 20
 
