@@ -153,6 +153,19 @@ def solve_momentum(
     Source: Mehrotra (1992), predictor and corrector; Nesterov and Todd's scaling as in Vandenberghe,
     "The CVXOPT linear and quadratic cone program solvers" (2010).
     """
+    plan = solve_unjudged(problem, hessian=hessian, warm_start=warm_start, max_steps=max_steps)
+    refuse_infeasible(plan)
+    return plan
+
+
+def solve_unjudged(
+    problem: MomentumProblem,
+    *,
+    hessian: str = "gauss_newton",
+    warm_start: MomentumPlan | None = None,
+    max_steps: int = MAX_STEPS,
+) -> MomentumPlan:
+    """The same for a plan that nobody need be able to follow, as on the way of a search."""
     if hessian not in HESSIANS:
         raise MomentumError(f"hessian {hessian!r} does not exist; there are {choices(HESSIANS)}")
     program, standing = program_of(problem, hessian)
@@ -169,8 +182,24 @@ def solve_momentum(
             f"no momentum plan after {steps} steps: {REASONS[status]} (cost, dynamics, stationarity, "
             f"gap: {last})"
         )
-    refuse_infeasible(plan)
     return plan
+
+
+def multipliers(plan: MomentumPlan) -> np.ndarray:
+    """Of the dynamics that lead to each knot, (T + 1, 9): derivative of the cost by the state x.
+
+    They leave the Lagrangian stationary in every state, the forces given.
+    """
+    problem, (program, _) = plan.problem, program_of(plan.problem, "gauss_newton")
+    x, origins = plan.iterate.x, problem.origins
+    arm, velocity, spin = x[:, :3], x[:, 3:6], centroidal.about_com(x, origins)[2]
+    error = program.weight * (np.concatenate([arm, velocity, spin], axis=1) - program.reference)
+    found = error.copy()  # k = k_o - arm x v: dk pulls arm by v x, and v by - arm x
+    found[:, :3] -= np.cross(velocity, error[:, 6:])
+    found[:, 3:6] += np.cross(arm, error[:, 6:])
+    for t in range(problem.knots - 1, -1, -1):
+        found[t] += program.stages.A[t].T @ found[t + 1]
+    return found
 
 
 def program_of(problem: MomentumProblem, hessian: str):

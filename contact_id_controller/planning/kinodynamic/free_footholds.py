@@ -1,0 +1,174 @@
+"""Footholds that may move in the plane of their ground: where the momentum costs least.
+
+    min over d  J(d) + 1/2 w |d|^2        |d_e| <= within        two unknowns a foothold
+
+J(d) is the cost of the momentum problem whose foothold e is moved by d_e along the x and y axes of
+its ground. With footholds unknown the dynamics are bilinear in them and the forces; with forces
+minimised out they leave a problem in few unknowns, whose gradient is that of the Lagrangian:
+
+    dJ / dd_e = sum over intervals t in which e carries  (lambda_k[t + 1]) . dt |g| (axis x F_t)
+
+lambda_k: multipliers of the angular momentum, F_t: the foot's force in units of the weight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.planning.kinodynamic.contact_plan import (
+    ContactPhase,
+    ContactPlan,
+    Foothold,
+)
+from contact_id_controller.planning.kinodynamic.feasibility import refuse_infeasible
+from contact_id_controller.planning.kinodynamic.momentum import (
+    MomentumPlan,
+    multipliers,
+    solve_unjudged,
+)
+from contact_id_controller.planning.kinodynamic.momentum_problem import MomentumProblem
+
+UNCHANGED = 1e-5
+"""The search ends where a step changes the cost by less, relative."""
+
+MAX_SEARCHES = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class FreedPlan:
+    """Footholds that have found their places, and the momentum over them.
+
+    Attributes:
+        plan: of the momentum; ``plan.problem.contact_plan`` has the footholds.
+        moved_m: (E, 2) of each foothold but the first ones, in axes of its ground.
+        solves: momentum problems solved on the way.
+    """
+
+    plan: MomentumPlan
+    moved_m: np.ndarray
+    solves: int
+
+
+def free_footholds(
+    problem: MomentumProblem, within_m: float | Iterable[float], *, weight: float = 0.0
+) -> FreedPlan:
+    """Move the footholds of a problem, except those of its first phase.
+
+    Args:
+        problem: its reference stays.
+        within_m: how far a foothold may be moved along x and y of its ground, one number or two.
+        weight: w, 1/m2, in units of the cost: of staying where they were.
+
+    Raises:
+        ConfigurationError: bounds or a weight that are negative.
+        InfeasiblePlanError: nobody can follow the plan over the moved footholds.
+        MomentumError: not solved.
+    """
+    bound = np.broadcast_to(np.asarray(within_m, dtype=float), (2,))
+    if not (np.isfinite(bound) & (bound >= 0)).all() or not 0 <= weight < np.inf:
+        raise ConfigurationError(
+            f"within_m {within_m!r} and weight {weight!r} must be finite and not negative"
+        )
+    places = stays(problem.contact_plan)
+    search = _Search(problem, places, weight)
+    found = (
+        minimize(
+            search,
+            np.zeros(2 * len(places)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-limit, limit) for _ in places for limit in bound],
+            options={"ftol": UNCHANGED, "maxiter": MAX_SEARCHES},
+        )
+        if places
+        else None
+    )
+    moved = np.zeros((0, 2)) if found is None else found.x.reshape(-1, 2)
+    plan = search.solve(moved)
+    refuse_infeasible(plan)
+    return FreedPlan(plan, moved, search.solves)
+
+
+def stays(contact_plan: ContactPlan) -> list[tuple[str, int, int]]:
+    """Each time that a foot stands, but the first phase: its name, first phase, and last phase + 1."""
+    found, phases = [], contact_plan.phases
+    for sole in contact_plan.soles:
+        begin = None
+        for number, phase in enumerate(phases):
+            stands = phase.foothold_of(sole.frame) is not None
+            if stands and begin is None:
+                begin = number
+            if begin is not None and (not stands or number == len(phases) - 1):
+                found.append((sole.frame, begin, number + stands))
+                begin = None
+    return [stay for stay in found if stay[1] > 0]
+
+
+def moved_plan(
+    contact_plan: ContactPlan, places: list[tuple[str, int, int]], moved_m: np.ndarray
+) -> ContactPlan:
+    """The contact plan with its stays moved by (E, 2) m in axes of their grounds."""
+    phases = [dict(zip(phase.feet, phase.footholds)) for phase in contact_plan.phases]
+    for (foot, begin, end), shift in zip(places, moved_m):
+        for number in range(begin, end):
+            phases[number][foot] = _moved(phases[number][foot], shift)
+    return ContactPlan(
+        contact_plan.soles,
+        tuple(
+            ContactPhase(phase.duration_s, tuple(footholds.values()))
+            for phase, footholds in zip(contact_plan.phases, phases)
+        ),
+    )
+
+
+def _moved(foothold: Foothold, shift: np.ndarray) -> Foothold:
+    position = foothold.position + foothold.rotation[:, :2] @ shift
+    return dataclasses.replace(foothold, position=position)
+
+
+class _Search:
+    """Cost and gradient over the footholds; each solve starts at the one before."""
+
+    def __init__(self, problem: MomentumProblem, places, weight: float) -> None:
+        self.problem, self.places, self.weight = problem, places, weight
+        self.solves, self.last = 0, None
+
+    def solve(self, moved: np.ndarray) -> MomentumPlan:
+        contact_plan = moved_plan(self.problem.contact_plan, self.places, moved)
+        problem = dataclasses.replace(
+            self.problem,
+            contact_plan=contact_plan,
+            contacts=contact_plan.sample(self.problem.knots),
+        )
+        self.solves += 1
+        self.last = solve_unjudged(problem, warm_start=self.last)
+        return self.last
+
+    def __call__(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
+        moved = flat.reshape(-1, 2)
+        plan = self.solve(moved)
+        slope = foothold_slopes(plan, self.places) + self.weight * moved
+        return plan.cost + 0.5 * self.weight * (moved**2).sum(), slope.ravel()
+
+
+def foothold_slopes(plan: MomentumPlan, places: list[tuple[str, int, int]]) -> np.ndarray:
+    """Derivative of the optimal cost by each stay's shift, (E, 2), 1/m."""
+    problem = plan.problem
+    contacts, contact_plan = problem.contacts, problem.contact_plan
+    of_spin = multipliers(plan)[1:, 6:] * contacts.time_step_s
+    of_spin = of_spin * np.linalg.norm(problem.gravity)
+    names = [sole.frame for sole in contact_plan.soles]
+    slopes = np.zeros((len(places), 2))
+    for row, (foot, begin, end) in enumerate(places):
+        corners = contacts.sole_of_corner == names.index(foot)
+        there = (begin <= contacts.phase) & (contacts.phase < end)
+        force = plan.forces[there][:, corners].sum(1) / problem.weight_n
+        axes = contact_plan.phases[begin].foothold_of(foot).rotation[:, :2].T
+        for axis in range(2):
+            slopes[row, axis] = (of_spin[there] * np.cross(axes[axis], force)).sum()
+    return slopes
