@@ -54,7 +54,14 @@ def test_the_page_shows_every_picture_that_was_written(executed):
     _, folder = executed
     page = (folder / "plan.html").read_text(encoding="utf-8")
     pictures = {path.name for path in folder.iterdir() if path.suffix in (".png", ".gif")}
-    assert pictures >= {"footprints.png", "passes.png", "forces.png", "time.png", "execution.gif"}
+    assert pictures >= {
+        "footprints.png",
+        "passes.png",
+        "forces.png",
+        "time.png",
+        "plan.gif",
+        "execution.gif",
+    }
     assert all(f'src="{name}"' in page for name in pictures)
     assert "pass 2: forces" in page and "contact_id plan --config" in page
 

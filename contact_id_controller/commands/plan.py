@@ -13,8 +13,8 @@ SECTION = "kino_dynamic_planner"
 LEAD_S = 0.5
 """How long the robot stands before a plan that is followed begins."""
 
-EXTRAS = (("matplotlib", "simulation"), ("jinja2", "simulation"))
-FOR_EXECUTION = (("mujoco", "simulation"), ("PIL", "simulation"))
+EXTRAS = (("matplotlib", "simulation"), ("jinja2", "simulation"), ("PIL", "simulation"))
+FOR_EXECUTION = (("mujoco", "simulation"),)
 """Modules that are needed, and the extra that brings them."""
 
 
@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan,
         task.robot,
         folder,
+        feet=settings.feet,
         title=f"{config.stem}: {len(plan.contact_plan.phases) // 2} steps",
         command=command_of(arguments),
         times=time_against_intervals(plan),

@@ -70,7 +70,7 @@ def save_animation(
         )
     instants = walk.time_s[rows][:: _stride(walk)]
     frames = [_stack(picture, strip.draw(time)) for picture, time in zip(pictures, instants)]
-    _save_gif(frames, path)
+    save_gif(frames, path)
     return caption
 
 
@@ -119,7 +119,7 @@ def _stack(picture: np.ndarray, strip: Image.Image) -> Image.Image:
     return frame
 
 
-def _save_gif(frames: list[Image.Image], path: Path) -> None:
+def save_gif(frames: list[Image.Image], path: Path) -> None:
     """Write frames that repeat for ever, all with the same palette."""
     palette = _palette(frames)
     indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,15 +11,18 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from contact_id_controller.files import write_arrays, write_json, write_text, write_with
 from contact_id_controller.planning.kinodynamic import MotionPlan
+from contact_id_controller.report.animation import FRAMES_PER_SECOND, HEIGHT, WIDTH, save_gif
+from contact_id_controller.report.stick_figure import draw_stick_figure
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT, SHADE, plot_style
 from contact_id_controller.report.templating import render
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.machine import describe_machine, installed_versions
 
-PLAN, PAGE, SUMMARY = "plan.npz", "plan.html", "summary.json"
+PLAN, PAGE, SUMMARY, ANIMATION = "plan.npz", "plan.html", "summary.json", "plan.gif"
 AXES = ("x", "y", "z")
 
 
@@ -26,6 +31,7 @@ def write_plan(
     robot: RobotModel,
     folder: Path,
     *,
+    feet: Sequence,
     title: str,
     command: str,
     times: Sequence[tuple[int, float]] = (),
@@ -35,12 +41,14 @@ def write_plan(
     """Write the plan, its figures and its page into ``folder``; the page's path.
 
     Args:
+        feet: the contacts, ``frame`` and ``center`` (m, in the frame) each.
         times: number of intervals and seconds of momentum plans of the same footholds.
         execution: figures of the plan's execution, name -> value.
         pictures: further files in the folder, name -> caption.
     """
     write_arrays(folder / PLAN, arrays_of(plan, robot))
-    captions = save_plots(plan, robot, folder, times)
+    captions = {ANIMATION: save_animation(plan, robot, feet, folder / ANIMATION)}
+    captions |= save_plots(plan, robot, folder, times)
     summary = summary_of(plan, robot, execution or {})
     write_json(folder / SUMMARY, summary)
     page = render(
@@ -138,6 +146,30 @@ def save_plots(
         with plot_style():
             write_with(folder / name, FigureCanvasAgg(draw()).print_png)
     return {name: caption for name, (_, caption) in plots.items()}
+
+
+def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence, path: Path) -> str:
+    """Write the planned motion as a stick figure with its forces; the caption."""
+    begin_s, duration_s = plan.joints.start_s, plan.contact_plan.duration_s
+    joints, base, forces = (copy.copy(part) for part in (plan.joints, plan.base, plan.forces))
+    joints.start_s = base.start_s = forces.start_s = begin_s or 1.0
+    times = joints.start_s + np.arange(0.0, duration_s, 1.0 / FRAMES_PER_SECOND)
+    rows = np.empty((len(times), robot.nq))
+    shares = np.empty((len(times), len(feet), 3))
+    names = np.array(forces.frames)
+    counts = Counter(foot.frame for foot in feet)
+    for row, time_s in enumerate(times):
+        place, held = base.sample(time_s), forces.sample(time_s)
+        rows[row] = robot.configuration(
+            [*place.position, *place.quaternion_xyzw], joints.sample(time_s).position
+        )
+        for column, foot in enumerate(feet):
+            shares[row, column] = held[names == foot.frame].sum(axis=0) / counts[foot.frame]
+    pictures = draw_stick_figure(
+        robot, feet, rows, np.zeros_like(shares), shares, stride=1, width=WIDTH, height=HEIGHT
+    )
+    save_gif([Image.fromarray(picture) for picture in pictures], path)
+    return "The planned motion as a stick figure; arrows: planned forces of the feet, each shared by its corners."
 
 
 def plot_footprints(plan: MotionPlan) -> Figure:
