@@ -544,7 +544,7 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
         ({"waypoints_m": (1.0,)}, "must be pairs"),
         ({"lead_time_s": 0.2}, "must not exceed plan_period_s"),
         ({"horizon_s": 0.05}, "at least 0.07"),
-        ({"gait": 1.0}, "unknown parameter 'gait'"),
+        ({"step": 1.0}, "unknown parameter 'step'"),
         ({"posture": (0.1, 0.2)}, "has 2 values, must have one for each of the 12 joints"),
     ],
 )
@@ -601,3 +601,57 @@ def test_memory_does_not_grow_with_the_plans():
 def resident_mb():
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+# Gaits by name
+
+TOGETHER = {"trot": [{0, 3}, {1, 2}], "pace": [{0, 2}, {1, 3}], "bound": [{0, 1}, {2, 3}]}
+"""Feet that swing together, of left front, right front, left hind, right hind."""
+
+
+def swinging(walk, seconds):
+    """Sets of feet that swing at one time, in the order of time, and how long each lasts, s."""
+    seen = []
+    for plan in walk.walk(seconds):
+        for t in in_force(plan, walk.settings, 2e-3):
+            swings = frozenset(np.flatnonzero(~plan.contacts.sample(t)).tolist())
+            if not seen or seen[-1][0] != swings:
+                seen.append([swings, 0.0])
+            seen[-1][1] += 2e-3
+    return seen
+
+
+@pytest.mark.parametrize("gait", TOGETHER)
+def test_feet_of_a_named_gait_swing_together(gait):
+    walk = walking(gait=gait, touchdown_phases=[0.1, 0.2, 0.3, 0.4])
+    seen = {swings for swings, _ in swinging(walk, 0.6)}
+    assert seen == {frozenset(), *map(frozenset, TOGETHER[gait])}
+
+
+def test_in_a_walk_each_fore_foot_follows_the_hind_one_of_its_side():
+    walk = walking(gait="walk", duty_factor=0.8, gait_period_s=0.6)
+    order = [next(iter(swings)) for swings, _ in swinging(walk, 1.2) if swings]
+    assert max(len(swings) for swings, _ in swinging(walk, 0.6)) == 1
+    start = order.index(2)
+    assert order[start : start + 4] == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize("later", ["pace", "bound", "walk"])
+def test_a_gait_is_changed_while_walking_when_all_feet_have_landed(later):
+    walk = walking(gait="trot")
+    swinging(walk, 0.2)
+    walk.planner.set_gait(later)
+    seen = [swings for swings, _ in swinging(walk, 0.9) if swings]
+    trot = set(map(frozenset, TOGETHER["trot"]))
+    after = set(map(frozenset, TOGETHER.get(later, [{k} for k in range(4)])))
+    first = next(k for k, swings in enumerate(seen) if swings in after)
+    assert set(seen[:first]) <= trot and first <= 2
+    assert set(seen[first:]) == after
+
+
+def test_a_gait_that_does_not_exist_is_refused():
+    walk = KinematicWalk(QUADRUPED)
+    with pytest.raises(ConfigurationError, match="no gait 'gallop'; there is .*bound"):
+        walk.planner.set_gait("gallop")
+    with pytest.raises(ConfigurationError, match="'gallop'"):
+        KinematicWalk(QUADRUPED, gait="gallop")

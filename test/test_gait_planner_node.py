@@ -19,6 +19,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
 from contact_id_controller.ros import conversions  # noqa: E402
@@ -35,6 +36,7 @@ PATIENCE_S = 60.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 PERIOD_NS, PLAN_NS, LEAD_NS = 1_000_000, 50_000_000, 20_000_000
+RADIUS_M = QUADRUPED.foot_radius_m
 
 
 def parameters(**changes):
@@ -85,6 +87,9 @@ class Peer:
         self.odometry = publish(Odometry, "odometry", BEST_EFFORT)
         self.states = publish(JointState, "joint_states", BEST_EFFORT)
         self.velocity = publish(Twist, "cmd_vel", RELIABLE)
+        self.gait = publish(String, "gait", RELIABLE)
+        self.touch = publish(JointState, "contact_states", BEST_EFFORT)
+        self.touching = {}
         self.joints, self.bases, self.contacts = [], [], []
         listen(JointTrajectory, "joint_trajectory", self.joints.append, RELIABLE)
         listen(MultiDOFJointTrajectory, "base_trajectory", self.bases.append, RELIABLE)
@@ -112,6 +117,10 @@ class Peer:
         for name, value in changes.items():
             setattr(joints, name, value)
         self.odometry.publish(odometry)
+        if self.touching:
+            touch = JointState(name=list(self.touching), position=list(self.touching.values()))
+            touch.header.stamp = joints.header.stamp
+            self.touch.publish(touch)
         self.states.publish(joints)
 
     def spin(self, wall_s):
@@ -238,6 +247,37 @@ def test_velocity_command_is_obeyed_until_it_is_too_old(peer, planner):
     peer.run(0.5)
     base = conversions.base_trajectory(peer.bases[-1])
     assert np.abs(base.linear_velocities[-1]).max() < 0.02
+
+
+def test_a_gait_is_taken_by_its_name(peer, planner):
+    process = planner(step_in_place=True)
+    peer.meet()
+    peer.run(0.5)
+    pairs = [peer_pairs(peer)]
+    peer.gait.publish(String(data="pace"))
+    peer.run(0.6)
+    pairs.append(peer_pairs(peer))
+    peer.gait.publish(String(data="gallop"))
+    peer.run(0.2)
+    assert pairs == [{(0, 3), (1, 2)}, {(0, 2), (1, 3)}]
+    process.process.send_signal(signal.SIGINT)
+    code, output = process.finish()
+    assert code == 0 and "no gait 'gallop'" in output
+
+
+def peer_pairs(peer):
+    """Feet that swing at one time in the newest schedule."""
+    stance = conversions.contact_schedule(peer.contacts[-1]).stance
+    return {tuple(np.flatnonzero(~row).tolist()) for row in stance if not row.all()}
+
+
+def test_a_foot_that_touches_nothing_is_led_down(peer, planner):
+    planner(ground="felt")
+    peer.touching = {"LF_FOOT": 0.0, "RF_FOOT": 1.0, "LH_FOOT": 1.0, "RH_FOOT": 1.0}
+    peer.meet()
+    peer.run(0.2)
+    heights = peer.walk.feet(peer.q)[:, 2]
+    assert heights[0] < RADIUS_M - 2e-3 and np.abs(heights[1:] - RADIUS_M).max() < 1e-3
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from contact_id_controller.exceptions import ConfigurationError, choices
@@ -117,8 +119,14 @@ def run_locomotion(run: LocomotionRun, progress=None) -> dict[str, Any]:
     return {"run": dataclasses.asdict(run), **result}
 
 
-def prepare(run: LocomotionRun) -> tuple[InProcessRun, Ground]:
+def prepare(
+    run: LocomotionRun,
+    planner: Mapping[str, Any] = MappingProxyType({}),
+    controller: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[InProcessRun, Ground]:
     """Robot, controller, planner and simulator of a run, at rest on the ground.
+
+    planner, controller: changes of their settings beside those that the run asks for.
 
     Raises:
         ConfigurationError: a name or number that does not exist.
@@ -131,7 +139,7 @@ def prepare(run: LocomotionRun) -> tuple[InProcessRun, Ground]:
         raise ConfigurationError(f"duration_s must be positive, got {run.duration_s}")
     kind = CONTROLLERS[run.controller]
     ground = Ground.make(run.terrain, run.seed)
-    settings = _settings(run, kind, ground)
+    settings = dataclasses.replace(_settings(run, kind, ground), **controller)
     robot = settings.robot()
     world = ground.world(settings, run.engine, tuple(run.engine_model.split("/")))
     feet = ground.controller_feet(robot, settings, kind.unbounded)
@@ -140,7 +148,8 @@ def prepare(run: LocomotionRun) -> tuple[InProcessRun, Ground]:
         settings,
         world,
         feet=feet,
-        planner=ground.planner_changes(),
+        planner=ground.planner_changes() | planner,
+        surface=ground.field if planner.get("ground") == "map" else None,
         stabilised=kind.stabilised,
     )
     return walk, ground

@@ -35,6 +35,11 @@ BLIND_STEPS = {"step_height_m": 0.025, "footstep_feedback_s": 0.1}
 """Of the gait planner on bumps. With the 15 mm of the planes (and the planner's own feedback) 5 of 56
 walks of Coulomb's controllers fell: feet met what was higher than planned."""
 
+UNEVEN_PLANNER = {"plan_period_s": 0.025, "tracking_time_constant_s": 0.05}
+UNEVEN_CONTROLLER = {"touchdown_speed_m_s": 0.2}
+"""Of gait planner and controller where the planner follows the ground (``felt`` or ``map``). At the
+.08 m/s of level ground a foot that misses the ground hangs for half a stance."""
+
 COMPLIANT_GROUND = GroundSettings(time_constant_s=0.0217, impedance=(0.95, 0.95))
 """MuJoCo's ground on which the paper's quadruped sinks in by 1 mm at rest."""
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import collections
 import gc
+import math
 import sys
 import time
 
+import numpy as np
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
@@ -74,11 +78,17 @@ class GaitPlannerNode(Node):
         subscribe, publish = self.create_subscription, self.create_publisher
         self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, stream, raw=True)
         self._states = subscribe(JointState, "joint_states", self._on_state, stream, raw=True)
+        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._contacts = subscribe(
+            JointState, "contact_states", self._keep_contacts, newest, raw=True
+        )
         subscribe(Twist, "cmd_vel", self._on_velocity, plan)
+        subscribe(String, "gait", self._on_gait, plan)
         self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
         self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
         self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
+        self._packed_contacts: bytes | None = None
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
@@ -137,6 +147,7 @@ class GaitPlannerNode(Node):
             self._input.checks.reset()
             self._due_ns, self._velocity_ns = NEVER_NS, None
             self._packed_odometry.clear()
+            self._packed_contacts = None
         self._last_ns = stamp_ns
         if stamp_ns < self._due_ns:
             return
@@ -147,7 +158,7 @@ class GaitPlannerNode(Node):
             return
         self._command_velocity(stamp_ns)
         try:
-            plan = self.planner.plan(stamp_ns * 1e-9, state.q, state.v)
+            plan = self.planner.plan(stamp_ns * 1e-9, state.q, state.v, self._contact(stamp_ns))
         except StateError as error:
             self._warn(f"no plan: {error}")
             return
@@ -170,7 +181,28 @@ class GaitPlannerNode(Node):
         if kept:
             self._input.take_odometry(kept[0])
 
+    def _keep_contacts(self, packed: bytes) -> None:
+        self._packed_contacts = packed
+
+    def _contact(self, stamp_ns: int) -> np.ndarray | None:
+        """Which feet touch the ground; None where that is not known, or no longer."""
+        while (packed := take_packed(self._contacts)) is not None:
+            self._packed_contacts = packed
+        packed = self._packed_contacts
+        if packed is None or stamp_ns - packed_stamp_ns(packed) > self._period_ns:
+            return None
+        message = deserialize_message(packed, JointState)
+        states = dict(zip(message.name, message.position))
+        known = np.array([states.get(foot, math.nan) for foot in self.settings.feet])
+        return known > 0.5 if np.isfinite(known).all() else None
+
     # Commands
+
+    def _on_gait(self, message: String) -> None:
+        try:
+            self.planner.set_gait(message.data)
+        except ConfigurationError as error:
+            self._warn(str(error))
 
     def _on_velocity(self, message: Twist) -> None:
         linear, yaw_rate = (message.linear.x, message.linear.y), message.angular.z

@@ -10,6 +10,9 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.specification import parameter
 
+BY_PHASES = "phases"
+"""The gait that is given by `touchdown_phases`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class GaitSettings(Settings):
@@ -78,6 +81,13 @@ class GaitSettings(Settings):
     )
 
     # The gait
+    gait: str = parameter(
+        BY_PHASES,
+        """When each foot lands: as in touchdown_phases, or by where the feet stand below the base.
+        walk: one after the other (duty_factor 0.75 and more keeps three on the ground); trot:
+        diagonal ones together; pace: those of a side; bound: fore feet, then hind feet.""",
+        choices=(BY_PHASES, "walk", "trot", "pace", "bound"),
+    )
     gait_period_s: float = parameter(
         0.3,
         "Duration of one cycle.",
@@ -93,7 +103,7 @@ class GaitSettings(Settings):
     )
     touchdown_phases: tuple[float, ...] = parameter(
         (0.25, 0.75, 0.75, 0.25),
-        "When each foot lands, as part of the cycle.",
+        "When each foot lands, as part of the cycle, with gait: phases.",
         minimum=0.0,
         maximum=1.0,
     )

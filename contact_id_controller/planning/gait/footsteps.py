@@ -14,6 +14,7 @@ from contact_id_controller.planning.gait.foot_path import (
     swing_shares,
 )
 from contact_id_controller.planning.gait.gait_clock import GaitClock
+from contact_id_controller.planning.gait.gaits import gait_of
 from contact_id_controller.planning.gait.ground import Ground
 from contact_id_controller.planning.gait.joint_motion import ROLL_IN_S
 from contact_id_controller.planning.gait.measurement import Measured
@@ -50,6 +51,8 @@ class Footsteps:
         self._settings, self._ground = settings, ground
         self._home = home[:, 0] + 1j * home[:, 1]
         self._switch_s = switch_s
+        self._gait = gait_of(settings, self._home, settings.gait)
+        self._changed = False
         self.paths: list[FootPath] = []
         self.clock: GaitClock | None = None
         self._idle_since_s: float | None = None
@@ -71,22 +74,25 @@ class Footsteps:
         """Where each foot stands, or will when it has landed, (L, 3) centres, m."""
         return np.array([path.segments[0].place for path in self.paths])
 
+    def take_gait(self, name: str) -> None:
+        """Go on with another gait: at once where all feet stand, else when they all have landed."""
+        gait = gait_of(self._settings, self._home, name)
+        self._changed = gait != self._gait
+        self._gait = gait
+
     def run_clock(self, start_s: float, moves: bool, base: BaseMotion) -> None:
         """Start the gait when there is somewhere to go; stop it when the feet have come home."""
         settings = self._settings
         if moves or settings.step_in_place:
             self._idle_since_s = None
-            if self.clock is None:
-                self.clock = GaitClock(
-                    start_s,
-                    settings.gait_period_s,
-                    settings.duty_factor,
-                    settings.touchdown_phases,
-                )
+            if self.clock is None or self._changed:
+                landings = [s.end_s for s in self._active(start_s) if isinstance(s, Swing)]
+                self.clock = GaitClock(max([start_s, *landings]), *self._gait)
+                self._changed = False
         elif self.clock is not None:
             if self._idle_since_s is None:
                 self._idle_since_s = start_s
-            patience_s = LAST_CYCLES * settings.gait_period_s
+            patience_s = LAST_CYCLES * self._gait.period_s
             late = start_s - self._idle_since_s > patience_s
             all_stand = self.standing(start_s + self._switch_s).all()
             if all_stand and (late or self._at_home(start_s, base)):
@@ -148,6 +154,9 @@ class Footsteps:
             [t for swing in swings for t in (swing.middle_s, swing.end_s + ROLL_IN_S)],
         )
 
+    def _active(self, start_s: float) -> list[Stance | Swing]:
+        return [path.active(start_s + self._switch_s) for path in self.paths]
+
     def _add_swings(self, foot, segments, end_s, base, shift) -> None:
         if self.clock is None:
             return
@@ -170,8 +179,7 @@ class Footsteps:
 
     def _foothold(self, foot: int, land_s: float, base: BaseMotion, shift: complex) -> np.ndarray:
         """Where a foot that lands at `land_s` shall stand: at home in the middle of its stance."""
-        stance_s = self._settings.duty_factor * self._settings.gait_period_s
-        position, yaw = base.pose(land_s + 0.5 * stance_s)
+        position, yaw = base.pose(land_s + 0.5 * self._gait.stance_s)
         place = position + self._home[foot] * cmath.exp(1j * yaw) + shift
         return self._ground.foothold(foot, place)
 

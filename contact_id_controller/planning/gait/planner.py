@@ -15,6 +15,7 @@ from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtu
 from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.footsteps import Footsteps
+from contact_id_controller.planning.gait.gaits import check_gait
 from contact_id_controller.planning.gait.ground import Surface, make_ground, plane
 from contact_id_controller.planning.gait.joint_motion import (
     UNREACHABLE_M,
@@ -73,6 +74,7 @@ class GaitPlanner:
         )
         self._velocity: VelocityCommand | None = None
         self._footsteps: Footsteps | None = None
+        self._gait = settings.gait
         self._epoch_s = 0.0
         self._base: BaseMotion | None = None
         self._stand_until_s = 0.0
@@ -96,6 +98,19 @@ class GaitPlanner:
         if not all(map(math.isfinite, numbers)):
             raise ConfigurationError(f"commanded velocity {numbers} is not finite")
         self._velocity = VelocityCommand(complex(*numbers[:2]), numbers[2], frame == "base")
+
+    def set_gait(self, name: str) -> None:
+        """Go on with a gait of ``gaits.PHASES``, or ``phases``: that of `touchdown_phases`.
+
+        A robot that walks changes when all feet that swing have landed.
+
+        Raises:
+            ConfigurationError: no such gait.
+        """
+        check_gait(name)
+        self._gait = name
+        if self._footsteps is not None:
+            self._footsteps.take_gait(name)
 
     def follow_waypoints(self) -> None:
         """Walk to the way-points, from the one aimed at last."""
@@ -164,6 +179,7 @@ class GaitPlanner:
         mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
         self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
         self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S)
+        self._footsteps.take_gait(self._gait)
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the robot is too far from the last plan to continue it."""

@@ -1,0 +1,58 @@
+"""Gaits by name: when each foot lands, from where it stands below the base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.settings.gait import BY_PHASES, GaitSettings
+
+
+class Gait(NamedTuple):
+    """Duration of a cycle, part of it that a foot stands, and when each foot lands (L,)."""
+
+    period_s: float
+    duty_factor: float
+    touchdown_phases: tuple[float, ...]
+
+    @property
+    def stance_s(self) -> float:
+        """Duration of a stance."""
+        return self.duty_factor * self.period_s
+
+
+PHASES: dict[str, Callable[[bool, bool], float]] = {
+    "walk": lambda fore, left: 0.25 * fore + 0.5 * (not left),
+    "trot": lambda fore, left: 0.25 if fore == left else 0.75,
+    "pace": lambda fore, left: 0.25 if left else 0.75,
+    "bound": lambda fore, left: 0.25 if fore else 0.75,
+}
+"""Touchdown of a foot by where it is. walk: one after the other, each fore foot after the hind one
+of its side; trot: diagonal feet together; pace: those of a side; bound: fore feet, then hind ones."""
+
+
+def check_gait(name: str) -> None:
+    """Raise ConfigurationError where there is no gait of that name."""
+    if name not in (BY_PHASES, *PHASES):
+        raise ConfigurationError(f"no gait {name!r}; there is {choices([BY_PHASES, *PHASES])}")
+
+
+def gait_of(settings: GaitSettings, home: np.ndarray, name: str) -> Gait:
+    """A gait by name, in duration and duty factor of the settings.
+
+    Args:
+        home: (L,) places of the feet relative to the base, x + iy, m, x forward and y to the left.
+        name: one of ``PHASES``, or ``phases``: as the settings' `touchdown_phases` have it.
+
+    Raises:
+        ConfigurationError: no such gait.
+    """
+    check_gait(name)
+    phases = settings.touchdown_phases
+    if name in PHASES:
+        from_middle = home - home.mean()
+        phases = tuple(PHASES[name](bool(p.real > 0.0), bool(p.imag > 0.0)) for p in from_middle)
+    return Gait(settings.gait_period_s, settings.duty_factor, phases)
