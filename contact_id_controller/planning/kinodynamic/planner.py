@@ -100,7 +100,7 @@ class Pass(NamedTuple):
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MotionPlan(Plan):
     """A plan of the whole body with the forces that carry it; see `plans.Plan` for what is followed.
 
@@ -112,12 +112,12 @@ class MotionPlan(Plan):
         seconds: that the whole plan took.
     """
 
-    momentum: MomentumPlan = None  # type: ignore[assignment]
-    motion: WholeBodyMotion = None  # type: ignore[assignment]
-    fine: FineMotion = None  # type: ignore[assignment]
-    torques: PlannedTorques = None  # type: ignore[assignment]
-    passes: tuple[Pass, ...] = ()
-    seconds: float = math.nan
+    momentum: MomentumPlan
+    motion: WholeBodyMotion
+    fine: FineMotion
+    torques: PlannedTorques
+    passes: tuple[Pass, ...]
+    seconds: float
 
     @property
     def contact_plan(self) -> ContactPlan:
@@ -162,7 +162,7 @@ def plan_motion(
         passes.append(alternation.run(number))
         if told is not None:
             told(passes[-1])
-    momentum, motion = alternation.momentum, alternation.motion
+    momentum, motion = passes[-1].forces, passes[-1].motion
     parts = math.ceil(settings.time_step_s / settings.grid_s - 1e-9)
     fine = between_knots(
         motion,
@@ -239,14 +239,13 @@ class _Alternation:
             settings.joint_limit_margin,
         )
         self.multipliers = np.zeros((2, *com.shape))
-        self.momentum: MomentumPlan = None  # type: ignore[assignment]
-        self.motion: WholeBodyMotion = None  # type: ignore[assignment]
+        self.motion: WholeBodyMotion | None = None
 
     def run(self, number: int) -> Pass:
-        """One pass; leaves `momentum` and `motion`, and what the next one shall follow."""
+        """One pass; leaves behind what the next one shall follow."""
         robot = self.robot
         began = time.perf_counter()
-        self.momentum = plan = solve_momentum(
+        plan = solve_momentum(
             build_momentum_problem(
                 self.contact_plan,
                 self.knots,
