@@ -1,0 +1,70 @@
+"""A robot that is driven by velocity commands in MuJoCo: fast, pushed, and over stairs."""
+
+import numpy as np
+import pytest
+
+from contact_id_controller.geometry import HeightField, TerrainFeet
+from contact_id_controller.runs.one_process import (
+    InProcessRun,
+    controller_settings,
+    feet_of,
+    mujoco_robot,
+)
+
+MU = 0.6
+
+
+def standing(name, surface=None, planner=(), **controller):
+    """A robot without way-points, on a plane or a surface that its planner sees."""
+    settings = controller_settings(name, friction_coefficient=[MU], **controller)
+    world = mujoco_robot(settings, MU, terrain=surface)
+    changes = {"waypoints_m": [], **dict(planner)}
+    feet = None
+    if surface is not None:
+        changes["ground"] = "map"
+        feet = TerrainFeet(world.robot, feet_of(settings), surface, MU)
+    return InProcessRun(name, settings, world, planner=changes, feet=feet, surface=surface)
+
+
+def drive(walk, seconds):
+    """Places of the base (n, 2), m, while nothing falls."""
+    places = []
+    for _ in range(round(seconds / walk.settings.period_s)):
+        state = walk.advance().after
+        assert 1.0 - 2.0 * float(state.q[3:5] @ state.q[3:5]) > 0.8, f"fell at {state.time_s} s"
+        places.append(state.q[:2].copy())
+    return np.array(places)
+
+
+def test_the_quadruped_walks_half_a_metre_a_second():
+    """With feet that swing for longer: at duty factor .75 its joints would be too slow."""
+    walk = standing("quadruped", planner={"duty_factor": 0.6, "max_acceleration_m_s2": 1.0})
+    walk.planner.set_velocity((0.5, 0.0))
+    drive(walk, 1.2)
+    way = drive(walk, 0.9)
+    assert (way[-1] - way[0])[0] / 0.9 == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("side", [1.0, 1j, -1.0])
+def test_a_push_of_one_newton_second_is_walked_off(side):
+    walk = standing("quadruped", planner={"step_in_place": True})
+    drive(walk, 0.7)
+    pushed = walk.world.mujoco_data.xfrc_applied[1]
+    pushed[:2] = 10.0 * np.array([side.real, side.imag])  # for .1 s
+    drive(walk, 0.1)
+    pushed[:] = 0.0
+    drive(walk, 0.8)
+    assert np.linalg.norm(walk.state.v[:2]) < 0.05
+
+
+def test_the_quadruped_climbs_a_step_of_five_centimetres():
+    x = np.arange(-1.0, 2.0, 0.01)
+    heights = np.repeat(np.where(x > 0.4, 0.05, 0.0)[:, None], 3, axis=1)
+    surface = HeightField(x, np.array([-1.0, 0.0, 1.0]), heights)
+    slow = {"gait_period_s": 0.5, "duty_factor": 0.7, "step_height_m": 0.02}
+    over = {"max_step_height_m": 0.08, "foothold_search_m": 0.03}
+    walk = standing("quadruped", surface, slow | over, touchdown_speed_m_s=0.2)
+    low = walk.state.q[2]
+    walk.planner.set_velocity((0.15, 0.0))
+    drive(walk, 5.0)
+    assert walk.state.q[0] > 0.55 and walk.state.q[2] - low == pytest.approx(0.05, abs=0.01)
