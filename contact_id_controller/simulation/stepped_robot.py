@@ -53,7 +53,7 @@ class SteppedRobot:
         self.robot, self.feet = robot, tuple(feet)
         self.period_s, self.substeps = float(period_s), int(substeps)
         self.refused_commands = 0
-        self._standing = standing
+        self._standing, self._foot_count = standing, len(self.foot_frames)
         self._periods = 0
         self._forces = np.zeros((len(self.feet), 3))
         self._applied = np.zeros(robot.na)
@@ -74,7 +74,7 @@ class SteppedRobot:
 
     def foot_forces(self) -> np.ndarray:
         """The same summed over the contacts of each foot, (f, 3)."""
-        total = np.zeros((len(self.foot_frames), 3))
+        total = np.zeros((self._foot_count, 3))
         np.add.at(total, self._standing.foot, self._forces)
         return total
 
