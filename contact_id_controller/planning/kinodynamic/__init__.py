@@ -9,7 +9,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Sole,
 )
 from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
-from contact_id_controller.planning.kinodynamic.free_footholds import FreedPlan, free_footholds
+from contact_id_controller.planning.kinodynamic.foothold_search import FreedPlan, free_footholds
 from contact_id_controller.planning.kinodynamic.momentum import (
     HESSIANS,
     MomentumError,

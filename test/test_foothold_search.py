@@ -7,8 +7,8 @@ import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.papers.kino_dynamic_scenes import stone_walk, talos
-from contact_id_controller.planning.kinodynamic import free_footholds as freed
-from contact_id_controller.planning.kinodynamic.free_footholds import free_footholds
+from contact_id_controller.planning.kinodynamic import foothold_search as freed
+from contact_id_controller.planning.kinodynamic.foothold_search import free_footholds
 from contact_id_controller.planning.kinodynamic.momentum import solve_momentum, solve_unjudged
 
 KNOTS = 50
