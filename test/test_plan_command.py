@@ -106,3 +106,9 @@ def test_without_footsteps_the_option_is_named(tmp_path, capsys):
     words = ["plan", "--config", str(SOLO12), "--output", str(tmp_path), "--set", "footsteps="]
     assert cli.run([*words[:-1], 'footsteps=""']) == REFUSED
     assert "give --stones FILE" in capsys.readouterr().err
+
+
+def test_a_wrong_robot_lists_those_that_there_are(tmp_path, capsys):
+    assert cli.run(["plan", "--robot", "atlas", "--output", str(tmp_path)]) == REFUSED
+    error = capsys.readouterr().err
+    assert "robot 'atlas' does not exist; there are 'g1', 'solo12', 'talos'" in error

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, FELL
 
 SECTION = "kino_dynamic_planner"
@@ -101,12 +101,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def config_of(arguments: argparse.Namespace) -> Path:
-    """The parameter file."""
+    """The parameter file.
+
+    Raises:
+        ConfigurationError: no robot of that name.
+    """
     from contact_id_controller.robot import resolve_urdf
+    from contact_id_controller.settings.parameter_file import ParameterFile
 
     if arguments.config is not None:
         return arguments.config
-    return resolve_urdf(f"package://contact_id_controller/config/plans/{arguments.robot}.yaml")
+    folder = resolve_urdf("package://contact_id_controller/config/plans/talos.yaml").parent
+    robots = {file.stem: file for file in folder.glob("*.yaml") if SECTION in ParameterFile(file)}
+    if arguments.robot not in robots:
+        raise ConfigurationError(
+            f"robot {arguments.robot!r} does not exist; there are {choices(robots)}"
+        )
+    return robots[arguments.robot]
 
 
 def settings_of(config: Path, changes: list[str]):
