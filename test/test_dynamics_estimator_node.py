@@ -1,6 +1,11 @@
 """The dynamics estimator's node over real topics: what it publishes, refuses, and says of bad sensors."""
 
+import copy
+import dataclasses
+import importlib.util
+import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -9,6 +14,7 @@ from standing_sensors import StandingSensors
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from builtin_interfaces.msg import Time  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
@@ -20,8 +26,13 @@ from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller import RobotModel  # noqa: E402
+from contact_id_controller.estimation.pipeline import EstimationPipeline  # noqa: E402
+from contact_id_controller.ros import estimate_publisher  # noqa: E402
 from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode  # noqa: E402
 from contact_id_controller.ros.state_publisher import fill_wrench  # noqa: E402
+from contact_id_controller.settings.dynamics_estimator import (  # noqa: E402
+    DynamicsEstimatorSettings,
+)
 
 RADIUS_M, PERIOD_NS = 0.016, 1_000_000
 SUCCESS = TransitionCallbackReturn.SUCCESS
@@ -300,3 +311,47 @@ def test_cleanup_lets_go_and_configure_works_again(bench):
     run.start()
     run.steps(80)
     assert run.heard["odometry"]
+
+
+class FakeNode:
+    """Keeps what its publishers publish, by topic; everybody listens."""
+
+    def __init__(self):
+        self.published = {}
+
+    def create_publisher(self, kind, topic, qos):
+        heard = self.published.setdefault(topic, [])
+        publisher = types.SimpleNamespace(publish=lambda m: heard.append(copy.deepcopy(m)))
+        publisher.get_subscription_count = lambda: 1
+        return publisher
+
+
+def test_the_pose_goes_to_tf_where_its_messages_exist(monkeypatch):
+    """tf2_msgs has no package on PyPI: a stand-in with the one field of its message."""
+    message = dataclasses.make_dataclass("TFMessage", ["transforms"])
+    monkeypatch.setitem(sys.modules, "tf2_msgs", types.ModuleType("tf2_msgs"))
+    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", types.SimpleNamespace(TFMessage=message))
+    spec = importlib.util.spec_from_file_location("with_tf", estimate_publisher.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    robot, node = RobotModel.from_urdf(SOLO12), FakeNode()
+    pipeline = EstimationPipeline(robot, SOLO_FEET, RADIUS_M)
+    pipeline.start(position=[1.0, 2.0, 0.3], yaw=0.5)
+    names = {"urdf": SOLO12, "contact_frames": list(SOLO_FEET), "contact_radii_m": RADIUS_M}
+    settings = DynamicsEstimatorSettings.from_mapping(names)
+    publisher = module.EstimatePublisher(node, pipeline, settings)
+    standing = StandingSensors(robot, SOLO_FEET, SOLO_POSTURE, RADIUS_M)
+    for k in range(400):
+        publisher.publish(Time(sec=k), pipeline.step(1e-3 * k, **standing.sample()))
+    poses, transforms = node.published["odometry"], node.published["/tf"]
+    assert len(poses) == len(transforms) > 50, "not before the odometry has begun"
+    (found,), pose = transforms[-1].transforms, poses[-1].pose.pose
+    assert (found.header.frame_id, found.child_frame_id) == ("odom", "base")
+    assert found.header.stamp.sec == 399
+    place = found.transform.translation
+    assert (place.x, place.y, place.z) == (pose.position.x, pose.position.y, pose.position.z)
+    assert found.transform.rotation == pose.orientation and abs(place.y - 2.0) < 0.05
+    silent = DynamicsEstimatorSettings.from_mapping({**names, "publish_tf": False})
+    node.published.clear()
+    module.EstimatePublisher(node, pipeline, silent)
+    assert "odometry" in node.published and "/tf" not in node.published

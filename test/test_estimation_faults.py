@@ -77,6 +77,16 @@ def test_forces_of_a_standing_robot(run):
     }  # fmt: skip
 
 
+def test_a_bias_that_the_odometry_knows_is_not_taken_for_force():
+    """Upwards; a sideways one cannot be told from a tilt before the robot walks."""
+    run, bias = Run(model_force_noise_n=0.01), 0.15
+    run.standing.accel = UP + [0.0, 0.0, bias]
+    run.steps(400)
+    sums = [run.step().world_forces[:, 2].sum() for _ in range(100)]
+    wrong = run.standing.robot.weight / 9.81 * bias
+    assert np.mean(sums) == pytest.approx(run.standing.robot.weight, abs=0.2 * wrong)
+
+
 NAN = np.full(3, np.nan)
 BAD_IMU = {
     "silent": ({"gyro": None, "accel": None}, "IMU is silent"),

@@ -6,7 +6,7 @@ import pytest
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.papers.terrains import BLIND_STEPS, Ground
 from contact_id_controller.runs import one_process
-from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState
+from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState, estimator_changes
 
 
 class Walk:
@@ -98,3 +98,19 @@ def test_an_estimated_walk_goes_over_bumps_that_nobody_knows():
     assert not walk.record.fell and len(walk.record) == 3000
     assert np.ptp(walk.forces[:, :, 2].argmax(axis=1)) == 3  # each foot carried most at some time
     assert walk.drift < 0.01 and walk.velocity_rms < 0.01
+
+
+def test_sensed_forces_may_be_estimated_ones():
+    """Solver sensed, told estimated forces, has within 10 % the joint error that it has with true ones."""
+    chosen = {"friction": "none", "solver": "sensed", "friction_coefficient": [1.0], **CONTROLLER}
+    settings = one_process.controller_settings("solo12", **chosen)
+    error = {}
+    for true_forces in (True, False):
+        world = one_process.mujoco_robot(settings, 1.0, imu_frame="")
+        told = one_process.estimated_state(
+            "solo12", world, "good", true_forces=true_forces, **estimator_changes(settings)
+        )
+        record = one_process.InProcessRun("solo12", settings, world, told=told).record(3.0)
+        assert not record.fell and len(record) == 3000
+        error[true_forces] = np.abs(record.position - record.reference_position).mean()
+    assert error[False] < 1.1 * error[True], error

@@ -286,7 +286,8 @@ class EstimationPipeline:
         if first:
             return None
         accelerometer, angular, accelerations, _ = self._parts
-        signals[accelerometer], signals[angular] = sample[3:], rates[:3]
+        signals[accelerometer] = sample[3:] - self._axes.T @ estimate.odometry.accelerometer_bias
+        signals[angular] = rates[:3]
         signals[accelerations] = rates[3:]
         at, speeds, turn = self._joint_parts
         signals[at], signals[speeds], signals[turn] = estimate.position, estimate.velocity, now[:3]
