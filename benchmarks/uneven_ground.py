@@ -1,6 +1,6 @@
 """Walks of the first paper's quadruped over its bumps: what the gait planner knows of the ground.
 
-    python benchmarks/uneven_ground.py --seeds 20 --seconds 5 --jobs 2
+    python benchmarks/uneven_ground.py --seeds 20 --seconds 4 --jobs 2
     python benchmarks/uneven_ground.py --grounds felt --controllers qp_mu --first 100 --seeds 2
 
 Rigid bumps of 3 cm with friction drawn from .1 to 1.5 (`papers.terrains`), the quadruped trotting at
@@ -50,7 +50,7 @@ def walk(controller: str, engine: str, ground: str, seed: int, seconds: float) -
 def main() -> int:
     """Print one line for each engine, ground and controller; 1 where an aim is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--first", type=int, default=FIRST_SEED, help="the first seed")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--engines", nargs="+", default=list(ENGINES))
