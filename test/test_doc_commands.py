@@ -48,6 +48,10 @@ def wrong(words):
     return CHECKS[program](rest)
 
 
+SET_BY_DEFAULT = {"plan": "kino_dynamic_planner"}
+"""Whose parameters --set changes where no node is named; else the controller's."""
+
+
 def wrong_contact_id(words):
     if not words or not re.fullmatch(r"[a-z]+", words[0]):
         return None  # its own options, or a placeholder
@@ -62,8 +66,9 @@ def wrong_contact_id(words):
             return f"no option {option!r}"
         if option in ("--set", "--sweep") and k + 1 < len(rest):
             node, parameter = SETTING.match(rest[k + 1]).groups()
-            if parameter not in {spec.name for spec in TABLES[node or "controller"]}:
-                return f"no parameter {parameter!r} of {node or 'controller'}"
+            node = node or SET_BY_DEFAULT.get(name, "controller")
+            if parameter not in {spec.name for spec in TABLES[node]}:
+                return f"no parameter {parameter!r} of {node}"
     return None
 
 

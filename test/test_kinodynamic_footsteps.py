@@ -53,6 +53,17 @@ def test_feet_stand_on_the_stones_below_them(name):
             assert height == pytest.approx(top[2], abs=1e-3)
 
 
+def test_a_stone_under_the_sole_that_stands_on_another_one_is_refused(tmp_path):
+    """Its side lifted G1's toe: the robot fell at 3.7 s."""
+    settings, _ = task_of("g1")
+    steps = (FOLDER / "g1_stones.yaml").read_text("utf-8")
+    assert "[0.36, 0.13, 0.08]" in steps
+    file = tmp_path / "close.yaml"
+    file.write_text(steps.replace("[0.36, 0.13, 0.08]", "[0.40, 0.13, 0.08]"))
+    with pytest.raises(ContactPlanError, match="left_ankle_roll_link .* leave at least 35 mm"):
+        stones_below(read_task(settings, file).contact_plan)
+
+
 def test_the_ground_under_a_foot_is_not_its_frame(tmp_path):
     """A round foot's centre is a radius above, a sole in its own plane."""
     file = tmp_path / "steps.yaml"

@@ -24,6 +24,11 @@ from contact_id_controller.settings.parameter_file import read_yaml
 STONE_MARGIN_M = 0.025
 """A stone reaches this far beyond the sole."""
 
+SIDE_M = 0.01
+"""The sides of stones lean by so much, a cell of `geometry.read_ground`."""
+
+_SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+
 STONE_DEPTH_M = 0.03
 """And this far below the floor at its middle, so that a tilted one leaves no gap."""
 
@@ -120,8 +125,11 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
     """A box under each foothold that is not on the floor at height 0, as `geometry.read_ground` reads them.
 
     Lengths of a point foot's stone are those of its margin alone, on each side.
+
+    Raises:
+        ContactPlanError: a stone reaches under a sole that stands on another one.
     """
-    boxes, seen = [], []
+    boxes, seen, stones = [], [], []
     for phase in plan.phases:
         for foothold in phase.footholds:
             sole = plan.sole_of(foothold.foot)
@@ -130,6 +138,7 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
             if level or any(foothold.foot == foot and np.allclose(top, at) for foot, at in seen):
                 continue
             seen.append((foothold.foot, top))
+            stones.append((foothold, top, np.array(sole.half_size_m)))
             size = 2.0 * (np.array(sole.half_size_m) + STONE_MARGIN_M)
             depth = abs(float(top[2])) + STONE_DEPTH_M
             turned = np.rad2deg(pin.rpy.matrixToRpy(foothold.rotation))
@@ -140,7 +149,22 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
                     "turned_deg": _rounded(turned),
                 }
             )
+    _refuse_overlap(stones)
     return {"boxes": boxes, "margin_m": 1.0} if boxes else {}
+
+
+def _refuse_overlap(stones) -> None:
+    """Whether a corner of a sole lies above another foothold's stone, whose side would lift it."""
+    for one, top, half in stones:
+        corners = top + (half * _SIGNS) @ one.rotation[:, :2].T
+        for other, centre, reach in stones:
+            away = np.abs((corners - centre) @ other.rotation[:, :2])
+            if other is not one and (away < reach + STONE_MARGIN_M + SIDE_M).all(axis=1).any():
+                raise ContactPlanError(
+                    f"foot {one.foot} at {_rounded(one.position)} m would stand on the stone of "
+                    f"foot {other.foot} at {_rounded(other.position)} m: leave at least "
+                    f"{1e3 * (STONE_MARGIN_M + SIDE_M):.0f} mm between these soles"
+                )
 
 
 def _rounded(values: np.ndarray) -> list[float]:
