@@ -1,4 +1,4 @@
-# make demo   walk three times through real ROS 2 topics and write report/
+# make demo   walk three times through real ROS 2 topics, told by sensors alone, and write report/
 # make test   run all tests
 # make clean  remove the virtual environment and everything that was made
 #
@@ -23,7 +23,7 @@ endif
 .PHONY: demo test install clean
 
 demo: $(STAMP)
-	$(BIN)/contact_id demo --output report
+	$(BIN)/contact_id demo --state estimated --output report
 
 test: $(STAMP)
 	$(BIN)/python -m pytest $(ARGS)
