@@ -31,6 +31,7 @@ from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.ros.conversions import (
     JointStateReader,
     OdometryReader,
+    PositionsByName,
     base_trajectory,
     contact_schedule,
     joint_trajectory,
@@ -473,7 +474,7 @@ def test_broken_bytes_are_refused_or_raise_an_exception(data):
     reader.read(GOOD), reader.read(GOOD)
     try:
         found = reader.read(data)
-    except (StateError, RuntimeError):
+    except StateError:
         found = None
     assert stamp_ns(data) is not None
     if isinstance(found, JointReading):
@@ -496,3 +497,18 @@ def test_a_packed_message_is_the_message_with_these_numbers():
     assert (found.header.stamp.sec, found.header.stamp.nanosec) == (12, 34)
     with pytest.raises(ValueError):
         PackedMessage(JointState(position=[1.0, 1.0])).doubles(np.array([1.0]))
+
+
+def test_bytes_that_are_no_joint_state_are_refused_by_the_input():
+    refusal = StateInput(NAMES, checks(NAMES)).read(b"\0\1\0]")
+    assert refusal == Refusal("joint_state_bytes", "a message is not plain CDR")
+
+
+def test_positions_are_found_by_name_in_bytes():
+    reader = PositionsByName(["c", "x", "a"])
+    for _ in range(3):
+        values = reader.read(packed_joints(NAMES, [1.0, 2.0, 3.0], []))
+        np.testing.assert_array_equal(values, [3.0, math.nan, 1.0])
+    np.testing.assert_array_equal(
+        reader.read(packed_joints(NAMES, [1.0], [])), [math.nan, math.nan, 1.0]
+    )

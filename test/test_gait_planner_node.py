@@ -1,6 +1,7 @@
 """The gait planner's node, run as its own process and met over real topics."""
 
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -300,6 +301,29 @@ def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoi
     process.process.send_signal(signal.SIGINT)
     code, output = process.finish()
     assert code == 0 and words in output
+
+
+@pytest.mark.parametrize("topic", ["states", "odometry", "touch"])
+def test_bytes_that_are_no_message_are_told_and_end_nothing(peer, planner, topic):
+    """rclpy's own conversion of such bytes can end the process."""
+    process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
+    peer.meet()
+    for tail in (b"", b"\xff" * 8, b"\xff" * 40):
+        data = b"\0\1\0]" + tail
+        if topic == "touch":  # of a time at which it counts
+            data = data[:4] + struct.pack("<iI", *divmod(peer.stamp_ns, 10**9)) + data[4:]
+        for _ in range(3):
+            getattr(peer, topic).publish(data)
+            peer.publish()
+            peer.spin(0.02)
+            peer.stamp_ns += PERIOD_NS
+    peer.forget()
+    peer.run(0.2)
+    peer.wait_for(lambda: peer.joints)
+    assert process.process.poll() is None
+    process.process.send_signal(signal.SIGINT)
+    code, output = process.finish()
+    assert code == 0 and "Traceback" not in output
 
 
 def test_joints_in_another_order_are_matched_by_name(peer, planner):

@@ -10,24 +10,10 @@ from contact_id_controller.exceptions import ContactIdError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.base import belongs_to_ros
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.robot_rows import SAME_ROBOT
 
 SAME = {
-    "simulated_robot": {
-        name: name
-        for name in (
-            "urdf",
-            "joints",
-            "locked_joints",
-            "locked_joint_positions",
-            "contact_frames",
-            "contact_radii_m",
-            "flat_feet_frames",
-            "flat_feet_half_sizes_m",
-            "flat_feet_centers_m",
-            "ground_file",
-            "period_s",
-        )
-    },
+    "simulated_robot": {name: name for name in (*SAME_ROBOT, "ground_file")},
     "gait_planner": {
         "urdf": "urdf",
         "joints": "joints",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,6 +9,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.packed import JOINT_STATE, WRENCH, PackedReader
 from contact_id_controller.safety.guard import Guard
@@ -35,7 +35,7 @@ class ContactInput:
             topics, packable, self.pass_on = ["contact_states"], JOINT_STATE, self._pass_states
         self._kept: list[bytes | None] = [None] * len(topics)
         self._readers = [PackedReader(packable) for _ in topics]
-        self._columns: list[int | None] = []
+        self._states = PositionsByName(frames)
         self.subscriptions = [
             node.create_subscription(packable.kind, topic, partial(self._keep, k), qos, raw=True)
             for k, topic in enumerate(topics)
@@ -76,19 +76,4 @@ class ContactInput:
         data = self._newest(0)
         if data is None:
             return
-        arrays = self._readers[0].arrays(data)
-        if arrays is None:
-            message = self._readers[0].message(data)
-            column = {name: k for k, name in enumerate(message.name)}
-            self._columns = [column.get(frame) for frame in self._frames]
-            position = np.frombuffer(message.position)
-        else:
-            position = arrays[0]
-        guard.take_contact_states(
-            np.array(
-                [
-                    math.nan if k is None or k >= position.size else position[k]
-                    for k in self._columns
-                ]
-            )
-        )
+        guard.take_contact_states(self._states.read(data))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.exceptions import StateError, TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.ros import packed
@@ -45,7 +45,10 @@ class JointStateReader:
         if isinstance(message, bytes):
             arrays = self._packed.arrays(message)
             if arrays is None:
-                message = self._packed.message(message)
+                try:
+                    message = self._packed.message(message)
+                except StateError as error:
+                    return Refusal("joint_state_bytes", str(error))
         if arrays is None:
             if message.name != self._names:
                 refusal = self._map(message.name)
@@ -85,6 +88,38 @@ class JointStateReader:
         return None
 
 
+class PositionsByName:
+    """Positions that a sensor_msgs/JointState, as bytes, gives to some names.
+
+    Args:
+        names: whose positions, n.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._columns = np.full(len(self._names), -1)
+        self._packed = packed.PackedReader(packed.JOINT_STATE)
+
+    def read(self, data: bytes) -> np.ndarray:
+        """(n,), not a number where a name, or its position, is missing.
+
+        Raises:
+            StateError: these bytes are no such message.
+        """
+        arrays = self._packed.arrays(data)
+        if arrays is None:
+            message = self._packed.message(data)
+            column = {name: k for k, name in enumerate(message.name)}
+            self._columns = np.array([column.get(name, -1) for name in self._names])
+            position = np.frombuffer(message.position)
+        else:
+            position = arrays[0]
+        values = np.full(len(self._names), np.nan)
+        known = (self._columns >= 0) & (self._columns < position.size)
+        values[known] = position[self._columns[known]]
+        return values
+
+
 class OdometryReader:
     """Reads nav_msgs/Odometry of a floating base, or its bytes.
 
@@ -101,6 +136,9 @@ class OdometryReader:
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
         rad/s, in the base frame (the message's child frame).
+
+        Raises:
+            StateError: bytes that are no such message.
         """
         if isinstance(message, bytes):
             arrays = self._packed.arrays(message)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import gc
-import math
 import sys
 import time
 
@@ -20,7 +19,6 @@ from nav_msgs.msg import Odometry
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -29,6 +27,7 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
@@ -89,6 +88,7 @@ class GaitPlannerNode(Node):
         self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._packed_contacts: bytes | None = None
+        self._touching = PositionsByName(self.settings.feet)
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
@@ -142,6 +142,9 @@ class GaitPlannerNode(Node):
         """Look at the stamp of a joint state; plan from it when a plan is due."""
         stamp_ns = packed_stamp_ns(packed)
         if stamp_ns < self._last_ns - self._period_ns:
+            if isinstance(read := self._input.read(packed), Refusal):
+                self._warn(f"no plan: {read.detail}")
+                return
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
             self._input.checks.reset()
@@ -179,7 +182,11 @@ class GaitPlannerNode(Node):
                 break
             time.sleep(0.2 * ODOMETRY_PATIENCE_S)
         if kept:
-            self._input.take_odometry(kept[0])
+            try:
+                self._input.take_odometry(kept[0])
+            except StateError as error:
+                self._warn(f"odometry: {error}")
+                kept.popleft()
 
     def _keep_contacts(self, packed: bytes) -> None:
         self._packed_contacts = packed
@@ -191,9 +198,11 @@ class GaitPlannerNode(Node):
         packed = self._packed_contacts
         if packed is None or stamp_ns - packed_stamp_ns(packed) > self._period_ns:
             return None
-        message = deserialize_message(packed, JointState)
-        states = dict(zip(message.name, message.position))
-        known = np.array([states.get(foot, math.nan) for foot in self.settings.feet])
+        try:
+            known = self._touching.read(packed)
+        except StateError as error:
+            self._warn(f"contact states: {error}")
+            return None
         return known > 0.5 if np.isfinite(known).all() else None
 
     # Commands

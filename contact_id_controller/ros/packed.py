@@ -202,7 +202,10 @@ class PackedReader:
         cursor = _Cursor(data)
         places = self._kind.fields(cursor)
         cursor.end()
-        message = deserialize_message(data, self._kind.kind)
+        try:
+            message = deserialize_message(data, self._kind.kind)
+        except RuntimeError as error:
+            raise StateError(str(error)) from error
         if data.startswith(_ENCAPSULATION):
             layout = Layout(data, places, self._kind.wanted)
             same = all(

@@ -25,26 +25,13 @@ from contact_id_controller.settings.parameter_file import (
     parse_value,
     write_parameters,
 )
+from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.sensors import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 ESTIMATOR = "dynamics_estimator"
 SECTIONS = (*NEEDED, PLANNER, MOTION)
 """Of a parameter file; a run has a gait planner or a joint motion, never both."""
-
-SHARED = (
-    "urdf",
-    "joints",
-    "locked_joints",
-    "locked_joint_positions",
-    "contact_frames",
-    "contact_radii_m",
-    "flat_feet_frames",
-    "flat_feet_half_sizes_m",
-    "flat_feet_centers_m",
-    "period_s",
-)
-"""What the estimator has from the controller's section where its own lacks it."""
 
 STATES = ("oracle", "estimated")
 """Where controller and planner have the state of the base from: the simulator, or the estimator."""
@@ -274,7 +261,7 @@ def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) ->
     controller, simulated = (parameters[name] for name in NEEDED)
     if not controller.get("floating_base", True):
         raise ConfigurationError("state 'estimated' is for a robot with a floating base")
-    shared = {name: controller[name] for name in SHARED if name in controller}
+    shared = {name: controller[name] for name in SAME_ROBOT if name in controller}
     parameters[ESTIMATOR] = {
         **shared,
         **(file.section(ESTIMATOR) if ESTIMATOR in file else {}),

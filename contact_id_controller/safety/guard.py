@@ -81,7 +81,6 @@ class Guard:
         self._good_s, self._good_stamp_s = -math.inf, None
         self._attention = Attention()
         self._slept_by_good_s = self._slept_between_s = 0.0
-        self._lost_in_a_row = 0
         self._trouble = "no joint state"
         self._velocity_s = -math.inf
         count = len(settings.foot_frames)
@@ -293,8 +292,7 @@ class Guard:
                 result.status,
             )
             self.machine.timed(lost)
-            self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
-            if self._lost_in_a_row == LATE_STEPS:
+            if self.machine.overruns == LATE_STEPS:
                 self._news.append(
                     f"late: the last {LATE_STEPS} states were each more than 1.5 times period_s "
                     f"{self._period_s:g} s apart, this step took {step_s:.2g} s: states came while "

@@ -116,6 +116,7 @@ class SafetyMachine:
 
     Attributes:
         state: the present `SafetyState`.
+        overruns: steps in a row before the last one that lost states.
         reason: why it is interrupted or stopped, one line; empty otherwise.
         limits: may be replaced at any time.
     """
@@ -128,7 +129,7 @@ class SafetyMachine:
 
     def _forget(self, last_good_s: float | None = None) -> None:
         self._last_good_s = last_good_s
-        self._failures = self._overruns = 0
+        self._failures = self.overruns = 0
 
     @property
     def commanding(self) -> bool:
@@ -222,13 +223,13 @@ class SafetyMachine:
 
     def timed(self, overrun: bool) -> None:
         """Whether states were lost before the last step: the one before took too long."""
-        self._overruns = self._overruns + 1 if overrun else 0
-        if 0 < self.limits.overruns_in_a_row <= self._overruns and self.commanding:
+        self.overruns = self.overruns + 1 if overrun else 0
+        if 0 < self.limits.overruns_in_a_row <= self.overruns and self.commanding:
             self.stop(
-                f"{self._overruns} steps in a row lost states: longer than a period each "
+                f"{self.overruns} steps in a row lost states: longer than a period each "
                 "(overruns_in_a_row)"
             )
-            self._overruns = 0
+            self.overruns = 0
 
     def stop(self, reason: str) -> None:
         """Stop until `resume`."""

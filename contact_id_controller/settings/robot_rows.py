@@ -203,3 +203,18 @@ class FeetRows(Settings):
 @dataclasses.dataclass(frozen=True)
 class RobotRows(FeetRows, GroundRows, MovedRobot):
     """The robot and where it may touch the world."""
+
+
+SAME_ROBOT = (
+    "urdf",
+    "joints",
+    "locked_joints",
+    "locked_joint_positions",
+    "contact_frames",
+    "contact_radii_m",
+    "flat_feet_frames",
+    "flat_feet_half_sizes_m",
+    "flat_feet_centers_m",
+    "period_s",
+)
+"""Rows of which the robot has one value, whoever asks: controller, simulated robot, estimator."""
