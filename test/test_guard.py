@@ -371,6 +371,20 @@ def _long_nap_of_our_own(door):
 
 
 @row()
+def _nap_in_which_the_world_waited(door):
+    """A simulation that waits for us, or runs slower than real time, loses nothing by our sleep."""
+    door.stand()
+    door.follow(plan_of(door, STANDING + 0.1, begin_s=0.0))
+    door.stand(20)
+    for _ in range(3):
+        door.guard.look()
+        door.steady_s += 0.5
+        door.guard.look()
+        door.stand(1)
+        assert door.state == "following"
+
+
+@row()
 def _silence_while_it_listens(door):
     """After a nap silence begins anew: it needs as long as ever."""
     door.stand()

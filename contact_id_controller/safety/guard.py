@@ -323,6 +323,7 @@ class Guard:
     def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None):
         """Torques wanted; `result` stays None when they are the safe output."""
         state, controller = self._take(joints, now_ns), self.controller
+        limits = self.machine.limits
         if state is None:
             return None
         if isinstance(state, Refusal):
@@ -332,7 +333,7 @@ class Guard:
         if self._now_s is None:
             controller.reset(state, self._keep_upright)
             self.output.ramp()  # however long the first good state was waited for
-        elif self._moved or self._slept_between_s > self.machine.limits.recovery_window_s:
+        elif self._moved or self._slept_through_s(state.time_s) > limits.recovery_window_s:
             controller.hold_here(state)
             self._parts.clear()
             self.output.blend()
@@ -355,6 +356,13 @@ class Guard:
         if self.machine.commanding:
             self.result = result
         return result.torques
+
+    def _slept_through_s(self, time_s: float) -> float:
+        """Time of the robot since the last good state that passed while nobody listened, s.
+
+        A simulation may have waited, or run slower than the clock.
+        """
+        return min(self._slept_between_s, time_s - self._now_s)
 
     def _take(
         self, joints: JointReading | Refusal | None, now_ns: int | None
