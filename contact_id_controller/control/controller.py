@@ -47,6 +47,7 @@ measured contact forces."""
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
+PARTED_M = 1e-3  # a foot that has landed stands until it is farther from the ground than this
 
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
@@ -177,11 +178,10 @@ class Controller:
         self._standing, self._in_air = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
         self._push = settings.spread_over_contacts("least_normal_force_n") / corners
         self._part_of_foot = (1.0 / corners)[:, None]
-        self._of_sole = corners > 1
-        self._has_soles = bool(self._of_sole.any())
-        self._landed_m = np.where(self._of_sole, SOLE_LANDED_M, LANDED_M)
+        self._has_soles = bool((corners > 1).any())
+        self._landed_m = np.where(corners > 1, SOLE_LANDED_M, LANDED_M)
         self._pushes = bool(self._push.any())
-        self._no_speeds = np.zeros(count)
+        self._landed = np.zeros(count, dtype=bool)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self._hold = self._joint_q = np.zeros(na)
         self._hold_base: np.ndarray | None = None
@@ -197,7 +197,7 @@ class Controller:
         self._drop_plans()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
-        self._early[:] = self._lifted[:] = False
+        self._early[:] = self._lifted[:] = self._landed[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
         self._joint_q = self._hold
@@ -232,6 +232,7 @@ class Controller:
             "_decided",
             "_early",
             "_lifted",
+            "_landed",
             "sources",
         ):
             setattr(self, name, getattr(other, name))
@@ -379,7 +380,10 @@ class Controller:
             feet.gaps = np.where(contact, 0.0, np.maximum(feet.gaps, UNKNOWN_GAP_M))
         if self.sensed:
             contact = self._standing
-        touching = planned & (feet.gaps <= self._landed_m)
+        # A foot that rolls or slips over bumps, or is felt with noise, may be a little off them.
+        still = self._landed & (feet.gaps <= PARTED_M)
+        touching = planned & (still | (feet.gaps <= self._landed_m))
+        self._landed = touching
         if self._has_soles:
             # A foot stands as a whole: its corners in the air follow with its rotation.
             touching = planned & (np.bincount(feet.foot, touching)[feet.foot] > 0.0)
@@ -532,15 +536,12 @@ class Controller:
     def _closing_speeds(self) -> np.ndarray:
         """Speed (n,), m/s, at which each standing contact still nears the ground.
 
-        Early feet reach it within this period, the corners of a sole over the contact time constant.
+        Early feet reach it within this period, others over the contact time constant.
         """
-        early, settings = self._early.any(), self.settings
-        if not (early or self._has_soles):
-            return self._no_speeds
+        settings = self.settings
         gaps = np.maximum(self.feet.gaps, 0.0)
         speeds = np.minimum(gaps / settings.contact_time_constant_s, settings.touchdown_speed_m_s)
-        speeds = np.where(self._of_sole, speeds, 0.0)
-        return np.where(self._early, gaps / settings.period_s, speeds) if early else speeds
+        return np.where(self._early, gaps / settings.period_s, speeds)
 
     def _reference(self, t: float) -> Reference:
         plan = self._joint_plan.at(t)

@@ -56,10 +56,13 @@ class Footsteps:
         self.paths: list[FootPath] = []
         self.clock: GaitClock | None = None
         self._idle_since_s: float | None = None
+        # When the stance began in which each foot last met the ground.
+        self._met_s = np.full(len(self._home), -np.inf)
 
     def begin(self, start_s: float, centers: np.ndarray) -> None:
         """Stand with all feet where they are, (L, 3) m, and forget the gait."""
         self.clock = self._idle_since_s = None
+        self._met_s[:] = -np.inf
         self._ground.begin(centers)
         self.paths = [
             FootPath([self._settle(foot, start_s, center, center, np.zeros(3), -np.inf)])
@@ -124,6 +127,7 @@ class Footsteps:
             touches = None if measured.contact is None else bool(measured.contact[foot])
             if isinstance(active, Swing) and touches and self._descends(active, now_s):
                 rate, place = active.at(np.array([start_s]))[1][0], measured.centers[foot]
+                self._met_s[foot] = start_s
                 segments = [self._settle(foot, start_s, planned[foot], place, rate, start_s)]
             elif isinstance(active, Swing):
                 if start_s < active.begin_s + AIM_UNTIL * (active.end_s - active.begin_s):
@@ -138,7 +142,10 @@ class Footsteps:
                 place = planned[foot]
                 if stood:
                     place = place + (measured.centers[foot] - planned_now[foot])
-                hangs = stood and touches is False
+                if stood and touches:
+                    self._met_s[foot] = active.landed_s
+                # One that has met the ground may carry nothing for a while, and stands there still.
+                hangs = stood and touches is False and self._met_s[foot] != active.landed_s
                 segments = [
                     self._settle(foot, start_s, planned[foot], place, rate, active.landed_s, hangs)
                 ]
