@@ -26,6 +26,7 @@ from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.plans import rotations
 from contact_id_controller.plans.checks import Followed, ready_to_follow
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import (
@@ -241,6 +242,45 @@ class Controller:
         self.feet.update(self.robot.data)  # asked for before the next step, by the markers
         self._previous = other._previous if self.model == other.model else None
 
+    def follow_as(self, other: Controller) -> None:
+        """Follow from now on what another controller of the same robot follows, which goes on too."""
+        for name in ("_joint_plan", "_base_plan", "_schedule"):
+            setattr(self, name, getattr(other, name).copy())
+        for name in ("_hold", "_hold_base", "_has_posture", "_lower_feet", "_up_in_base"):
+            setattr(self, name, getattr(other, name))
+        self._integral[:] = other._integral
+
+    def planned_state(self, t: float) -> RobotState | None:
+        """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
+        robot = self.robot
+        joints, base = self._joint_plan.at(t), self._base_plan.at(t)
+        pose, twist = self._hold_base, None
+        if robot.floating_base:
+            if base is not None:
+                goal = base.sample(t)
+                pose = np.r_[goal.position, goal.quaternion_xyzw]
+                turn = rotations.conjugate(goal.quaternion_xyzw)
+                twist = np.r_[
+                    rotations.rotate(turn, goal.linear_velocity),
+                    rotations.rotate(turn, goal.angular_velocity),
+                ]
+            elif joints is not None or pose is None:
+                return None
+        reference = self._reference(t)
+        return RobotState(
+            t,
+            robot.configuration(pose, reference.position),
+            robot.velocity(twist, reference.velocity),
+        )
+
+    def reference_at(self, t: float) -> Reference:
+        """The joint motion that will be followed at time t, s, by the plans known now."""
+        plan = self._joint_plan.peek(t)
+        if plan is None:
+            rest = np.zeros(self.robot.na)
+            return Reference(self._hold, rest, rest)
+        return plan.sample(t)
+
     def tilt(self, q: np.ndarray) -> float:
         """Angle, rad, by which a floating base tilts from its attitude at ``reset``; else 0."""
         return 0.0 if self._up_in_base is None else tilt(q, self._up_in_base)
@@ -367,6 +407,33 @@ class Controller:
             loss,
             following,
             acting,
+        )
+
+    def between_solutions(
+        self, state: RobotState, torques: np.ndarray, last: StepResult
+    ) -> StepResult:
+        """A period of which nothing is solved: torques (na,) from elsewhere, within the same limits.
+
+        last: of the period before.
+        """
+        begun = time.perf_counter()
+        robot, t = self.robot, state.time_s
+        joint_q, joint_v = state.q[robot.q_index], state.v[robot.actuated]
+        self._joint_q = joint_q
+        following = self._follows(t)
+        reference = self._reference(t)
+        limited = self._limit(joint_q, joint_v, torques, reference.position - joint_q)
+        acting = self.limits.acting.copy()
+        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
+        return last._replace(
+            torques=limited,
+            reference=reference,
+            saturated=acting != 0,
+            solve_time_s=0.0,
+            step_time_s=time.perf_counter() - begun,
+            power_loss_w=loss,
+            following=following,
+            limits=acting,
         )
 
     def _contact_set(

@@ -309,6 +309,17 @@ class PlanSlot(Generic[Plan]):
             self._current, self._next = self._next, None
         return self._current
 
+    def peek(self, t_s: float) -> Plan | None:
+        """The plan that will be sampled at time t_s, by those known now; nothing changes."""
+        later = self._next is not None and self._next.start_s <= t_s
+        return self._next if later else self._current
+
+    def copy(self) -> PlanSlot[Plan]:
+        """A slot that follows the same plans, and goes on by itself."""
+        slot: PlanSlot[Plan] = PlanSlot()
+        slot._current, slot._next = self._current, self._next
+        return slot
+
     def clear(self) -> None:
         """Forget all plans."""
         self._current = self._next = None

@@ -10,10 +10,12 @@ import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.stabiliser import Stabiliser
+from contact_id_controller.control.torques_ahead import TorquesAhead, local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
@@ -22,6 +24,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -141,8 +144,13 @@ class InProcessRun:
         told: makes the state that planner and controller are told of what sensors say; None: they
             are told the true one.
         surface: the ground as the gait planner sees it, where its setting ground is ``map``.
+        late: told the time of each state, s, whether the computer is late at it: then nothing is
+            planned or solved. With command_interface effort the robot keeps its last torques, with
+            joint_trajectory its local feedback goes on along the last trajectory.
 
     Attributes:
+        ahead: torques that are solved ahead, None where the settings ask for none.
+        local: the robot's own feedback, with command_interface joint_trajectory.
         error: why the simulation broke down, None where it did not.
     """
 
@@ -159,17 +167,21 @@ class InProcessRun:
         stabilised: bool = False,
         told: EstimatedState | None = None,
         surface: HeightField | None = None,
+        late: Callable[[float], bool] | None = None,
     ):
         self.settings, self.world, self._told = settings, world, told
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
+        self.ahead = TorquesAhead(self.controller) if settings.looks_ahead else None
+        self.local: LocalFeedback | None = None
+        self._late, self._last = late, None
         if plan is None:
             self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
             frames = list(settings.contact_frames)
             self._feet = [frames.index(foot) for foot in self.planner.settings.feet]
             self._every = max(1, round(self.planner.settings.plan_period_s / settings.period_s))
         self._contact: np.ndarray | None = None
-        self._plan, self._periods = plan, 0
+        self._plan, self._periods, self._planned = plan, 0, -1
         self.error: str | None = None
         if start is None:
             posture = section(name, "simulated_robot")["initial_joint_positions"]
@@ -181,6 +193,10 @@ class InProcessRun:
         if told is not None:
             self.believed = told.begin(self.controller, self.state)
         self.controller.reset(self.believed)
+        if settings.command_interface == JOINT_TRAJECTORY:
+            self.local = LocalFeedback(
+                *local_gains(self.robot, settings, self.believed.q), self.controller.effort_limits
+            )
         self._stabiliser = (
             Stabiliser(
                 self.robot,
@@ -198,14 +214,11 @@ class InProcessRun:
         Raises:
             SimulationError: the simulation diverged.
         """
-        before, believed, plan = self.state, self.believed, None
-        if self._plan is not None:
-            self._plan(self.controller, believed)
-        elif self._periods % self._every == 0:
-            contact = None if self._contact is None else self._contact[self._feet]
-            plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
-            follow(self.controller, plan, believed.time_s)
-        result = self.controller.step(believed)
+        before, believed = self.state, self.believed
+        late = self._late is not None and self._late(believed.time_s) and self._last is not None
+        plan = None if late else self._make_plan(believed)
+        result = self._coast(believed) if late else self._step(believed)
+        self._last = result
         if self._stabiliser is not None:
             limit = self.controller.effort_limits
             added = result.torques + self._stabiliser.torques(self.controller, believed)
@@ -226,6 +239,46 @@ class InProcessRun:
         reference = type(result.reference)(*(np.array(row) for row in result.reference))
         result = result._replace(reference=reference)
         return Period(before, result, forces, self.state, plan, believed, estimated)
+
+    def _make_plan(self, believed: RobotState) -> Plan | None:
+        """A new plan, where it is time for one, followed from now on."""
+        if self._plan is not None:
+            self._plan(self.controller, believed)
+            return None
+        number = self._periods // self._every
+        if number == self._planned:
+            return None
+        self._planned = number
+        contact = None if self._contact is None else self._contact[self._feet]
+        plan = self.planner.plan(believed.time_s, believed.q, believed.v, contact)
+        follow(self.controller, plan, believed.time_s)
+        return plan
+
+    def _step(self, believed: RobotState) -> StepResult:
+        """The controller's torques; through the robot's own feedback where it has one."""
+        if self.ahead is None:
+            return self.controller.step(believed)
+        result = self.ahead.step(believed)
+        self.ahead.solve_ahead()
+        if self.local is not None:
+            self.local.trajectory = self.ahead.trajectory
+            result = result._replace(torques=self._local_torques(believed))
+        return result
+
+    def _coast(self, believed: RobotState) -> StepResult:
+        """What the robot does without the controller."""
+        result = self._last._replace(
+            reference=self.controller.reference_at(believed.time_s),
+            solve_time_s=0.0,
+            step_time_s=0.0,
+        )
+        if self.local is not None:
+            result = result._replace(torques=self._local_torques(believed))
+        return result
+
+    def _local_torques(self, state: RobotState) -> np.ndarray:
+        robot = self.robot
+        return self.local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
 
     def record(
         self,

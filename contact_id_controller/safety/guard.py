@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.torques_ahead import REST_S, TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety import states
@@ -31,6 +33,7 @@ from contact_id_controller.safety.monitor import StepMonitor, contact_figures, s
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
 from contact_id_controller.safety.torque_output import TorqueOutput
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
 from contact_id_controller.solution import NOT_CONVERGED
 from contact_id_controller.state import RobotState
 
@@ -55,8 +58,8 @@ class Guard:
             process itself slept (`look`); all else by the times of the measurements.
 
     Attributes:
-        result: of the last step, None while the safe output is commanded. What a command interface
-            sends beside torques comes from here, and ends with it.
+        result: of the last step, None while the safe output is commanded.
+        ahead: torques solved ahead, None where the settings ask for none.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
     """
@@ -79,6 +82,8 @@ class Guard:
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
         self._good_s, self._good_stamp_s = -math.inf, None
+        self.ahead: TorquesAhead | None = None
+        self._command: EffortTrajectory | None = None
         self._attention = Attention()
         self._slept_by_good_s = self._slept_between_s = 0.0
         self._trouble = "no joint state"
@@ -92,6 +97,15 @@ class Guard:
         self._stop_told = ""
         self._reported = 0, self.monitor.statuses.copy()
         self._take_over()
+
+    @property
+    def command(self) -> EffortTrajectory | None:
+        """What to send with command_interface joint_trajectory: set-points and efforts from now on.
+
+        While the safe output is commanded: rest where the joints were measured last, the safe output
+        as effort. None with another interface, and while no joints were ever measured.
+        """
+        return self._command if self.checks.has_position else None
 
     @property
     def time_s(self) -> float | None:
@@ -116,6 +130,9 @@ class Guard:
     def _take_over(self) -> None:
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
+        self.ahead = TorquesAhead(controller) if settings.looks_ahead else None
+        if self.ahead is not None and settings.command_interface == JOINT_TRAJECTORY:
+            self._command = self.ahead.trajectory.like()
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
@@ -180,6 +197,7 @@ class Guard:
         self._told.clear()
         self._parts.clear()
         self._moved = False
+        self._forget_ahead()
         self.output.ramp()
         self._commanding = True
 
@@ -273,7 +291,25 @@ class Guard:
             sent = self.output.follow(wanted if commanding else self.safe_torques())
         self._commanding = commanding
         self.controller.commanded[:] = sent
+        self._lead_on(sent)
         return sent
+
+    def _lead_on(self, sent: np.ndarray) -> None:
+        """Make the command that goes with the torques (na,) of this period.
+
+        What ramp, blending and limits changed of them stays changed until the next solution.
+        """
+        command, result, checks = self._command, self.result, self.checks
+        if command is None:
+            return
+        if result is None:
+            command.rest(checks.time_s, checks.position, sent, REST_S)
+        elif self.ahead.solved_now:
+            command.copy_from(self.ahead.trajectory, sent - result.torques)
+
+    def _forget_ahead(self) -> None:
+        if self.ahead is not None:
+            self.ahead.begin()
 
     def finish(self, arrival_s: float) -> float:
         """After the command has left: count and time the step; how long it took, s.
@@ -298,6 +334,9 @@ class Guard:
                     f"{self._period_s:g} s apart, this step took {step_s:.2g} s: states came while "
                     "others were answered, or are published less often than period_s says"
                 )
+            if self.ahead is not None:
+                until_s = math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
+                self.guarded("torques_ahead", self.ahead.solve_ahead, until_s, self.clock)
         return step_s
 
     def is_silent(self) -> bool:
@@ -335,6 +374,7 @@ class Guard:
             self.output.ramp()  # however long the first good state was waited for
         elif self._moved or self._slept_through_s(state.time_s) > limits.recovery_window_s:
             controller.hold_here(state)
+            self._forget_ahead()
             self._parts.clear()
             self.output.blend()
         self._now_s, self._moved = state.time_s, False
@@ -347,7 +387,7 @@ class Guard:
         if self._new_forces:
             self._new_forces = False
             controller.measure_feet(self._forces)
-        result = controller.step(state)
+        result = (self.ahead or controller).step(state)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
             self.machine.failed("torque not finite")
@@ -413,6 +453,7 @@ class Guard:
         """Send torques (na,) at once; the controller's rate limit counts from them."""
         sent = self.output.jump(torques)
         self.controller.commanded[:] = sent
+        self._lead_on(sent)
         return sent
 
     # Errors, counts, words

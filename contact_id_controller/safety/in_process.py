@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.machine import SafetyMachine
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.shared_rows import EFFORT
 
 _NANO = 1_000_000_000
 
@@ -47,6 +49,11 @@ class InProcessController:
         warn: Callable[[str], None] = print,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if settings.command_interface != EFFORT:
+            raise ConfigurationError(
+                f"parameter 'command_interface' is {settings.command_interface!r}, must be "
+                f"{EFFORT!r} in the process of ros2_control, which takes torques"
+            )
         self.robot = settings.robot()
         self.guard = Guard(Controller(self.robot, settings))
         self._warn, self._clock = warn, clock

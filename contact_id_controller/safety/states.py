@@ -49,7 +49,8 @@ class StateChecks:
         odometry_age_limit_s: largest difference between the times of joints and base.
 
     Attributes:
-        velocity: (na,) rad/s, of the last state in order, also when it was refused for its base.
+        position, velocity: (na,) rad, rad/s, of the last state in order, also when it was refused
+            for its base; has_position: there was one.  time_s: its time, 0 before the first.
         velocity_is_true: whether `velocity` is that of the last state taken.
         moved_elsewhere: whether the last state accepted is at another place than its base's
             velocity led to.
@@ -66,7 +67,8 @@ class StateChecks:
     ) -> None:
         self.age_limit_s = age_limit_s
         self.odometry_age_limit_s = odometry_age_limit_s
-        self.velocity = np.zeros(robot.na)
+        self.position, self.velocity = np.zeros(robot.na), np.zeros(robot.na)
+        self.has_position, self.time_s = False, 0.0
         self.velocity_is_true = self.moved_elsewhere = False
         self.base_ns: int | None = None
         self.clock_lags = False
@@ -123,7 +125,9 @@ class StateChecks:
         if refusal is not None:
             return refusal
         self._last_ns = time_ns
+        self.position[:] = joints.position
         self.velocity[:] = joints.velocity
+        self.has_position, self.time_s = True, time_ns * NANO
         self.velocity_is_true = True
         if robot.floating_base:
             refusal = self._check_base_now(time_ns)

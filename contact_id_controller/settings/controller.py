@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.models import ROWS, Tangential
+from contact_id_controller.models import ROWS, ContactModel, Tangential
 from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.controller_rows import (
@@ -25,6 +25,7 @@ from contact_id_controller.settings.controller_rows import (
     SafetySettings,
 )
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.shared_rows import EFFORT
 from contact_id_controller.settings.specification import table_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class ControllerSettings(
 
         terrain = self.terrain
         return HalfSpace(self.ground_normal, self.ground_offset_m) if terrain is None else terrain
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether torques are solved ahead on the plan."""
+        return self.command_interface != EFFORT or self.solve_every > 1
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
@@ -100,10 +106,30 @@ class ControllerSettings(
                 f"parameter 'contact_force_off_n' is {self.contact_force_off_n:g}, must not be "
                 f"above contact_force_on_n = {self.contact_force_on_n:g}"
             )
+        self._check_ahead(row)
         if self.contact_time_constant_s < self.period_s:
             raise ConfigurationError(
                 f"parameter 'contact_time_constant_s' is {self.contact_time_constant_s:g}, "
                 f"must not be below period_s = {self.period_s:g}"
+            )
+
+    def _check_ahead(self, row: ContactModel | None) -> None:
+        if bool(self.local_position_gain) != bool(self.local_velocity_gain):
+            raise ConfigurationError(
+                "parameters 'local_position_gain' and 'local_velocity_gain' must both be given or "
+                "both be empty"
+            )
+        if not self.looks_ahead:
+            return
+        if row and (row.feedback_only or row.takes("forces")):
+            raise ConfigurationError(
+                f"solver {self.solver!r} knows no torques ahead: 'command_interface' must be "
+                f"{EFFORT} and 'solve_every' 1"
+            )
+        if self.command_horizon_s < self.solve_every * self.period_s:
+            raise ConfigurationError(
+                f"parameter 'command_horizon_s' is {self.command_horizon_s:g}, must not be below "
+                f"solve_every times period_s = {self.solve_every * self.period_s:g}"
             )
 
 

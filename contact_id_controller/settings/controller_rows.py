@@ -11,8 +11,10 @@ import dataclasses
 from contact_id_controller.models.registry import ROWS, model_parameters
 from contact_id_controller.settings.robot_rows import RobotRows
 from contact_id_controller.settings.shared_rows import (
+    command_interface,
     contact_radii,
     group_controller,
+    local_gain,
     odometry_age_limit,
 )
 from contact_id_controller.settings.specification import parameter, settings_of
@@ -511,6 +513,25 @@ class NodeSettings:
         with the stream.""",
         choices=("real_time", "lockstep"),
     )
+    command_interface: str = command_interface()
+    command_horizon_s: float = parameter(
+        0.1,
+        """How far torques are solved ahead on the plan, for command_interface joint_trajectory, and
+        for solve_every above 1.""",
+        unit="s",
+        minimum=0.02,
+        maximum=1.0,
+    )
+    solve_every: int = parameter(
+        1,
+        """Solve every k-th state only. The states between are answered by local feedback along the
+        torques solved ahead, with local_position_gain and local_velocity_gain. With
+        command_horizon_s below solve_every times period_s it is refused.""",
+        minimum=1,
+        maximum=1000,
+    )
+    local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad")
+    local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad")
     reliable_topics: bool = parameter(
         False,
         """Subscribe to states reliably instead of best-effort; their publisher must then be

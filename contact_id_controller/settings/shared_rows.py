@@ -28,6 +28,35 @@ def group_controller(when: str) -> Any:
     )
 
 
+EFFORT, JOINT_TRAJECTORY = "effort", "joint_trajectory"
+"""Values of ``command_interface``."""
+
+
+def command_interface() -> Any:
+    """The row of ``command_interface``."""
+    return parameter(
+        EFFORT,
+        """What is commanded each period. effort: torques, on the topic commands. joint_trajectory:
+        positions, velocities, accelerations and efforts over command_horizon_s, on the topic
+        joint_commands, for a joint_trajectory_controller with command interface effort, whose
+        feedback goes on while the controller is late.""",
+        choices=(EFFORT, JOINT_TRAJECTORY),
+    )
+
+
+def local_gain(what: str, unit: str) -> Any:
+    """The row of ``local_position_gain`` or ``local_velocity_gain``."""
+    return parameter(
+        (),
+        f"""Local feedback: torque per joint {what} error, at the robot's rate: one value, or one per
+        joint; empty: joint_{what}_gain of the controller times the inertia of each joint in the
+        first posture.""",
+        unit=unit,
+        minimum=0.0,
+        per="joint",
+    )
+
+
 def contact_radii(default_m: float, minimum_m: float) -> Any:
     """The row of ``contact_radii_m``."""
     return parameter(
