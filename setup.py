@@ -5,7 +5,14 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAME = "contact_id_controller"
-NODES = ("controller", "command_watchdog", "dynamics_estimator", "gait_planner", "simulated_robot")
+NODES = (
+    "controller",
+    "command_watchdog",
+    "dynamics_estimator",
+    "gait_planner",
+    "kino_dynamic_planner",
+    "simulated_robot",
+)
 HERE = Path(__file__).resolve().parent
 
 # Real ROS 2 (Kilted) from PyPI, for machines without a ROS installation.

@@ -17,7 +17,7 @@ import yaml
 
 from contact_id_controller.files import read_yaml
 from contact_id_controller.planning.kinodynamic import plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import read_task
+from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, read_task
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
@@ -55,7 +55,7 @@ def run(robot: str, case: Case, folder: Path) -> dict[str, float | bool]:
     config = str(resolve_urdf(f"{PLANS}/{robot}.yaml"))
     values = section(config, "kino_dynamic_planner", friction_coefficient=case.friction)
     settings = KinoDynamicPlannerSettings.from_mapping(values)
-    steps = Path(config).parent / settings.footsteps
+    steps = footsteps_file(settings, Path(config).parent)
     if case.level:
         rows = [
             {**row, "at": [*row["at"][:2], 0.0], "turned": [0, 0, 0]} for row in read_yaml(steps)

@@ -29,6 +29,8 @@ PACKAGE = "contact_id_controller"
 TEMPLATE = "template"  # names no robot
 YES_OR_NO = ("true", "false")
 
+PLANNERS = ("gait_planner", "kino_dynamic_planner")
+
 WAIT_FOR_PLAN_S = 0.1
 """How far past its newest plan the simulated robot goes in lockstep."""
 
@@ -71,7 +73,12 @@ ARGUMENTS = {
         default_value="",
         description="simulated time after which the launch ends; empty: as in the file",
     ),
-    "planner": dict(default_value="true", choices=YES_OR_NO, description="start the gait planner"),
+    "planner": dict(
+        default_value="true",
+        choices=(*YES_OR_NO, *PLANNERS),
+        description="which planner to start: gait_planner, also as true; kino_dynamic_planner, which "
+        "steps over footholds; false: none",
+    ),
     "watchdog": dict(
         default_value="false",
         choices=YES_OR_NO,
@@ -115,7 +122,8 @@ def generate_launch_description():
 def make_nodes(context):
     """The nodes, now that the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    yes = {name: value[name] == "true" for name in ("simulate", "planner", "watchdog", "autostart")}
+    yes = {name: value[name] == "true" for name in ("simulate", "watchdog", "autostart")}
+    planner = {"true": PLANNERS[0], "false": ""}.get(value["planner"], value["planner"])
     group = value["ros2_control"].strip("/")
     if group:
         _check_ros2_control(value, yes["simulate"])
@@ -171,17 +179,19 @@ def make_nodes(context):
                 **common,
             )
         )
-    if yes["planner"]:
+    if planner:
         nodes.append(
             Node(
-                executable="gait_planner",
-                name="gait_planner",
+                executable=planner,
+                name=planner,
                 parameters=[config, simulated_time],
                 **common,
             )
         )
     if yes["simulate"]:
-        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if yes["planner"] else 0.0}
+        # A gait's plans follow each other; a whole body's may be waited for by nobody.
+        waits = planner == PLANNERS[0]
+        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0}
         if estimated:
             pace["ground_truth_topics"] = "separate"
         sensors = value["sensors"] or ("good" if estimated else "")

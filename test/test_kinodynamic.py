@@ -15,7 +15,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPlanError,
 )
 from contact_id_controller.planning.kinodynamic.placement import is_flat
-from contact_id_controller.planning.kinodynamic.start import standing_start, turned_with_feet
+from contact_id_controller.planning.kinodynamic.start import carried_along, standing_start
 from contact_id_controller.planning.kinodynamic.swing import foot_motion
 from contact_id_controller.planning.kinodynamic.whole_body import MotionProblem, solve_motion
 
@@ -34,11 +34,9 @@ def case(request):
     plan = walk(robot_case(), steps, swing_s=phase_s, support_s=phase_s)
     times = np.linspace(0.0, plan.duration_s, round(plan.duration_s / phase_s) * 4 + 1)
     feet = foot_motion(plan, times, 0.05)
-    com = pin.centerOfMass(robot.model, robot.data, q) + feet.positions.mean(axis=1)
-    com -= feet.positions[0].mean(axis=0)
     flat = tuple(is_flat(sole) for sole in soles)
     frames = tuple(sole.frame for sole in soles)
-    posture = turned_with_feet(q, feet, flat, com)
+    posture, com = carried_along(robot, soles, q, feet)
     problem = MotionProblem(robot, times, frames, flat, feet, com, np.zeros_like(com), posture)
     return plan, problem
 

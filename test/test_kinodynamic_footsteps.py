@@ -9,6 +9,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.ground_file import ground_of
 from contact_id_controller.planning.kinodynamic import ContactPlanError, plan_motion
 from contact_id_controller.planning.kinodynamic.footsteps import (
+    footsteps_file,
     read_footsteps,
     read_task,
     stones_below,
@@ -23,7 +24,7 @@ ROBOTS = sorted(file.stem for file in FOLDER.glob("*.yaml") if "_" not in file.s
 def task_of(name):
     values = ParameterFile(FOLDER / f"{name}.yaml").section("kino_dynamic_planner")
     settings = KinoDynamicPlannerSettings.from_mapping(values)
-    return settings, read_task(settings, FOLDER / settings.footsteps)
+    return settings, read_task(settings, footsteps_file(settings, FOLDER))
 
 
 def test_there_are_three_robots():

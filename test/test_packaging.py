@@ -51,7 +51,14 @@ DEPENDENCIES = {
     },
 }
 
-NODES = {"controller", "command_watchdog", "dynamics_estimator", "gait_planner", "simulated_robot"}
+NODES = {
+    "controller",
+    "command_watchdog",
+    "dynamics_estimator",
+    "gait_planner",
+    "kino_dynamic_planner",
+    "simulated_robot",
+}
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
 OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed", "idyntree", "casadi"}

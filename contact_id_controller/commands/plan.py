@@ -37,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="footsteps, one row a step (default: parameter footsteps of the file)",
     )
     parser.add_argument(
+        "--goal",
+        type=float,
+        nargs=3,
+        metavar=("X", "Y", "HEADING"),
+        help="walk straight there on level ground instead: m, m, rad from where the robot stands",
+    )
+    parser.add_argument(
         "--execute",
         action="store_true",
         help="let the controller follow the plan in MuJoCo, on stones below the footsteps",
@@ -66,12 +73,17 @@ def run(arguments: argparse.Namespace) -> int:
     check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
     from contact_id_controller.files import make_folder
     from contact_id_controller.planning.kinodynamic import plan_motion
-    from contact_id_controller.planning.kinodynamic.footsteps import read_task
+    from contact_id_controller.planning.kinodynamic.footsteps import read_task, walk_task
     from contact_id_controller.report.plan import write_plan
 
     config = config_of(arguments)
     settings, changes = settings_of(config, arguments.changes)
-    task = read_task(settings, arguments.stones or footsteps_of(settings, config))
+    if arguments.goal is not None and arguments.stones is not None:
+        raise ConfigurationError("give --stones or --goal, not both")
+    if arguments.goal is not None:
+        task = walk_task(settings, tuple(arguments.goal))
+    else:
+        task = read_task(settings, arguments.stones or footsteps_of(settings, config))
     plan = plan_motion(
         task.robot,
         task.contact_plan,
@@ -148,9 +160,11 @@ def footsteps_of(settings, config: Path) -> Path:
     Raises:
         ConfigurationError: they name none.
     """
+    from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file
+
     if not settings.footsteps:
         raise ConfigurationError(f"'{config}' names no footsteps: give --stones FILE")
-    return config.parent / settings.footsteps
+    return footsteps_file(settings, config.parent)
 
 
 def execute(config: Path, plan, settings, changes: dict, folder: Path):
@@ -197,6 +211,7 @@ def command_of(arguments: argparse.Namespace) -> str:
         ("--stones", arguments.stones),
     ):
         words += [name, str(value)] if value is not None else []
+    words += ["--goal", *(f"{each:g}" for each in arguments.goal)] if arguments.goal else []
     words += ["--execute"] if arguments.execute else []
     for change in arguments.changes:
         words += ["--set", change]

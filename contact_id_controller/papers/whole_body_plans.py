@@ -85,7 +85,7 @@ def scene(**changes) -> tuple[KinoDynamicPlannerSettings, Task]:
     file = Path(resolve_urdf(CONFIG))
     section = ParameterFile(file).section("kino_dynamic_planner")
     settings = KinoDynamicPlannerSettings.from_mapping({**section, **changes})
-    return settings, read_task(settings, file.parent / settings.footsteps)
+    return settings, read_task(settings, footsteps_file(settings, file.parent))
 
 
 def _planned(settings: KinoDynamicPlannerSettings, task: Task) -> MotionPlan:

@@ -40,6 +40,15 @@ class PlannedForces:
         self.start_s = checked_start(start_s)
         self._times = self.times_s.tolist()
 
+    def loads(self, frames: Sequence[str], times_s: np.ndarray) -> np.ndarray:
+        """Mean vertical force of each frame from each time (p,) to the next, (p, f) N; from the start."""
+        own = np.array([[name == frame for name in self.frames] for frame in frames], dtype=float)
+        begins = np.append(self.times_s, np.inf)
+        ends = np.append(times_s[1:], max(self.times_s[-1], times_s[-1]) + 1.0)
+        shared = np.minimum(ends[:, None], begins[1:]) - np.maximum(times_s[:, None], begins[:-1])
+        shared = np.maximum(shared, 0.0)
+        return shared @ (self.forces[..., 2] @ own.T) / shared.sum(axis=1, keepdims=True)
+
     def sample(self, t_s: float) -> np.ndarray:
         """Forces at time t_s, (n, 3) N; before the first row that one."""
         if self.start_s == 0.0:

@@ -159,7 +159,7 @@ class ControllerNode(LifecycleNode):
         self.loop = loop
         self._parameter_table.changed = False
         self.get_logger().info(
-            f"configured: {robot.na} joints, {len(settings.contact_frames)} contact frames, "
+            f"configured: {robot.na} joints, {len(settings.foot_frames)} feet, "
             f"{settings.friction}/{settings.solver}, {settings.mode}"
         )
         return super().on_configure(state)

@@ -61,16 +61,21 @@ def base_message(plan: BaseTrajectory, stamp_ns: int) -> MultiDOFJointTrajectory
     return message
 
 
-def stance_message(plan: ContactSchedule, stamp_ns: int) -> JointTrajectoryMessage:
-    """Planned contacts that start at `stamp_ns`: positions 1 (stands) or 0 (swings)."""
+def stance_message(
+    plan: ContactSchedule, stamp_ns: int, loads: np.ndarray | None = None
+) -> JointTrajectoryMessage:
+    """Planned contacts that start at `stamp_ns`: positions 1 (stands) or 0 (swings).
+
+    loads (p, f): planned normal forces, N, as effort.
+    """
     message = JointTrajectoryMessage(joint_names=list(plan.frames))
     message.header.stamp = _time(stamp_ns)
-    for time_s, row in zip(plan.times_s.tolist(), plan.stance):
-        message.points.append(
-            JointTrajectoryPoint(
-                positions=_doubles(row.astype(float)), time_from_start=_duration(time_s)
-            )
-        )
+    for k, time_s in enumerate(plan.times_s.tolist()):
+        point = JointTrajectoryPoint(time_from_start=_duration(time_s))
+        point.positions = _doubles(plan.stance[k].astype(float))
+        if loads is not None:
+            point.effort = _doubles(loads[k])
+        message.points.append(point)
     return message
 
 

@@ -12,8 +12,8 @@ import pinocchio as pin
 import yaml
 from scipy.interpolate import CubicHermiteSpline
 
-from contact_id_controller.files import write_text
-from contact_id_controller.planning.kinodynamic import MotionPlan
+from contact_id_controller.files import make_folder, write_text
+from contact_id_controller.planning.kinodynamic import ContactPlan, MotionPlan
 from contact_id_controller.planning.kinodynamic.footsteps import stones_below
 from contact_id_controller.runs.one_process import InProcessRun, Period, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
@@ -57,10 +57,16 @@ class Execution(NamedTuple):
 
 
 def write_ground(plan: MotionPlan, folder: Path) -> dict[str, str]:
+    """Write the stones below a plan's footholds; see `write_stones`."""
+    return write_stones(plan.contact_plan, folder)
+
+
+def write_stones(plan: ContactPlan, folder: Path) -> dict[str, str]:
     """Write the stones below the footholds into ``folder``; parameters of who stands on them."""
-    stones = stones_below(plan.contact_plan)
+    stones = stones_below(plan)
     if not stones:
         return {}
+    make_folder(folder)
     write_text(folder / GROUND, yaml.safe_dump(stones, sort_keys=False))
     return {"ground_file": str((folder / GROUND).resolve())}
 

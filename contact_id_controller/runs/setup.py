@@ -20,6 +20,7 @@ from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import (
     ParameterFile,
     parse_value,
@@ -29,9 +30,16 @@ from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.simulation.sensors import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
+WHOLE_BODY = "kino_dynamic_planner"
 ESTIMATOR = "dynamics_estimator"
-SECTIONS = (*NEEDED, PLANNER, MOTION)
-"""Of a parameter file; a run has a gait planner or a joint motion, never both."""
+MOVERS = {
+    PLANNER: "for a robot that walks",
+    WHOLE_BODY: "for one that steps over footholds",
+    MOTION: "for any other",
+}
+"""Sections that tell what moves the robot; a run has one of them."""
+SECTIONS = (*NEEDED, *MOVERS)
+"""Of a parameter file."""
 
 STATES = ("oracle", "estimated")
 """Where controller and planner have the state of the base from: the simulator, or the estimator."""
@@ -109,7 +117,7 @@ class RunSetup:
 
     @property
     def motion(self) -> JointTrajectory | None:
-        """What the joints do where no gait planner tells them; None: it does."""
+        """What the joints do where no planner tells them; None: one does."""
         if MOTION not in self.parameters:
             return None
         settings = self.settings
@@ -228,6 +236,8 @@ def make_setup(
         parameters[PLANNER]["use_sim_time"] = True
         if mode == "lockstep":
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+    if WHOLE_BODY in parameters:
+        _plan_at_once(parameters, config, folder, mode)
     if state == "estimated":
         _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:
@@ -282,12 +292,32 @@ def _read(config: Path) -> dict[str, dict[str, Any]]:
     parameters = {name: file.section(name) for name in SECTIONS if name in NEEDED or name in file}
     if MOTION in parameters:
         parameters[MOTION] = file.own_section(MOTION)
-    if (PLANNER in parameters) == (MOTION in parameters):
-        raise ConfigurationError(
-            f"{str(config)!r} must have section {PLANNER!r}, for a robot that "
-            f"walks, or {MOTION!r}, for any other; not both"
-        )
+    if sum(name in parameters for name in MOVERS) != 1:
+        which = ", ".join(f"{name!r} ({whom})" for name, whom in MOVERS.items())
+        raise ConfigurationError(f"{str(config)!r} must have one of the sections {which}")
     return parameters
+
+
+def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> None:
+    """Let the whole-body planner begin by itself, on stones below its footsteps."""
+    planner = parameters[WHOLE_BODY]
+    planner["use_sim_time"] = True
+    planner.setdefault("execute_at_once", True)
+    settings = KinoDynamicPlannerSettings.from_mapping(planner)
+    if settings.footsteps:
+        # It brings the planner with it, which no other run needs.
+        from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, read_task
+        from contact_id_controller.runs.planned_motion import write_stones
+
+        file = footsteps_file(settings, config.parent)
+        planner["footsteps"] = str(file.resolve())
+        on_stones = write_stones(read_task(settings, file).contact_plan, folder)
+        for name in NEEDED if on_stones else ():
+            parameters[name].setdefault("ground_file", on_stones["ground_file"])
+    simulated = parameters["simulated_robot"]
+    if mode == "lockstep" and planner["execute_at_once"] and settings.footsteps:
+        # Its only plan is waited for.
+        simulated.setdefault("wait_for_plan_s", simulated["duration_s"])
 
 
 def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:

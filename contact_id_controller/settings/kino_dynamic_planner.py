@@ -7,7 +7,7 @@ import dataclasses
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.robot_rows import RobotRows
-from contact_id_controller.settings.shared_rows import contact_radii
+from contact_id_controller.settings.shared_rows import contact_radii, odometry_age_limit
 from contact_id_controller.settings.specification import parameter
 
 
@@ -100,12 +100,53 @@ class FootstepRows(Settings):
         "",
         """File of footsteps, one row a step in the order in which they are made: {foot: frame, at:
         [x, y, z] of the frame, m, turned: [roll, pitch, yaw], degrees}; the robot stands around the
-        origin, on level ground at height 0. A relative path begins at the parameter file.""",
+        origin, on level ground at height 0. package://contact_id_controller/config/<file>, or a
+        path; a relative one begins at the parameter file in commands, where it runs in the node.""",
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class KinoDynamicPlannerSettings(KinoDynamicSettings, FootstepRows, RobotRows):
+class GoalRows(Settings):
+    """How the robot walks straight to a goal on level ground."""
+
+    stride_m: float = parameter(
+        0.2, "Longest way of a foot in one step.", unit="m", minimum=1e-3, maximum=5.0
+    )
+    step_turn_rad: float = parameter(
+        0.3, "Farthest turn of a foot in one step.", unit="rad", minimum=1e-3, maximum=3.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRows(Settings):
+    """What the node needs to know besides."""
+
+    execute_at_once: bool = parameter(
+        False,
+        """Send each plan as soon as it is made, one for the parameter footsteps at the start;
+        false: ~/plan makes and shows it, ~/execute sends it.""",
+    )
+    lead_time_s: float = parameter(
+        0.5,
+        """A plan begins so long after it is sent; one that replaces a plan at the first time from
+        then on at which all feet stand.""",
+        unit="s",
+        minimum=0.01,
+        maximum=60.0,
+    )
+    restart_distance_m: float = parameter(
+        0.05,
+        """A robot whose feet are farther from the plan that it follows is not on it: no plan
+        replaces that one before it has ended, and then the next one begins where the robot is.""",
+        unit="m",
+        minimum=0.0,
+        maximum=10.0,
+    )
+    odometry_age_limit_s: float = odometry_age_limit(live=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class KinoDynamicPlannerSettings(KinoDynamicSettings, FootstepRows, GoalRows, NodeRows, RobotRows):
     """Settings of the command and of the node."""
 
     contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)

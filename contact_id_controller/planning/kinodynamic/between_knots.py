@@ -32,7 +32,8 @@ class FineMotion(NamedTuple):
     """Motion on the finer grid.
 
     Attributes:
-        times_s: (p,).  configurations: (p, nq).  velocities: (p, nv), 0 at both ends.
+        times_s: (p,).  configurations: (p, nq).  velocities: (p, nv), the start's at
+            first, 0 at the end.
         com, com_velocities: (p, 3) m, m/s.
         feet: their paths.
         misses: (p, f) m (and rad) by which feet are off their paths, where out of reach.
@@ -79,7 +80,7 @@ def between_knots(
         path(times, 1),
         foot_motion(contact_plan, times, swing_height_m),
     )
-    place.com_velocities[[0, -1]] = 0.0
+    place.com_velocities[-1] = 0.0
     speeds = _knot_velocities(motion, place, angular_momentum, parts)
     q, v = _joined(robot, knots_s, motion.configurations, speeds, times)
     misses = _place(place, q, v, times[1] - times[0])
@@ -103,9 +104,10 @@ def trajectories(
 def _knot_velocities(
     motion: WholeBodyMotion, place: Placement, angular_momentum: np.ndarray, parts: int
 ) -> np.ndarray:
-    """Velocities at the knots (T + 1, nv); at both ends rest."""
+    """Velocities at the knots (T + 1, nv); at the end rest."""
     robot = motion.problem.robot
     speeds = np.zeros_like(motion.velocities)
+    speeds[0] = motion.velocities[0]
     everything = np.ones(robot.nv)
     for knot in range(1, len(speeds) - 1):
         q = motion.configurations[knot]
@@ -144,9 +146,10 @@ def _place(place: Placement, q: np.ndarray, v: np.ndarray, step_s: float) -> np.
         q[point], J, misses[point] = place.reached(point, near, mobility)
         corrections[point] = pin.difference(model, guess, q[point])
         maps.append(J)
+    first = v[0].copy()
     v[1:-1] += (corrections[2:] - corrections[:-2]) / (2.0 * step_s)
     for point in range(1, points - 1):
         missing = place.velocity(point) - maps[point - 1] @ v[point]
         v[point] += smallest(maps[point - 1], mobility, missing)
-    v[[0, -1]] = 0.0
+    v[0], v[-1] = first, 0.0
     return misses

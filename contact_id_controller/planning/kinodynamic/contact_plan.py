@@ -231,6 +231,7 @@ class ContactPlan:
         swing_s: float,
         start_s: float | None = None,
         end_s: float | None = None,
+        touchdowns_s: Sequence[float] | None = None,
     ) -> ContactPlan:
         """One foot after the other: all stand, one swings, all stand, and so on.
 
@@ -242,11 +243,25 @@ class ContactPlan:
             swing_s: time for which one foot is aloft.
             start_s, end_s: time for which all stand first and last; None: ``support_s``, and twice
                 that, so that the robot comes to rest.
+            touchdowns_s: when each footstep lands, from the plan's beginning; None: as
+                ``support_s`` and ``start_s`` say.
+
+        Raises:
+            ContactPlanError: footsteps of feet that do not stand, or that leave no time to stand.
         """
         standing = {foothold.foot: foothold for foothold in stance}
         start_s = support_s if start_s is None else start_s
-        phases = [ContactPhase(start_s, tuple(standing.values()))]
-        for step in footsteps:
+        steps = tuple(footsteps)
+        supports = [start_s] + [support_s] * len(steps)
+        if touchdowns_s is not None:
+            supports[: len(steps)] = np.diff([0.0, *touchdowns_s]) - swing_s
+        phases = [ContactPhase(supports[0], tuple(standing.values()))]
+        for step, stands_s in zip(steps, supports[1:]):
+            if not supports[len(phases) // 2] > 0.0:
+                raise ContactPlanError(
+                    f"footstep {len(phases) // 2 + 1} lands {supports[len(phases) // 2] + swing_s:.3g}"
+                    f" s after what is before, with {swing_s:g} s aloft no time is left to stand"
+                )
             if step.foot not in standing:
                 raise ContactPlanError(
                     f"a footstep of {step.foot!r}, which does not stand; "
@@ -256,7 +271,7 @@ class ContactPlan:
             standing[step.foot] = step
             phases += [
                 ContactPhase(swing_s, others),
-                ContactPhase(support_s, tuple(standing.values())),
+                ContactPhase(stands_s, tuple(standing.values())),
             ]
         last = phases.pop()
         end_s = 2 * support_s if end_s is None else end_s

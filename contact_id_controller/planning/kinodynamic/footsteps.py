@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Sole,
 )
 from contact_id_controller.planning.kinodynamic.start import standing_start
-from contact_id_controller.robot import RobotModel
+from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
+from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import read_yaml
 
@@ -26,6 +27,8 @@ STONE_MARGIN_M = 0.025
 
 SIDE_M = 0.01
 """The sides of stones lean by so much, a cell of `geometry.read_ground`."""
+
+INSTALLED = "package://"
 
 _SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 
@@ -54,21 +57,72 @@ def read_task(settings: KinoDynamicPlannerSettings, footsteps: str | Path) -> Ta
             be read.
         ContactPlanError: footsteps that contradict each other.
     """
+    return _task(
+        settings,
+        lambda soles, _: read_footsteps(footsteps, soles, settings.friction_coefficient),
+    )
+
+
+def walk_task(settings: KinoDynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
+    """The task to walk straight to a goal on level ground: x, y, m, and heading, rad.
+
+    Raises:
+        ConfigurationError: settings or a posture that do not fit the robot, or a goal that is none.
+    """
+    return _task(
+        settings,
+        lambda soles, stance: straight_footsteps(
+            soles,
+            stance,
+            stance,
+            goal,
+            stride_m=settings.stride_m,
+            turn_rad=settings.step_turn_rad,
+        ),
+    )
+
+
+def _task(settings: KinoDynamicPlannerSettings, steps: Callable[..., Iterable[Foothold]]) -> Task:
+    """The task of footsteps that follow from soles and stance."""
     robot, soles = settings.robot(), soles_of(settings)
+    start, stance = standing_posture(robot, soles, settings)
+    plan = ContactPlan.from_footsteps(
+        soles,
+        stance,
+        steps(soles, stance),
+        support_s=settings.support_s,
+        swing_s=settings.swing_s,
+    )
+    return Task(robot, start, plan)
+
+
+def standing_posture(
+    robot: RobotModel, soles: Sequence[Sole], settings: KinoDynamicPlannerSettings
+) -> tuple[np.ndarray, tuple[Foothold, ...]]:
+    """The robot in the posture of the settings, its feet around the origin; see `standing_start`.
+
+    Raises:
+        ConfigurationError: a posture that does not fit the robot.
+    """
     posture = np.array(settings.posture or (0.0,) * robot.na)
     if len(posture) != robot.na:
         raise ConfigurationError(
             f"parameter 'posture' has {len(posture)} values, must have {robot.na}, one per joint"
         )
-    start, stance = standing_start(robot, soles, posture, settings.friction_coefficient)
-    plan = ContactPlan.from_footsteps(
-        soles,
-        stance,
-        read_footsteps(footsteps, soles, settings.friction_coefficient),
-        support_s=settings.support_s,
-        swing_s=settings.swing_s,
-    )
-    return Task(robot, start, plan)
+    return standing_start(robot, soles, posture, settings.friction_coefficient)
+
+
+def footsteps_file(settings: KinoDynamicPlannerSettings, folder: Path | None = None) -> Path:
+    """The file of footsteps that the settings name; a relative path begins at ``folder``, if any.
+
+    Raises:
+        ConfigurationError: they name none.
+    """
+    if not settings.footsteps:
+        raise ConfigurationError("parameter 'footsteps' is empty")
+    if settings.footsteps.startswith(INSTALLED):
+        return resolve_urdf(settings.footsteps)
+    return (folder or Path()) / settings.footsteps
 
 
 def soles_of(settings: KinoDynamicPlannerSettings) -> tuple[Sole, ...]:
@@ -116,8 +170,12 @@ def _foothold(row: Any, number: int, soles: Iterable[Sole], friction: float) -> 
             )
     except ContactPlanError as error:
         raise ContactPlanError(f"footstep {number}: {error}") from error
-    height = by_name[ground.foot].center_m[2]
-    place = ground.position - height * ground.rotation[:, 2]
+    return standing_on(ground, by_name[ground.foot])
+
+
+def standing_on(ground: Foothold, sole: Sole) -> Foothold:
+    """The pose of the foot's frame above the pose of the ground."""
+    place = ground.position - sole.center_m[2] * ground.rotation[:, 2]
     return Foothold(ground.foot, place, ground.rotation, ground.friction_coefficient)
 
 

@@ -39,9 +39,9 @@ from contact_id_controller.planning.kinodynamic.momentum_problem import (
 )
 from contact_id_controller.planning.kinodynamic.placement import is_flat
 from contact_id_controller.planning.kinodynamic.start import (
+    carried_along,
     reach,
     require_whole_body,
-    turned_with_feet,
 )
 from contact_id_controller.planning.kinodynamic.swing import foot_motion
 from contact_id_controller.planning.kinodynamic.torques import PlannedTorques, planned_torques
@@ -131,6 +131,8 @@ def plan_motion(
     settings: KinoDynamicSettings | None = None,
     *,
     start: np.ndarray,
+    velocity: np.ndarray | None = None,
+    posture: np.ndarray | None = None,
     start_s: float = 0.0,
     weights: MotionWeights = DEFAULT_WEIGHTS,
     told: Callable[[Pass], None] | None = None,
@@ -141,8 +143,9 @@ def plan_motion(
         robot: with a floating base.
         contact_plan: footholds and phases, whose durations are rounded to whole time steps.
         settings: see there; None: the defaults.
-        start: (nq,) where the robot stands at rest, its feet on the first footholds; see
-            `standing_start`.
+        start: (nq,) where the robot is, its feet on the first footholds; see `standing_start`.
+        velocity: (nv,) how it moves there, its feet at rest; None: not at all.
+        posture: (nq,) that it stays close to, wherever that stands; None: the start's.
         start_s: when the plan begins; 0: when it is first sampled.
         weights: of the whole body's motion.
         told: called after each pass.
@@ -156,7 +159,12 @@ def plan_motion(
     settings = settings or KinoDynamicSettings()
     require_whole_body(robot, contact_plan.soles)
     contact_plan = _within_reach(robot, start, contact_plan.on_knots(settings.time_step_s))
-    alternation = _Alternation(robot, contact_plan, settings, start, weights)
+    at = _Beginning(
+        np.asarray(start, dtype=float),
+        np.zeros(robot.nv) if velocity is None else np.asarray(velocity, dtype=float),
+        np.asarray(start if posture is None else posture, dtype=float),
+    )
+    alternation = _Alternation(robot, contact_plan, settings, at, weights)
     passes: list[Pass] = []
     for number in range(1, settings.passes + 1):
         passes.append(alternation.run(number))
@@ -210,21 +218,29 @@ def middle_angular_momentum(plan: MomentumPlan) -> np.ndarray:
     return middle
 
 
+class _Beginning(NamedTuple):
+    """Where a motion begins, how fast, and the posture that it keeps to."""
+
+    q: np.ndarray
+    v: np.ndarray
+    posture: np.ndarray
+
+
 class _Alternation:
     """Forces and whole body in turn."""
 
-    def __init__(self, robot, contact_plan, settings, start, weights):
+    def __init__(self, robot, contact_plan, settings, at: _Beginning, weights):
         self.robot, self.contact_plan, self.settings = robot, contact_plan, settings
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
         times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)
         self.feet = foot_motion(contact_plan, times, settings.swing_height_m)
         soles = contact_plan.soles
         flat = tuple(is_flat(sole) for sole in soles)
-        com = pin.centerOfMass(robot.model, robot.data, start).copy()
-        middle = self.feet.positions.mean(axis=1)
-        com = com + middle - middle[0]
+        postures, com = carried_along(robot, soles, at.posture, self.feet)
+        postures[0] = at.q
         rest = np.zeros_like(com)
-        self.start = [com[0], np.zeros(3), np.zeros(3)]
+        momentum = pin.computeCentroidalMomentum(robot.model, robot.data, at.q, at.v).copy()
+        self.start = [robot.data.com[0].copy(), momentum.linear, momentum.angular]
         self.reference = MomentumReference(com, rest, rest)
         self.problem = MotionProblem(
             robot,
@@ -234,9 +250,10 @@ class _Alternation:
             self.feet,
             com,
             rest,
-            turned_with_feet(start, self.feet, flat, com),
+            postures,
             weights,
             settings.joint_limit_margin,
+            at.v,
         )
         self.multipliers = np.zeros((2, *com.shape))
         self.motion: WholeBodyMotion | None = None

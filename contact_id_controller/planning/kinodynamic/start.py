@@ -17,6 +17,8 @@ from contact_id_controller.robot import RobotModel
 NOT_THERE = 1e-5
 """A foot that misses its first foothold by more (m, rad) cannot stand there."""
 
+_PARTS = ("translation", "rotation")
+
 PRISMATIC = "JointModelP"
 """How Pinocchio's names of joints that slide begin."""
 
@@ -130,26 +132,43 @@ def reach(robot: RobotModel, start: np.ndarray, sole: Sole) -> float:
     return float(np.linalg.norm(com - hip)) + float(np.sum(lengths)) + tip
 
 
-def turned_with_feet(start: np.ndarray, feet: FootMotion, flat: Sequence[bool], com: np.ndarray):
-    """Configurations (p, nq) of the start's posture, carried along with the CoM (p, 3) and the feet.
+def carried_along(
+    robot: RobotModel, soles: Sequence[Sole], posture: np.ndarray, feet: FootMotion
+) -> tuple[np.ndarray, np.ndarray]:
+    """A posture (nq,) carried along with moving feet: configurations (p, nq) and their CoM (p, 3).
 
-    The base turns about the vertical as the flat feet do on average; where all are points, as the
-    figure that they make on the ground.
+    It turns about the vertical as the flat feet do on average; where all are points, as the figure
+    that they make on the ground. The CoM stays as high above their middle, and as far beside it.
     """
-    if any(flat):
-        headings = np.unwrap(_headings(feet.rotations[:, np.array(flat)]), axis=0)
-        yaw = np.mean(headings - headings[0], axis=1)
+    com, places, rotations = _standing(robot, soles, posture)
+    flat = np.array([is_flat(sole) for sole in soles])
+    if flat.any():
+        headings = _headings(np.concatenate([rotations[None], feet.rotations]))[:, flat]
+        headings = np.unwrap(headings, axis=0)
+        yaw = np.mean(headings - headings[0], axis=1)[1:]
     else:
-        figure = feet.positions[..., :2] - feet.positions[..., :2].mean(axis=1, keepdims=True)
+        positions = np.concatenate([places[None], feet.positions])[..., :2]
+        figure = positions - positions.mean(axis=1, keepdims=True)
         x, y = figure[0].T
         along = figure[..., 0] @ x + figure[..., 1] @ y
         across = figure[..., 1] @ x - figure[..., 0] @ y
-        yaw = np.unwrap(np.arctan2(across, along))
-    rows = np.tile(start, (len(com), 1))
-    rows[:, :3] += com - com[0]
+        yaw = np.unwrap(np.arctan2(across, along))[1:]
     turns = Rotation.from_rotvec(np.multiply.outer(yaw, [0.0, 0.0, 1.0]))
-    rows[:, 3:7] = (turns * Rotation.from_quat(start[3:7])).as_quat()
-    return rows
+    above = feet.positions.mean(axis=1) + turns.apply(com - places.mean(axis=0))
+    rows = np.tile(posture, (len(yaw), 1))
+    rows[:, :3] = above + turns.apply(posture[:3] - com)
+    rows[:, 3:7] = (turns * Rotation.from_quat(posture[3:7])).as_quat()
+    return rows, above
+
+
+def _standing(robot: RobotModel, soles: Sequence[Sole], q: np.ndarray):
+    """CoM (3,), places (f, 3) and rotations (f, 3, 3) of the feet at a configuration."""
+    model, data = robot.model, robot.data
+    com = pin.centerOfMass(model, data, q).copy()
+    pin.updateFramePlacements(model, data)
+    poses = [data.oMf[robot.frame_id(sole.frame)] for sole in soles]
+    places, rotations = ([getattr(pose, part).copy() for pose in poses] for part in _PARTS)
+    return com, np.array(places), np.array(rotations)
 
 
 def _headings(rotations: np.ndarray) -> np.ndarray:

@@ -7,10 +7,10 @@
     v_t = (q_{t+1} - q_t) / dt,   m_t = q_t + dt/2 v_t   (differences and sums of the configuration space)
 
 by Levenberg's method: Gauss-Newton blocks are tridiagonal, so that an iteration is linear in the
-number of knots. q_0 is where the robot is.
+number of knots. q_0 is where the robot is, v_0 how it moves there.
 
 Index convention: momentum belongs to intervals. Row t + 1 of `WholeBodyMotion.velocities` and of the
-angular momenta is that of the middle of interval [t, t + 1]; row 0 is the rest before the plan. The
+angular momenta is that of the middle of interval [t, t + 1]; row 0 is that before the plan. The
 linear momentum needs no term: that of an interval is M (c_{t+1} - c_t) / dt in both plans.
 
 Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kino-dynamic motion
@@ -74,6 +74,7 @@ class MotionProblem:
         posture: (T + 1, nq) configurations to stay close to; the first is where the robot is.
         weights: see there.
         limit_margin: the motion stays this far inside the joint limits, rad or m.
+        start_velocity: (nv,) of the robot where it is; None: it rests.
     """
 
     robot: RobotModel
@@ -86,6 +87,7 @@ class MotionProblem:
     posture: np.ndarray
     weights: MotionWeights = DEFAULT_WEIGHTS
     limit_margin: float = 0.03
+    start_velocity: np.ndarray | None = None
 
     @property
     def time_step_s(self) -> float:
@@ -100,7 +102,7 @@ class WholeBodyMotion:
     Attributes:
         problem: that it solves.
         configurations: (T + 1, nq).
-        velocities: (T + 1, nv); row t + 1 that of interval [t, t + 1], row 0 is 0.
+        velocities: (T + 1, nv); row t + 1 that of interval [t, t + 1], row 0 that of the start.
         com: (T + 1, 3) m.  angular_momentum: (T + 1, 3) kg m2/s; rows as `velocities`.
         cost: reached.  iterations: taken.  converged: the last step was small.
     """
@@ -302,6 +304,8 @@ def _intervals(problem: MotionProblem, q: np.ndarray):
     before, after = np.empty((2, intervals, 3, robot.nv))
     first, second = np.empty((2, intervals, BASE, BASE))
     velocities, angular = np.zeros((len(q), robot.nv)), np.zeros((len(q), 3))
+    if problem.start_velocity is not None:
+        velocities[0] = problem.start_velocity
     for t in range(intervals):
         change = pin.difference(model, q[t], q[t + 1])
         velocities[t + 1] = change / dt
