@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_id_controller.planning.kinodynamic import MotionPlan, plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import Task, read_task
+from contact_id_controller.planning.kinodynamic.footsteps import Task, footsteps_file, read_task
 from contact_id_controller.planning.kinodynamic.placement import carrying
 from contact_id_controller.report.blocks import (
     BETTERED,
