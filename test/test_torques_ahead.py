@@ -115,7 +115,7 @@ def test_efforts_ahead_are_those_of_inverse_dynamics_on_the_plan():
     ahead.step(RobotState(2.001, q, state.v))
     ahead.solve_ahead()
     trajectory, data = ahead.trajectory, robot.model.createData()
-    assert ahead.knots_solved == 20
+    assert ahead.knots_solved == 11  # each once, while the plan stays
     later = trajectory.times_s > 0.031  # the correction has faded
     assert later.sum() > 6
     for k in np.flatnonzero(later)[:-1]:
@@ -147,6 +147,25 @@ def test_at_the_state_that_was_solved_the_sum_is_the_solvers_torque(gains):
     assert np.abs(after).max() < 0.2 * np.abs(position - goal.position).max()
 
 
+def test_knots_are_solved_again_on_another_plan():
+    """Only those at which another plan counts; the plan of before counts until then."""
+    controller = arm_controller()
+    robot, ahead = controller.robot, TorquesAhead(controller)
+    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
+    controller.reset(state)
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.step(state)
+    for _ in range(20):
+        ahead.solve_ahead()
+    before = ahead.knots_solved
+    times = np.array([0.0, 1.0])
+    rest = np.tile(arm_motion(2.0).sample(2.055).position, (2, 1))
+    controller.follow(Plan(JointTrajectory(ARM, times, rest, start_s=2.055)), 2.0)
+    for _ in range(20):
+        ahead.solve_ahead()
+    assert ahead.knots_solved - before == 5  # 2.06 to 2.1
+
+
 def test_the_trajectory_ends_at_rest():
     controller = arm_controller()
     ahead, robot = TorquesAhead(controller), controller.robot
@@ -172,7 +191,7 @@ def test_solving_ahead_changes_nothing_of_what_is_solved_now():
 
     plain, _ = walk()
     with_ahead, run = walk(**AHEAD)
-    assert run.ahead.knots_solved > 200
+    assert run.ahead.knots_solved > 60
     np.testing.assert_allclose(with_ahead, plain, rtol=0.0, atol=1e-10)
 
 
@@ -299,7 +318,7 @@ def test_limits_and_integral_go_on_between_solutions():
     assert guard.command is None
 
 
-def test_local_gains_are_ours_times_the_inertia_of_the_joint():
+def test_local_gains_are_twice_as_fast_as_ours():
     """Inertia of a joint: from the kinetic energy of the motion that its torque alone begins."""
     settings = ControllerSettings.from_mapping(QUADRUPED_VALUES)
     robot = settings.robot()
@@ -311,8 +330,8 @@ def test_local_gains_are_ours_times_the_inertia_of_the_joint():
         # All other actuated joints locked, the base free.
         free = [*robot.unactuated, coordinate]
         speed = np.linalg.solve(M[np.ix_(free, free)], np.eye(7)[-1])[-1]
-        assert stiffness[j] == pytest.approx(1600.0 / speed)
-        assert damping[j] == pytest.approx(80.0 / speed)
+        assert stiffness[j] == pytest.approx(4.0 * 1600.0 / speed)
+        assert damping[j] == pytest.approx(2.0 * 80.0 / speed)
     given = ControllerSettings.from_mapping(
         {**QUADRUPED_VALUES, "local_position_gain": [3.0], "local_velocity_gain": [0.1]}
     )

@@ -19,6 +19,7 @@ from contact_id_controller.check.description import (
 )
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
+from contact_id_controller.check.local_feedback import check_interfaces, check_local_feedback
 from contact_id_controller.check.standing import (
     check_feet,
     check_forces,
@@ -50,7 +51,7 @@ def check_config(path: Path) -> list[Finding]:
     file.section("controller")  # refused first, and by name
     sections = file.sections()
     settings, findings = check_values(sections["controller"])
-    between = check_sections(sections)
+    between = check_sections(sections) + check_interfaces(sections)
     if settings is None:
         return findings + between
     findings += check_model(settings)
@@ -63,7 +64,8 @@ def check_config(path: Path) -> list[Finding]:
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
         return between + findings
-    findings = between + findings
+    simulated = sections.get("simulated_robot", {})
+    findings = between + findings + check_local_feedback(robot, settings, posture, simulated)
     try:
         return findings + check_at_rest(Controller(robot, settings), posture)
     except ContactIdError as problem:

@@ -254,24 +254,25 @@ class Controller:
         """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
         robot = self.robot
         joints, base = self._joint_plan.at(t), self._base_plan.at(t)
-        pose, twist = self._hold_base, None
+        q, v = robot.neutral(), np.zeros(robot.nv)
         if robot.floating_base:
             if base is not None:
                 goal = base.sample(t)
-                pose = np.r_[goal.position, goal.quaternion_xyzw]
+                q[:3], q[3:7] = goal.position, goal.quaternion_xyzw
                 turn = rotations.conjugate(goal.quaternion_xyzw)
-                twist = np.r_[
-                    rotations.rotate(turn, goal.linear_velocity),
-                    rotations.rotate(turn, goal.angular_velocity),
-                ]
-            elif joints is not None or pose is None:
+                v[:3] = rotations.rotate(turn, goal.linear_velocity)
+                v[3:6] = rotations.rotate(turn, goal.angular_velocity)
+            elif joints is not None or self._hold_base is None:
                 return None
+            else:
+                q[:7] = self._hold_base
         reference = self._reference(t)
-        return RobotState(
-            t,
-            robot.configuration(pose, reference.position),
-            robot.velocity(twist, reference.velocity),
-        )
+        q[robot.q_index], v[robot.actuated] = reference.position, reference.velocity
+        return RobotState(t, q, v)
+
+    def plans_at(self, t: float) -> tuple[object, object, object]:
+        """The plans of joints, base and contacts that will count at time t, s, by those known now."""
+        return self._joint_plan.peek(t), self._base_plan.peek(t), self._schedule.peek(t)
 
     def reference_at(self, t: float) -> Reference:
         """The joint motion that will be followed at time t, s, by the plans known now."""

@@ -16,6 +16,9 @@ import numpy as np
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
 
+REST_S = 0.05
+"""Efforts fade in this time where set-points come to rest: nobody may come back."""
+
 
 class EffortTrajectory:
     """p points of na joints; whoever makes it writes into the arrays and then calls ``replaced``.
@@ -23,6 +26,7 @@ class EffortTrajectory:
     Attributes:
         start_s: time of the first point, s.
         times_s: (p,), from ``start_s``, the first 0, strictly increasing.
+        values: (p, 4, na), of which the following are views.
         positions, velocities, accelerations: (p, na), rad, rad/s, rad/s^2.
         efforts: (p, na), N·m.
     """
@@ -30,10 +34,9 @@ class EffortTrajectory:
     def __init__(self, points: int, joints: int):
         self.start_s = 0.0
         self.times_s = np.arange(points, dtype=float)
-        self.positions = np.zeros((points, joints))
-        self.velocities = np.zeros((points, joints))
-        self.accelerations = np.zeros((points, joints))
-        self.efforts = np.zeros((points, joints))
+        self.values = np.zeros((points, 4, joints))
+        self.positions, self.velocities = self.values[:, 0], self.values[:, 1]
+        self.accelerations, self.efforts = self.values[:, 2], self.values[:, 3]
         self._basis = np.zeros((3, 6))
         self.replaced()
 
@@ -50,17 +53,15 @@ class EffortTrajectory:
         """Become another trajectory of this size, with an effort (na,) added to each point."""
         self.start_s = other.start_s
         self.times_s[:] = other.times_s
-        self.positions[:] = other.positions
-        self.velocities[:] = other.velocities
-        self.accelerations[:] = other.accelerations
-        np.add(other.efforts, added_effort, out=self.efforts)
+        self.values[:] = other.values
+        self.efforts += added_effort
         self.replaced()
 
-    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray, fade_s: float) -> None:
-        """Hold a position (na,) from ``time_s`` on, with an effort (na,) that fades over ``fade_s``."""
+    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+        """Hold a position (na,) from ``time_s`` on, with an effort (na,) that fades over ``REST_S``."""
         count = len(self.times_s)
         self.start_s = time_s
-        self.times_s[:] = np.linspace(0.0, fade_s, count)
+        self.times_s[:] = np.linspace(0.0, REST_S, count)
         self.positions[:] = position
         self.velocities[:] = self.accelerations[:] = 0.0
         np.multiply.outer(np.linspace(1.0, 0.0, count), effort, out=self.efforts)

@@ -26,9 +26,12 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
@@ -38,6 +41,7 @@ from contact_id_controller.safety.command_watchdog import (
     WatchdogState,
 )
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -80,14 +84,28 @@ class CommandWatchdogNode(Node):
         except ConfigurationError:
             self.destroy_node()
             raise
-        self._message = Float64MultiArray(data=array.array("d", bytes(8 * len(settings.joints))))
-        self._efforts = np.frombuffer(self._message.data)
-        self._commands = self.create_publisher(Float64MultiArray, "commands", _RELIABLE)
+        self._trajectories = settings.command_interface == JOINT_TRAJECTORY
+        if self._trajectories:
+            self._reader = EffortReader(settings.joints)
+            self._forwarded: EffortTrajectory | None = None
+            self._messages: dict[int, EffortMessage] = {}
+            self._rest = EffortTrajectory(2, len(settings.joints))
+            self._joints = settings.joints
+            self._commands = self.create_publisher(JointTrajectory, "joint_commands", _RELIABLE)
+        else:
+            data = array.array("d", bytes(8 * len(settings.joints)))
+            self._message = Float64MultiArray(data=data)
+            self._efforts = np.frombuffer(self._message.data)
+            self._commands = self.create_publisher(Float64MultiArray, "commands", _RELIABLE)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._counts = (0, 0, 0)
         self._state = self.watchdog.state
         listen = self.create_subscription
-        self._commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
+        self._commands_in = (
+            listen(JointTrajectory, "joint_commands_in", self._on_trajectory, _NEWEST, raw=True)
+            if self._trajectories
+            else listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
+        )
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
             self._commands_in,
@@ -110,16 +128,18 @@ class CommandWatchdogNode(Node):
             # A command that came while other callbacks ran is not late.
             waiting = take_newest(self._commands_in)
             if waiting is not None:
-                self._on_command(waiting)
+                self._commands_in.callback(waiting)
         self._send(self.watchdog.tick(time.monotonic()))
         return self.watchdog.wait_s(time.monotonic())
 
     def release(self) -> None:
         """Leave zero torque: nobody would update a damping torque any more."""
-        self._send(np.zeros(self._efforts.size))
+        self._send(np.zeros(len(self.watchdog.velocities.position)))
 
     def _send(self, torques: np.ndarray | None) -> None:
-        if torques is not None:
+        if torques is not None and self._trajectories:
+            self._send_rest(torques)
+        elif torques is not None:
             self._efforts[:] = torques
             self._commands.publish(self._message)
         # Only now: a line in the log takes longer than the torques.
@@ -129,8 +149,46 @@ class CommandWatchdogNode(Node):
     def _on_command(self, message: Float64MultiArray) -> None:
         self._send(self.watchdog.take_command(np.array(message.data), time.monotonic()))
 
+    def _on_trajectory(self, message: bytes) -> None:
+        """Forward set-points and efforts as they came, efforts within the limits."""
+        now_s = time.monotonic()
+        try:
+            trajectory = self._reader.read(message)
+        except StateError:
+            self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_trajectory"))
+            return
+        answer = self.watchdog.take_trajectory(trajectory.efforts, now_s)
+        if answer is None or answer.ndim == 1:
+            self._send(answer)
+            return
+        trajectory.efforts[:] = answer
+        self._forwarded = trajectory
+        self._publish_trajectory(trajectory)
+        self._send(None)
+
+    def _send_rest(self, torques: np.ndarray) -> None:
+        """Say that the joints shall rest where they are: the local feedback then only damps them.
+
+        Where a joint was never measured, where it was to be last; nothing where that is unknown too.
+        """
+        place = self.watchdog.velocities.position
+        if self._forwarded is not None:
+            place = np.where(np.isfinite(place), place, self._forwarded.positions[0])
+        if np.isfinite(place).all():
+            self._rest.rest(0.0, place, torques)
+            self._publish_trajectory(self._rest)
+
+    def _publish_trajectory(self, trajectory: EffortTrajectory) -> None:
+        points = len(trajectory.times_s)
+        if points not in self._messages:
+            self._messages[points] = EffortMessage(self._joints, points)
+        self._messages[points].fill(trajectory)
+        self._messages[points].publish(self._commands)
+
     def _on_joint_states(self, message: JointState) -> None:
-        self.watchdog.velocities.take(message.name, message.velocity, time.monotonic())
+        self.watchdog.velocities.take(
+            message.name, message.velocity, time.monotonic(), message.position
+        )
 
     def _on_transition(self, message: TransitionEvent) -> None:
         self.watchdog.controller_changed(message.goal_state.id == State.PRIMARY_STATE_ACTIVE)

@@ -23,10 +23,12 @@ from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.effort_messages import EffortMessage
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -75,12 +77,18 @@ class ControlTopics:
         ]
         # Some middlewares give ros2_control reliable subscriptions; best effort never reaches them.
         reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
-        self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
-        data = markers(self._robot.na, 0)
-        self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
-        self._efforts = self._command.doubles(data)
+        self._sends_trajectories = settings.command_interface == JOINT_TRAJECTORY
+        if self._sends_trajectories:
+            points = len(loop.guard.ahead.trajectory.times_s)
+            self._trajectory = EffortMessage(self._robot.joint_names, points)
+            self._commands = node.create_publisher(JointTrajectory, "joint_commands", reliable)
+        else:
+            data = markers(self._robot.na, 0)
+            self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
+            self._efforts = self._command.doubles(data)
+            self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._watchdog = timer(settings.state_timeout_s, self._on_silence)
@@ -266,8 +274,14 @@ class ControlTopics:
         return response
 
     def _publish(self, torques: np.ndarray) -> None:
-        self._efforts[:] = torques
-        self._command.publish(self._commands)
+        if not self._sends_trajectories:
+            self._efforts[:] = torques
+            self._command.publish(self._commands)
+            return
+        command = self._loop.guard.command
+        if command is not None:
+            self._trajectory.fill(command)
+            self._trajectory.publish(self._commands)
 
     def _do_chores(self) -> None:
         self._chore()

@@ -54,11 +54,14 @@ class Layout:
     Args:
         data: bytes of a message.
         places: (offset, count) of each array, in order of their offsets.
-        wanted: which of them ``arrays`` gives.
+        wanted: which of them ``arrays`` gives; None: all.
     """
 
-    def __init__(self, data: bytes, places: list[tuple[int, int]], wanted: tuple[int, ...]) -> None:
-        self._size, self._places = len(data), [places[k] for k in wanted]
+    def __init__(
+        self, data: bytes, places: list[tuple[int, int]], wanted: tuple[int, ...] | None
+    ) -> None:
+        self._size = len(data)
+        self.places = list(places) if wanted is None else [places[k] for k in wanted]
         ends = [_AFTER_STAMP, *(at + 8 * count for at, count in places)]
         begins = [*(at for at, _ in places), len(data)]
         self._between = [
@@ -73,10 +76,10 @@ class Layout:
 
     def arrays(self, data: bytes) -> list[np.ndarray]:
         """Views (count,) of the doubles of a message that fits."""
-        return [np.frombuffer(data, np.float64, count, at) for at, count in self._places]
+        return [np.frombuffer(data, np.float64, count, at) for at, count in self.places]
 
 
-class _Cursor:
+class Cursor:
     """Steps over the fields of plain CDR and refuses what goes beyond the end.
 
     Bytes that it has walked through may be handed to ``deserialize_message``, which on others can
@@ -119,25 +122,30 @@ class _Cursor:
             self.align(8)
         return self._go(8 * count), count
 
+    def raw(self, alignment: int, size: int) -> tuple[int, int]:
+        """Place of ``size`` bytes, a multiple of 8, that are no double."""
+        self.align(alignment)
+        return self._go(size), size // 8
+
     def end(self) -> None:
         if len(self._data) - self.at > _PADDING:
             raise StateError("a message is longer than its fields")
 
 
-def _joint_state_fields(cursor: _Cursor) -> list[tuple[int, int]]:
+def _joint_state_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     for _ in range(cursor.count()):
         cursor.text()
     return [cursor.doubles(cursor.count()) for _ in range(3)]
 
 
-def _odometry_fields(cursor: _Cursor) -> list[tuple[int, int]]:
+def _odometry_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     cursor.text()
     return [cursor.doubles(count) for count in (7, 36, 6, 36)]
 
 
-def _wrench_fields(cursor: _Cursor) -> list[tuple[int, int]]:
+def _wrench_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     return [cursor.doubles(6)]
 
@@ -146,12 +154,12 @@ class Packable(NamedTuple):
     """A kind of message that is read from bytes.
 
     fields: walks through the bytes after the stamp, (offset, count) of each array of doubles.
-    wanted: which of them are.  values: the same arrays of the ordinary message.
+    wanted: which of them are; None: all.  values: the same arrays of the ordinary message.
     """
 
     kind: Any
-    fields: Callable[[_Cursor], list[tuple[int, int]]]
-    wanted: tuple[int, ...]
+    fields: Callable[[Cursor], list[tuple[int, int]]]
+    wanted: tuple[int, ...] | None
     values: Callable[[Any], tuple]
 
 
@@ -183,6 +191,11 @@ class PackedReader:
         self._kind = kind
         self._layout: Layout | None = None
 
+    @property
+    def places(self) -> list[tuple[int, int]] | None:
+        """(offset, count) of each array wanted, of the layout that is known; or None."""
+        return None if self._layout is None else self._layout.places
+
     def forget(self) -> None:
         """The next bytes go through the message."""
         self._layout = None
@@ -199,7 +212,7 @@ class PackedReader:
             StateError: these bytes are no such message.
         """
         self._layout = None
-        cursor = _Cursor(data)
+        cursor = Cursor(data)
         places = self._kind.fields(cursor)
         cursor.end()
         try:
@@ -214,6 +227,16 @@ class PackedReader:
             )
             self._layout = layout if same else None
         return message
+
+
+def words_of(data: bytes | bytearray) -> np.ndarray:
+    """View of the bytes after the encapsulation as doubles; a double of a message is one of them."""
+    return np.frombuffer(data, np.float64, (len(data) - _HEAD) // 8, _HEAD)
+
+
+def word(at: int) -> int:
+    """Number among ``words_of`` of what stands at an offset that doubles may have."""
+    return (at - _HEAD) // 8
 
 
 class PackedMessage:
@@ -232,13 +255,22 @@ class PackedMessage:
 
         Raises ValueError where they do not stand in the bytes exactly once.
         """
-        wanted = np.asarray(markers, dtype=np.float64).tobytes()
-        at = self._buffer.index(wanted)
-        if self._buffer.count(wanted) != 1:
-            raise ValueError("an array of a message cannot be told from another one")
+        at = self.place(np.asarray(markers, dtype=np.float64).tobytes())
         view = np.frombuffer(self._buffer, np.float64, len(markers), at)
         view[:] = 0.0
         return view
+
+    @property
+    def words(self) -> np.ndarray:
+        """Writable view of all doubles that stand where the first of a header's message may stand."""
+        return words_of(self._buffer)
+
+    def place(self, wanted: bytes) -> int:
+        """Where these bytes stand; ValueError where they do not stand there exactly once."""
+        at = self._buffer.find(wanted)
+        if at < 0 or self._buffer.count(wanted) != 1:
+            raise ValueError("an array of a message cannot be told from another one")
+        return at
 
     def set_stamp(self, time_ns: int) -> None:
         """Time of a message whose first field is a header."""

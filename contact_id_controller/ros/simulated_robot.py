@@ -20,11 +20,14 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from contact_id_controller.exceptions import ContactIdError, SimulationError
+from contact_id_controller.exceptions import ContactIdError, SimulationError, StateError
+from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_publisher import StatePublisher
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LOCAL_GAINS
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
@@ -78,9 +81,21 @@ class SimulatedRobot(Node):
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
         )
-        self._commands = self.create_subscription(
-            Float64MultiArray, "commands", self._on_command, qos
-        )
+        self._local: LocalFeedback | None = None
+        if self.settings.command_interface == JOINT_TRAJECTORY:
+            robot = self.simulated.robot
+            self._local = LocalFeedback(
+                *(self.settings.spread(name, robot.na) for name in LOCAL_GAINS),
+                robot.effort_limits,
+            )
+            self._reader = EffortReader(robot.joint_names)
+            self._commands = self.create_subscription(
+                JointTrajectory, "joint_commands", self._on_trajectory, qos, raw=True
+            )
+        else:
+            self._commands = self.create_subscription(
+                Float64MultiArray, "commands", self._on_command, qos
+            )
         self._plans = (
             self.create_subscription(JointTrajectory, "joint_trajectory", self._on_plan, 1)
             if self.settings.wait_for_plan_s > 0.0 and self._lockstep
@@ -213,6 +228,8 @@ class SimulatedRobot(Node):
         self._state = self.simulated.state()
         self._fall = self._make_fall_detector()
         self._command = np.zeros(self.simulated.robot.na)
+        if self._local is not None:
+            self._local.trajectory = None
         self._commands_received = self._step_count = 0
         self._publisher.begin_anew()
         self._hold()
@@ -279,8 +296,13 @@ class SimulatedRobot(Node):
     # One period
 
     def _step(self) -> None:
-        command = self._command
         before = self._state
+        if self._local is not None:
+            robot = self.simulated.robot
+            self._command = self._local.torques(
+                before.time_s, before.q[robot.q_index], before.v[robot.actuated]
+            )
+        command = self._command
         refused = self.simulated.refused_commands
         self._state = self.simulated.step(command)
         self._step_count += 1
@@ -311,6 +333,20 @@ class SimulatedRobot(Node):
         self._command = np.array(message.data)
         self._commands_received += 1
 
+    def _on_trajectory(self, message: bytes) -> None:
+        try:
+            trajectory = self._reader.read(message)
+        except StateError as error:
+            self.simulated.refused_commands += 1
+            self.get_logger().warning(
+                f"command refused: {error}; the one before goes on", throttle_duration_sec=1.0
+            )
+            return
+        # Stamp 0 asks to start at once.
+        trajectory.start_s = trajectory.start_s or self._state.time_s
+        self._local.trajectory = trajectory
+        self._commands_received += 1
+
     def _on_plan(self, message: JointTrajectory) -> None:
         stamp = message.header.stamp
         stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
@@ -331,7 +367,7 @@ class SimulatedRobot(Node):
         """Take a waiting command without the executor; whether there was one."""
         message = take_newest(self._commands)
         if message is not None:
-            self._on_command(message)
+            self._commands.callback(message)
         return message is not None
 
     def _spin(self, timeout_s: float) -> None:

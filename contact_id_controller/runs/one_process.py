@@ -15,7 +15,7 @@ from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
-from contact_id_controller.plans.effort_trajectory import LocalFeedback
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
@@ -261,9 +261,13 @@ class InProcessRun:
         result = self.ahead.step(believed)
         self.ahead.solve_ahead()
         if self.local is not None:
-            self.local.trajectory = self.ahead.trajectory
+            self.local.trajectory = self.said(believed, result)
             result = result._replace(torques=self._local_torques(believed))
         return result
+
+    def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory:
+        """What the robot's side is told after a step; experiments tell it something else."""
+        return self.ahead.trajectory
 
     def _coast(self, believed: RobotState) -> StepResult:
         """What the robot does without the controller."""

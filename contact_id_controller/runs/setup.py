@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError, choices
 from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
@@ -27,6 +28,7 @@ from contact_id_controller.settings.parameter_file import (
     write_parameters,
 )
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LOCAL_GAINS
 from contact_id_controller.simulation.sensors import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
@@ -247,6 +249,7 @@ def make_setup(
         parameters[ESTIMATOR].setdefault("force_torque_sensors", list(wrenches))
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
+    _give_local_feedback(simulated, settings)
     if ESTIMATOR in parameters:
         for name, value in estimator_changes(settings).items():
             parameters[ESTIMATOR].setdefault(name, value)
@@ -254,6 +257,17 @@ def make_setup(
     setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes), state)
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
+
+
+def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings) -> None:
+    """Let the simulated robot take what the controller commands, with gains that fit."""
+    simulated["command_interface"] = settings.command_interface
+    if settings.command_interface == JOINT_TRAJECTORY:
+        robot = settings.robot()
+        q = robot.neutral()
+        q[robot.q_index] = simulated.get("initial_joint_positions") or 0.0
+        for name, gain in zip(LOCAL_GAINS, local_gains(robot, settings, q)):
+            simulated.setdefault(name, gain.tolist())
 
 
 def _lay(ground: Path, parameters: dict) -> None:

@@ -23,7 +23,7 @@ class WatchdogState(enum.Enum):
 
 
 class JointVelocities:
-    """The newest joint velocities by name; each joint has an age of its own.
+    """The newest joint velocities by name; each joint has an age of its own. And positions.
 
     A joint that a message does not name keeps its velocity until that is too old; one that is
     named with a value that is not finite, or without a value, has none from then on.
@@ -33,15 +33,25 @@ class JointVelocities:
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._age_limit_s = age_limit_s
         self._velocity = np.full(len(joint_names), np.nan)
+        self.position = np.full(len(joint_names), np.nan)
+        """(n,) rad, as measured last; NaN: never."""
         self._arrival_s = np.full(len(joint_names), -np.inf)
 
-    def take(self, names: Sequence[str], velocity: Sequence[float], now_s: float) -> None:
-        """Keep the velocities, rad/s, of a message: in any order, with any other joints."""
+    def take(
+        self,
+        names: Sequence[str],
+        velocity: Sequence[float],
+        now_s: float,
+        position: Sequence[float] = (),
+    ) -> None:
+        """Keep what a message says, rad/s and rad: in any order, with any other joints."""
         for k, name in enumerate(names):
             index = self._index.get(name)
             if index is not None:
                 self._velocity[index] = velocity[k] if k < len(velocity) else np.nan
                 self._arrival_s[index] = now_s
+                if k < len(position) and np.isfinite(position[k]):
+                    self.position[index] = position[k]
 
     def known(self, now_s: float) -> np.ndarray:
         """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
@@ -103,7 +113,19 @@ class CommandWatchdog:
 
     def take_command(self, torques: np.ndarray, now_s: float) -> np.ndarray | None:
         """Judge a command, N·m; the torques (n,) to send because of it, or None."""
-        reason = self._fault(torques)
+        return self._take(torques, self._fault(torques), now_s)
+
+    def take_trajectory(
+        self, efforts: np.ndarray | None, now_s: float, fault: str = ""
+    ) -> np.ndarray | None:
+        """The same for a trajectory's efforts (p, n), N·m, which are answered by (p, n) clipped ones.
+
+        After a trip the answer is (n,), the torques of a posture at rest. fault: why the trajectory
+        could not be read; its efforts are None then.
+        """
+        return self._take(efforts, fault, now_s)
+
+    def _take(self, torques: np.ndarray | None, reason: str, now_s: float) -> np.ndarray | None:
         if reason:
             self.refused[reason] += 1
             self._bad_in_a_row += 1

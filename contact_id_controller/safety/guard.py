@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
-from contact_id_controller.control.torques_ahead import REST_S, TorquesAhead
+from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError, TrajectoryError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
@@ -303,7 +303,7 @@ class Guard:
         if command is None:
             return
         if result is None:
-            command.rest(checks.time_s, checks.position, sent, REST_S)
+            command.rest(checks.time_s, checks.position, sent)
         elif self.ahead.solved_now:
             command.copy_from(self.ahead.trajectory, sent - result.torques)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.settings.base import Settings
-from contact_id_controller.settings.shared_rows import group_controller
+from contact_id_controller.settings.shared_rows import command_interface, group_controller
 from contact_id_controller.settings.specification import parameter
 
 
@@ -16,6 +16,7 @@ class CommandWatchdogSettings(Settings):
     joints: tuple[str, ...] = parameter(
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
     )
+    command_interface: str = command_interface()
     group_controller: str = group_controller("before the first command")
     effort_limits_nm: tuple[float, ...] = parameter(
         (),

@@ -19,6 +19,10 @@ from contact_id_controller.settings.shared_rows import (
 )
 from contact_id_controller.settings.specification import parameter, settings_of
 
+_FROM_INERTIA = (
+    "from the controller's own joint gains and the inertia of each joint in the first posture"
+)
+
 
 def _positive(values: tuple[float, ...]) -> str:
     return "" if all(value > 0.0 for value in values) else "be positive"
@@ -530,8 +534,8 @@ class NodeSettings:
         minimum=1,
         maximum=1000,
     )
-    local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad")
-    local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad")
+    local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _FROM_INERTIA)
+    local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _FROM_INERTIA)
     reliable_topics: bool = parameter(
         False,
         """Subscribe to states reliably instead of best-effort; their publisher must then be

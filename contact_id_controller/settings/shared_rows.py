@@ -31,6 +31,9 @@ def group_controller(when: str) -> Any:
 EFFORT, JOINT_TRAJECTORY = "effort", "joint_trajectory"
 """Values of ``command_interface``."""
 
+LOCAL_GAINS = ("local_position_gain", "local_velocity_gain")
+"""Rows of the local feedback's gains."""
+
 
 def command_interface() -> Any:
     """The row of ``command_interface``."""
@@ -44,13 +47,12 @@ def command_interface() -> Any:
     )
 
 
-def local_gain(what: str, unit: str) -> Any:
-    """The row of ``local_position_gain`` or ``local_velocity_gain``."""
+def local_gain(what: str, unit: str, empty: str) -> Any:
+    """The row of ``local_position_gain`` or ``local_velocity_gain``; what ``empty`` means."""
     return parameter(
         (),
         f"""Local feedback: torque per joint {what} error, at the robot's rate: one value, or one per
-        joint; empty: joint_{what}_gain of the controller times the inertia of each joint in the
-        first posture.""",
+        joint; empty: {empty}.""",
         unit=unit,
         minimum=0.0,
         per="joint",

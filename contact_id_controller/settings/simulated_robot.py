@@ -7,11 +7,19 @@ from typing import Any
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.robot_rows import RobotRows
-from contact_id_controller.settings.shared_rows import contact_radii
+from contact_id_controller.settings.shared_rows import (
+    JOINT_TRAJECTORY,
+    LOCAL_GAINS,
+    command_interface,
+    contact_radii,
+    local_gain,
+)
 from contact_id_controller.settings.specification import parameter
 
 OF_PRESET = -1.0
 """A sensor's value that stands for that of the preset."""
+
+_REFUSED = "refused with command_interface joint_trajectory"
 
 
 def sensor_value(what: str, unit: str, maximum: float = 1e3) -> Any:
@@ -68,6 +76,11 @@ class SimulatedRobotSettings(RobotRows):
         minimum=1e-4,
         maximum=0.9999,
     )
+
+    # Its own feedback
+    command_interface: str = command_interface()
+    local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _REFUSED)
+    local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _REFUSED)
 
     # The sensors
     sensors: str = parameter(
@@ -166,6 +179,12 @@ class SimulatedRobotSettings(RobotRows):
         self.refuse_repeated("force_torque_sensors")
         self.check_feet()
         _ = self.locked
+        missing = [name for name in LOCAL_GAINS if not getattr(self, name)]
+        if missing and self.command_interface == JOINT_TRAJECTORY:
+            raise ConfigurationError(
+                f"parameter '{missing[0]}' is empty, command_interface {JOINT_TRAJECTORY} needs it: "
+                "contact_id check says which value fits"
+            )
         for name in self.sensor_changes:
             if getattr(self, name) < 0.0:
                 raise ConfigurationError(

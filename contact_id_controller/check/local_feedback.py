@@ -1,0 +1,67 @@
+"""Whether the robot's own side takes what the controller commands, and with gains that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, LOCAL_GAINS
+
+SUBJECT = "local feedback"
+LARGEST_RATIO = 4.0
+"""Between the robot's gains and ours, either way, that is no reason for a warning."""
+
+
+def check_interfaces(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Whether all sections speak of the same command interface."""
+    wanted = sections["controller"].get("command_interface", EFFORT)
+    findings = []
+    for name in ("simulated_robot", "command_watchdog"):
+        found = sections.get(name, {}).get("command_interface", EFFORT)
+        if name in sections and found != wanted:
+            findings.append(
+                error(
+                    "sections",
+                    f"{name}.command_interface is {found!r}, controller.command_interface "
+                    f"{wanted!r}",
+                )
+            )
+    return findings
+
+
+def check_local_feedback(
+    robot: RobotModel,
+    settings: ControllerSettings,
+    posture: np.ndarray,
+    simulated: Mapping[str, Any],
+) -> list[Finding]:
+    """Compare the gains of the simulated robot with those that fit in a posture (na,)."""
+    if settings.command_interface != JOINT_TRAJECTORY:
+        return []
+    q = robot.neutral()
+    q[robot.q_index] = posture
+    findings = []
+    for name, fits in zip(LOCAL_GAINS, local_gains(robot, settings, q)):
+        words = ", ".join(f"{value:.3g}" for value in fits)
+        given = np.atleast_1d(np.array(simulated.get(name, ()), dtype=float))
+        if given.size not in (1, robot.na):
+            findings.append(
+                error(SUBJECT, f"simulated_robot.{name} has {given.size} values; [{words}] fit")
+                if simulated
+                else note(SUBJECT, f"{name} that fit: [{words}]")
+            )
+            continue
+        ratio = np.maximum(given, 1e-12) / fits
+        worst = int(np.argmax(np.abs(np.log(ratio)) * np.ones(robot.na)))
+        told = f"simulated_robot.{name} of {robot.joint_names[worst]!r} is {ratio[worst]:.2g} times"
+        if max(ratio[worst], 1.0 / ratio[worst]) > LARGEST_RATIO:
+            findings.append(warning(SUBJECT, f"{told} what fits: [{words}]"))
+        else:
+            findings.append(note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours"))
+    return findings

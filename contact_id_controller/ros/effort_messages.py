@@ -1,0 +1,188 @@
+"""Effort trajectories as trajectory_msgs/JointTrajectory, and back, in the bytes they travel in."""
+
+from __future__ import annotations
+
+import array
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from contact_id_controller.exceptions import StateError
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.ros.packed import (
+    Cursor,
+    Packable,
+    PackedMessage,
+    PackedReader,
+    markers,
+    nanoseconds,
+    stamp_ns,
+    word,
+    words_of,
+)
+
+_DURATION = struct.Struct("<iI")
+_PARTS = ("positions", "velocities", "accelerations", "effort")
+_MARKED_S = 1_515_870_810
+_NANO = 1_000_000_000
+
+
+class EffortMessage:
+    """The message of trajectories of one size, made once and filled again and again."""
+
+    def __init__(self, joint_names: Sequence[str], points: int) -> None:
+        count = len(joint_names)
+        message = JointTrajectory(joint_names=list(joint_names))
+        marked = [markers(count, k) for k in range(len(_PARTS) * points)]
+        for k in range(points):
+            rows = marked[len(_PARTS) * k : len(_PARTS) * (k + 1)]
+            arrays = {part: array.array("d", row) for part, row in zip(_PARTS, rows)}
+            point = JointTrajectoryPoint(**arrays)
+            point.time_from_start.sec, point.time_from_start.nanosec = _MARKED_S, k
+            message.points.append(point)
+        self._message = PackedMessage(message)
+        self._words = self._message.words
+        places = [word(self._message.place(row.tobytes())) for row in marked]
+        self._index = _index(places, points, count)
+        times = [self._message.place(_DURATION.pack(_MARKED_S, k)) for k in range(points)]
+        self._durations = np.array([word(at) for at in times])
+
+    def fill(self, trajectory: EffortTrajectory) -> None:
+        """Take over the numbers of a trajectory."""
+        self._message.set_stamp(round(trajectory.start_s * _NANO))
+        self._words[self._index] = trajectory.values
+        self._words[self._durations] = _durations(trajectory.times_s)
+
+    def publish(self, publisher) -> None:
+        """Send it with its present numbers."""
+        self._message.publish(publisher)
+
+
+class _Layout:
+    """Where numbers stand in the bytes of one sender's messages; all else must stay the same."""
+
+    def __init__(self, data: bytes, places: list[tuple[int, int]], joints: int) -> None:
+        width = len(_PARTS) + 1
+        points = len(places) // width
+        at = [word(place) for place, _ in places]
+        self.durations = np.array(at[len(_PARTS) :: width])
+        rows = [place for k, place in enumerate(at) if k % width < len(_PARTS)]
+        self.index = _index(rows, points, joints)
+        self._size = len(data)
+        words = words_of(data).view(np.uint64)
+        other = np.ones(len(words), dtype=bool)
+        other[0] = False  # the stamp
+        other[self.index] = other[self.durations] = False
+        self._other = np.flatnonzero(other)
+        self._same, self._head = words[self._other], data[:4]
+        self._tail = data[4 + 8 * len(words) :]
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a message differs from the first one in stamp, times and numbers only."""
+        if len(data) != self._size or data[:4] != self._head:
+            return False
+        if self._tail and not data.endswith(self._tail):
+            return False
+        return bool((words_of(data).view(np.uint64)[self._other] == self._same).all())
+
+
+class EffortReader:
+    """Trajectories of some joints out of messages.
+
+    Args:
+        joint_names: in the order of the trajectories' columns, whatever that of the messages.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self._names = list(joint_names)
+        self._order: list[int] = []
+        self._layout: _Layout | None = None
+
+    def read(self, data: bytes) -> EffortTrajectory:
+        """The trajectory of a message; its start is 0 where it shall begin at once.
+
+        Raises:
+            StateError: no such message, other joints, points without motion or effort, numbers that
+                are not finite, or times that do not increase from 0.
+        """
+        layout = self._layout
+        if layout is None or not layout.fits(data):
+            layout = self._look_at(data)
+        words = words_of(data)
+        trajectory = EffortTrajectory(len(layout.durations), len(self._names))
+        trajectory.values[:] = words[layout.index][:, :, self._order]
+        pairs = words[layout.durations].view(np.int32).reshape(-1, 2)
+        times = trajectory.times_s
+        times[:] = pairs[:, 0] + pairs[:, 1] / _NANO
+        if times[0] != 0.0 or (np.diff(times) <= 0.0).any():
+            raise StateError("times of the points must increase, from 0 on")
+        if not np.isfinite(trajectory.values).all():
+            raise StateError("a number of the trajectory is not finite")
+        trajectory.start_s = stamp_ns(data) / _NANO
+        trajectory.replaced()
+        return trajectory
+
+    def _look_at(self, data: bytes) -> _Layout:
+        """The layout of bytes that are a good message; kept for the next ones."""
+        self._layout = None
+        reader = PackedReader(_JOINT_TRAJECTORY)
+        message = reader.message(data)
+        places = reader.places
+        if places is None:
+            raise StateError("the bytes of a trajectory are not plain little-endian CDR")
+        self._take_names(message)
+        width, parts = len(self._names), len(_PARTS)
+        sizes = [count for k, (_, count) in enumerate(places) if k % (parts + 1) < parts]
+        if not sizes or any(size != width for size in sizes):
+            raise StateError(
+                f"each point must have {width} positions, velocities, accelerations and efforts"
+            )
+        self._layout = _Layout(data, places, width)
+        return self._layout
+
+    def _take_names(self, message: JointTrajectory) -> None:
+        if sorted(message.joint_names) != sorted(self._names):
+            raise StateError(
+                f"the trajectory has joints {list(message.joint_names)}, must have {self._names}"
+            )
+        self._order = [list(message.joint_names).index(name) for name in self._names]
+
+
+def _index(places: Sequence[int], points: int, joints: int) -> np.ndarray:
+    """Numbers (points, 4, joints) of all doubles among the words, from those of each array's first."""
+    first = np.array(places, dtype=np.int64).reshape(points, len(_PARTS), 1)
+    return first + np.arange(joints)
+
+
+def _durations(times_s: np.ndarray) -> np.ndarray:
+    """Times (p,), s, as the doubles that have the bytes of durations."""
+    ns = np.rint(times_s * _NANO).astype(np.int64)
+    pairs = np.empty((len(ns), 2), dtype=np.int32)
+    np.divmod(ns, _NANO, out=(pairs[:, 0], pairs[:, 1]), casting="unsafe")
+    return pairs.view(np.float64)[:, 0]
+
+
+def _fields(cursor: Cursor) -> list[tuple[int, int]]:
+    cursor.text()
+    for _ in range(cursor.count()):
+        cursor.text()
+    places = []
+    for _ in range(cursor.count()):
+        places += [cursor.doubles(cursor.count()) for _ in _PARTS]
+        places.append(cursor.raw(4, 8))
+    return places
+
+
+def _values(message: JointTrajectory) -> list[np.ndarray]:
+    """The arrays of the ordinary message; a time from start as the number that has its bytes."""
+    rows = []
+    for point in message.points:
+        rows += [np.array(getattr(point, part), dtype=float) for part in _PARTS]
+        ns = nanoseconds(point.time_from_start)
+        rows.append(np.frombuffer(_DURATION.pack(*divmod(ns, _NANO))))
+    return rows
+
+
+_JOINT_TRAJECTORY = Packable(JointTrajectory, _fields, None, _values)
