@@ -94,6 +94,13 @@ ARGUMENTS = {
         description="name of the group controller of ros2_control that takes the "
         "efforts on /<name>/commands; the order of its joints is checked",
     ),
+    "command_interface": dict(
+        default_value="",
+        choices=["", "effort", "joint_trajectory"],
+        description="what is commanded: efforts, or set-points and efforts over a horizon for a "
+        "joint_trajectory_controller, on /<name>/joint_trajectory with ros2_control:=name; empty: "
+        "as in the file",
+    ),
     "commands": dict(default_value="commands", description="topic of the efforts"),
     "joint_states": dict(default_value="joint_states", description="topic of the joint states"),
     "odometry": dict(
@@ -128,11 +135,13 @@ def make_nodes(context):
     if group:
         _check_ros2_control(value, yes["simulate"])
         value["commands"] = f"/{group}/commands"
+    interface = {name: value[name] for name in ("command_interface",) if value[name]}
+    trajectories = f"/{group}/joint_trajectory" if group else "joint_commands"
     order = [{"group_controller": f"/{group}"}] if group else []
     mode = _mode(value["mode"], yes["watchdog"])
     config = value["config"] or _config_of(value["robot"])
     simulated_time = {"use_sim_time": yes["simulate"]}
-    chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
+    chosen = {name: value[name] for name in ("friction", "solver") if value[name]} | interface
     if yes["simulate"]:
         chosen["mode"] = mode
         chosen["start_ramp_s"] = 0.0  # it already stands on its feet
@@ -144,10 +153,14 @@ def make_nodes(context):
     common = {
         "package": PACKAGE,
         "output": "screen",
-        "remappings": [(topic, value[topic]) for topic in TOPICS],
+        "remappings": [
+            *((topic, value[topic]) for topic in TOPICS),
+            ("joint_commands", trajectories),
+        ],
     }
     guarded = yes["watchdog"]
-    unguarded = {**common, "remappings": [("commands", "commands_in"), *common["remappings"][1:]]}
+    inner = [("commands", "commands_in"), ("joint_commands", "joint_commands_in")]
+    unguarded = {**common, "remappings": [*inner, *common["remappings"][1:-1]]}
     nodes = [
         LifecycleNode(
             executable="controller",
@@ -159,7 +172,7 @@ def make_nodes(context):
     ]
     if guarded:
         # The simulated robot holds itself until its first command.
-        first = {"damp_before_first_command": not yes["simulate"]}
+        first = {"damp_before_first_command": not yes["simulate"], **interface}
         nodes.append(
             Node(
                 executable="command_watchdog",
@@ -191,7 +204,7 @@ def make_nodes(context):
     if yes["simulate"]:
         # A gait's plans follow each other; a whole body's may be waited for by nobody.
         waits = planner == PLANNERS[0]
-        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0}
+        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0, **interface}
         if estimated:
             pace["ground_truth_topics"] = "separate"
         sensors = value["sensors"] or ("good" if estimated else "")

@@ -243,13 +243,17 @@ def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
 
 def test_command_interfaces_and_local_gains_must_fit(good, tmp_path):
     good["controller"]["ros__parameters"]["command_interface"] = "joint_trajectory"
+    robot = good["simulated_robot"]["ros__parameters"]
+    given = robot.pop("local_position_gain")
     found = check(good, tmp_path)
     for section in ("simulated_robot", "command_watchdog"):
         assert lines(found, ERROR, f"{section}.command_interface is 'effort'")
     assert lines(found, ERROR, "simulated_robot.local_position_gain has 0 values; [", "fit")
     for section in ("simulated_robot", "command_watchdog"):
         good[section]["ros__parameters"]["command_interface"] = "joint_trajectory"
-    robot = good["simulated_robot"]["ros__parameters"]
+    robot["local_position_gain"] = given
+    found = check(good, tmp_path)
+    assert not lines(found, ERROR) and not lines(found, WARNING, "local feedback")
     robot["local_position_gain"], robot["local_velocity_gain"] = [500.0], [0.1]
     found = check(good, tmp_path)
     assert not lines(found, ERROR)

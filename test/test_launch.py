@@ -244,3 +244,17 @@ def test_ros2_control_is_one_argument_topic_and_order_follow(launch_file, watchd
     for wrong in ({"simulate": "true"}, {"simulate": "false", "commands": "elsewhere"}):
         with pytest.raises(ValueError, match="ros2_control"):
             _start(launch_file, ros2_control="effort_controller", **wrong)
+
+
+def test_the_command_interface_is_one_argument_for_all_nodes(launch_file):
+    nodes = _start(launch_file, command_interface="joint_trajectory", watchdog="true")
+    for name in ("controller", "command_watchdog", "simulated_robot"):
+        given = {
+            key: value for part in nodes[name]["parameters"][1:] for key, value in part.items()
+        }
+        assert given["command_interface"] == "joint_trajectory"
+    assert ("joint_commands", "joint_commands_in") in nodes["controller"]["remappings"]
+    assert ("joint_commands", "joint_commands") in nodes["command_watchdog"]["remappings"]
+    real = _start(launch_file, simulate="false", ros2_control="/legs")["controller"]
+    assert ("joint_commands", "/legs/joint_trajectory") in real["remappings"]
+    assert not any("command_interface" in part for part in real["parameters"][1:])

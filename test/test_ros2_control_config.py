@@ -6,7 +6,7 @@ from paths import CONFIG
 
 from contact_id_controller.settings.controller import load_settings
 
-IN_PROCESS = "_in_process"
+IN_PROCESS, TRAJECTORY = "_in_process", "_joint_trajectory"
 FILES = sorted((CONFIG / "ros2_control").glob("*.yaml"))
 
 
@@ -16,7 +16,9 @@ def _sections(file):
 
 
 def _settings(file):
-    return load_settings(CONFIG / f"{file.stem.removesuffix(IN_PROCESS)}.yaml")
+    return load_settings(
+        CONFIG / f"{file.stem.removesuffix(IN_PROCESS).removesuffix(TRAJECTORY)}.yaml"
+    )
 
 
 def test_every_walking_robot_has_one():
@@ -38,9 +40,26 @@ def test_every_section_belongs_to_a_controller_that_is_started(file):
 
 
 @pytest.mark.parametrize(
-    "file", [file for file in FILES if IN_PROCESS not in file.stem], ids=lambda file: file.stem
+    "file",
+    [file for file in FILES if not file.stem.endswith((IN_PROCESS, TRAJECTORY))],
+    ids=lambda file: file.stem,
 )
 def test_the_group_controller_takes_the_joints_in_the_order_of_the_command(file):
     group = _sections(file)["effort_controller"]
     assert tuple(group["joints"]) == _settings(file).joints
     assert group["interface_name"] == "effort"
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if TRAJECTORY in file.stem], ids=lambda file: file.stem
+)
+def test_the_trajectory_controller_has_the_gains_of_the_local_feedback(file):
+    """Those of the simulated robot's section, which ``contact_id check`` compares with ours."""
+    group, settings = _sections(file)["trajectory_controller"], _settings(file)
+    robot = _sections(CONFIG / f"{file.stem.removesuffix(TRAJECTORY)}.yaml")["simulated_robot"]
+    assert tuple(group["joints"]) == settings.joints == tuple(group["gains"])
+    assert group["command_interfaces"] == ["effort"]
+    gains = [group["gains"][name] for name in settings.joints]
+    assert [gain["p"] for gain in gains] == robot["local_position_gain"]
+    assert [gain["d"] for gain in gains] == robot["local_velocity_gain"]
+    assert all(gain.keys() == {"p", "d"} for gain in gains)

@@ -292,14 +292,43 @@ def test_a_stop_stops_the_local_feedback(kind):
         assert command.start_s == pytest.approx(time_s)
 
 
-def test_silence_and_deactivation_say_a_posture_at_rest():
-    for end in (lambda guard: guard.silence(), lambda guard: guard.stop()):
-        guard = quadruped_guard()
-        send(guard, 0, 0.1)
-        assert np.ptp(guard.command.efforts, axis=0).max() >= 0.0
-        end(guard)
-        np.testing.assert_array_equal(guard.command.velocities, 0.0)
-        np.testing.assert_array_equal(guard.command.positions[-1], STANDING)
+def bad_base(guard, number):
+    time_ns = 10_000_000_000 + 1_000_000 * number
+    guard.take_base(np.full(13, np.nan), time_ns)
+    guard.step(JointReading(time_ns, STANDING, np.zeros(12)))
+    assert guard.result is None
+
+
+def test_while_states_are_bad_or_missing_the_trajectory_goes_on():
+    """And the next good state leads on with what was solved, without blending from the safe output."""
+    guard = quadruped_guard(blend_rate_nm_s=[1.0])
+    for number in range(30):
+        send(guard, number)
+    before = guard.command.values.copy()
+    for number in range(30, 35):
+        bad_base(guard, number)
+    guard.silence()
+    np.testing.assert_array_equal(guard.command.values, before)
+    assert guard.command.start_s == pytest.approx(10.029)
+    sent, time_s = send(guard, 36)
+    np.testing.assert_allclose(sent, guard.result.torques)
+    np.testing.assert_allclose(sum_at(guard, time_s, 0.0), sent, atol=1e-9)
+    # With efforts the robot was given the safe output, and the way back is blended.
+    guard = quadruped_guard(blend_rate_nm_s=[1.0], command_interface="effort")
+    for number in range(30):
+        send(guard, number)
+    guard.silence()
+    sent, _ = send(guard, 36)
+    assert np.abs(sent - guard.result.torques).max() > 0.1
+
+
+def test_deactivation_says_a_posture_at_rest():
+    guard = quadruped_guard()
+    send(guard, 0, 0.1)
+    assert np.abs(guard.command.velocities).max() > 0.0
+    guard.stop()
+    np.testing.assert_array_equal(guard.command.velocities, 0.0)
+    np.testing.assert_array_equal(guard.command.positions[-1], STANDING)
 
 
 def test_limits_and_integral_go_on_between_solutions():

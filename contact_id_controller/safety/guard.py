@@ -84,6 +84,7 @@ class Guard:
         self._good_s, self._good_stamp_s = -math.inf, None
         self.ahead: TorquesAhead | None = None
         self._command: EffortTrajectory | None = None
+        self._leads = False
         self._attention = Attention()
         self._slept_by_good_s = self._slept_between_s = 0.0
         self._trouble = "no joint state"
@@ -102,8 +103,8 @@ class Guard:
     def command(self) -> EffortTrajectory | None:
         """What to send with command_interface joint_trajectory: set-points and efforts from now on.
 
-        While the safe output is commanded: rest where the joints were measured last, the safe output
-        as effort. None with another interface, and while no joints were ever measured.
+        In a stop and at the end: rest where the joints were measured last, the safe output as effort;
+        while states are bad or missing the last trajectory, which ends at rest by itself. None with another interface, and while no joints were ever measured.
         """
         return self._command if self.checks.has_position else None
 
@@ -286,7 +287,9 @@ class Guard:
             sent = self.output.jump(self.safe_torques())
         else:
             # To the safe output and back: an offset belongs to the source it was taken from.
-            if commanding != self._commanding:
+            if commanding and not self._commanding and self._leads:
+                self.output.settle()  # the robot was not given the safe output meanwhile
+            elif commanding != self._commanding:
                 self.output.blend()
             sent = self.output.follow(wanted if commanding else self.safe_torques())
         self._commanding = commanding
@@ -297,15 +300,20 @@ class Guard:
     def _lead_on(self, sent: np.ndarray) -> None:
         """Make the command that goes with the torques (na,) of this period.
 
-        What ramp, blending and limits changed of them stays changed until the next solution.
+        What ramp, blending and limits changed of them stays changed until the next solution. While
+        states are bad or missing the last trajectory goes on, and ends at rest by itself; a stop
+        and the end of commanding say rest at once.
         """
         command, result, checks = self._command, self.result, self.checks
         if command is None:
             return
-        if result is None:
+        if result is not None:
+            if self.ahead.solved_now:
+                command.copy_from(self.ahead.trajectory, sent - result.torques)
+                self._leads = True
+        elif self.machine.latched or self.machine.state is SafetyState.INACTIVE or not self._leads:
             command.rest(checks.time_s, checks.position, sent)
-        elif self.ahead.solved_now:
-            command.copy_from(self.ahead.trajectory, sent - result.torques)
+            self._leads = False
 
     def _forget_ahead(self) -> None:
         if self.ahead is not None:

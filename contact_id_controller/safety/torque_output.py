@@ -54,6 +54,11 @@ class TorqueOutput:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""
         self._changed = True
 
+    def settle(self) -> None:
+        """Nothing is left to fade: what is wanted next is sent as it is, but for the start ramp."""
+        self._offset[:] = 0.0
+        self._changed = False
+
     def jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; what follows them is blended in."""
         self._ramped = self._ramp_periods
