@@ -12,7 +12,6 @@ import pinocchio as pin
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
-    JOINT_WEIGHT,
     UNPLANNED,
     base_acceleration,
     base_error,
@@ -167,7 +166,7 @@ class Controller:
         self._measured = np.zeros((settings.sensed_delay, count, 3))
         supplied = (self.effort_limits, self.loss_weights, self._measured[-1])
         self._options = self.row.keywords(settings, dict(zip(SUPPLIED, supplied, strict=True)))
-        self._weights = np.full(robot.nv, JOINT_WEIGHT)
+        self._weights = np.full(robot.nv, settings.joint_weight)
         self._wanted, self._acceleration = np.zeros(robot.nv), np.zeros(robot.nv)
         self._error = np.zeros((4, 3))
         self._sample = np.zeros((3, na))

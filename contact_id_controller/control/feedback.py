@@ -25,7 +25,6 @@ from contact_id_controller.kernels.triangular import (
 )
 
 BASE_WEIGHT = 1.0
-JOINT_WEIGHT = 1e-3  # a standing leg follows the base's plan before its own joints'
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned
 SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
 

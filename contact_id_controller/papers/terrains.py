@@ -36,9 +36,10 @@ BLIND_STEPS = {"step_height_m": 0.025, "footstep_feedback_s": 0.1}
 walks of Coulomb's controllers fell: feet met what was higher than planned."""
 
 UNEVEN_PLANNER = {"plan_period_s": 0.025, "tracking_time_constant_s": 0.05}
-UNEVEN_CONTROLLER = {"touchdown_speed_m_s": 0.2}
+UNEVEN_CONTROLLER = {"touchdown_speed_m_s": 0.2, "joint_weight": 0.1}
 """Of gait planner and controller where the planner follows the ground (``felt`` or ``map``). At the
-.08 m/s of level ground a foot that misses the ground hangs for half a stance."""
+.08 m/s of level ground a foot that misses the ground hangs for half a stance. Where the plan of the
+base is wrong about the ground, legs that follow their own plan are nearer to it."""
 
 COMPLIANT_GROUND = GroundSettings(time_constant_s=0.0217, impedance=(0.95, 0.95))
 """MuJoCo's ground on which the paper's quadruped sinks in by 1 mm at rest."""

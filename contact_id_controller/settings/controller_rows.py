@@ -332,6 +332,15 @@ class FeedbackSettings:
         per="axis",
         live=True,
     )
+    joint_weight: float = parameter(
+        1e-3,
+        """How much a standing leg follows the plan of its own joints where that and the plan of the
+        base (weight 1) cannot both be had: small, the base moves as planned; 0.1, on ground that is
+        not as planned, the legs do.""",
+        minimum=1e-6,
+        maximum=1e3,
+        live=True,
+    )
     touchdown_speed_m_s: float = parameter(
         0.08,
         "Speed at which a foot that is planned to stand but still in the air comes down.",

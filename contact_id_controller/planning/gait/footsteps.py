@@ -30,8 +30,9 @@ WAY = np.arange(3, 10) / 12.0
 """Parts of a swing at which it must pass over what lies between; it leaves and meets the ground
 outside of them."""
 
-SINK_M = 0.01
-"""How far below itself a foot that hangs in the air is planned to go on, until it meets ground."""
+SINK_M = 0.003
+"""How far below itself a foot that hangs in the air is planned to go on, until it meets ground: what
+it then is too low stays joint error until a later plan."""
 
 LAST_CYCLES = 4
 """Cycles after which it stands anyway."""
@@ -76,6 +77,15 @@ class Footsteps:
     def places(self) -> np.ndarray:
         """Where each foot stands, or will when it has landed, (L, 3) centres, m."""
         return np.array([path.segments[0].place for path in self.paths])
+
+    def lowest(self) -> np.ndarray:
+        """Height (L,) of the lowest place where each foot stands or will, as far as is planned, m."""
+        return np.array([min(part.place[2] for part in path.segments) for path in self.paths])
+
+    @property
+    def stance_s(self) -> float:
+        """Duration of a stance."""
+        return self._gait.stance_s
 
     def take_gait(self, name: str) -> None:
         """Go on with another gait: at once where all feet stand, else when they all have landed."""

@@ -57,6 +57,24 @@ class Legs:
             [pin.updateFramePlacement(model, data, frame).translation for frame in self._frames]
         )
 
+    def hips(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Second moved joint (L, 3) of each leg, base axes, m, and how far from it the foot gets (L,).
+
+        At actuated joints (na,); the axes of second and third joint are taken to be parallel.
+        """
+        q = self.configuration(joints)
+        feet, data = self.centers(q), self.data
+        owner = {joint.idx_v: number for number, joint in enumerate(self.model.joints) if joint.nv}
+        hips, reach = np.zeros((len(feet), 3)), np.zeros(len(feet))
+        axes = pin.computeJointJacobians(self.model, data, q)[3:]
+        for leg, columns in enumerate(self.robot.actuated[self.columns]):
+            hip, knee = (data.oMi[owner[int(k)]].translation for k in columns[1:])
+            axis, parts = axes[:, columns[2]], np.array([knee - hip, feet[leg] - knee])
+            along = parts @ axis
+            across = np.linalg.norm(parts - np.outer(along, axis), axis=1)
+            hips[leg], reach[leg] = hip, np.hypot(across.sum(), along.sum())
+        return hips, reach
+
     def chains(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Each leg as a product of exponentials, in base axes.
 

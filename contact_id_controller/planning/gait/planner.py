@@ -38,6 +38,12 @@ from contact_id_controller.settings.gait import GaitSettings
 SLOW_M_S = 5e-3
 """Planned speed below which a base without command counts as stopped."""
 
+REACH_SHARE = 0.97
+"""Part of a leg's length that the base's height on uneven ground leaves to it; a straight leg is slow."""
+
+LEAST_HEIGHT_SHARE = 0.5
+"""Part of its height above the feet to which the base goes down at most to reach a foothold."""
+
 RADIANS_PER_METRE = 10.0
 """Restart distance of rotations per restart distance of positions."""
 
@@ -178,6 +184,8 @@ class GaitPlanner:
         self._above_feet_m = above_m - settings.foot_radius_m
         mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
         self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
+        self._hips, self._reach_m = self._legs.hips(posture)
+        self._beside_m = np.linalg.norm((centers - self._hips)[:, :2], axis=1)
         self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S)
         self._footsteps.take_gait(self._gait)
 
@@ -206,7 +214,7 @@ class GaitPlanner:
         self._stand_until_s = settings.lead_time_s + settings.stand_time_s
         self._footsteps.begin(settings.lead_time_s, measured.centers)
         slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
-        nominal = self._nominal_tilt(measured.yaw)
+        nominal = self._nominal_tilt(measured.yaw, 0.0)
 
         def rest(value):
             return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
@@ -251,13 +259,23 @@ class GaitPlanner:
         )
         return BaseMotion(start_s, planar, yaw, last.tilt)
 
-    def _nominal_tilt(self, yaw: float) -> np.ndarray:
-        """Height, roll and pitch (3,) above the ground, or above where the feet stand or land."""
+    def _nominal_tilt(self, yaw: float, speed_m_s: float) -> np.ndarray:
+        """Height, roll and pitch (3,) above the ground, or above where the feet stand or land.
+
+        Low enough for the legs to reach all planned footholds throughout their stances.
+        """
         if not self._ground.follows:
             return np.array([self._height_m, 0.0, 0.0])
         height, slope_x, slope_y = plane(self._footsteps.places(), yaw)
         lean = [math.atan(slope_y * math.cos(math.atan(slope_x))), -math.atan(slope_x)]
-        return np.array([height + self._above_feet_m, *lean])
+        up = [-math.sin(lean[1]), *(math.cos(lean[1]) * f(lean[0]) for f in (math.sin, math.cos))]
+        out = self._beside_m + 0.5 * self._footsteps.stance_s * speed_m_s
+        below = np.sqrt(np.maximum((REACH_SHARE * self._reach_m) ** 2 - out**2, 0.0))
+        within_reach = np.min(self._footsteps.lowest() + below - self._hips @ up)
+        above = np.clip(
+            within_reach - height, LEAST_HEIGHT_SHARE * self._above_feet_m, self._above_feet_m
+        )
+        return np.array([height + above, *lean])
 
     def _tilt_fade_s(self) -> float:
         settings = self.settings
@@ -268,7 +286,7 @@ class GaitPlanner:
     def _continue_tilt(self, before: BaseMotion, start_s: float, measured: Measured) -> Tilt:
         """Height, roll and pitch from where the motion before has them at `start_s`."""
         settings, last, s = self.settings, before.tilt, start_s - before.start_s
-        nominal = self._nominal_tilt(self._base.pose(start_s)[1])
+        nominal = self._nominal_tilt(self._base.pose(start_s)[1], abs(self._base.velocity(start_s)))
         response = NO_RESPONSE
         if settings.balance:
             arms = measured.centers[:, 0] + 1j * measured.centers[:, 1] - measured.position
