@@ -82,6 +82,27 @@ class SimulatedRobotSettings(RobotRows):
     local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _REFUSED)
     local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _REFUSED)
 
+    # What happens to it
+    torque_delay_s: float = parameter(
+        0.0,
+        "Torques act so much later, in whole periods, beyond the period that they are held for.",
+        unit="s",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    push_times_s: tuple[float, ...] = parameter(
+        (), "Simulated times at which the robot is pushed.", unit="s", minimum=0.0
+    )
+    push_impulses_ns: tuple[float, ...] = parameter(
+        (),
+        "Impulse of each push along the axes of the world: three values for all, or three per push.",
+        unit="N·s",
+    )
+    push_duration_s: float = parameter(
+        0.1, "How long each push lasts.", unit="s", minimum=1e-3, maximum=60.0
+    )
+    push_body: str = parameter("", "Link that is pushed at its centre of mass; empty: the base.")
+
     # The sensors
     sensors: str = parameter(
         "perfect",
@@ -178,19 +199,37 @@ class SimulatedRobotSettings(RobotRows):
         self.require("urdf", "a robot description")
         self.refuse_repeated("force_torque_sensors")
         self.check_feet()
-        _ = self.locked
         missing = [name for name in LOCAL_GAINS if not getattr(self, name)]
         if missing and self.command_interface == JOINT_TRAJECTORY:
             raise ConfigurationError(
                 f"parameter '{missing[0]}' is empty, command_interface {JOINT_TRAJECTORY} needs it: "
                 "contact_id check says which value fits"
             )
+        _ = self.locked, self.pushes
         for name in self.sensor_changes:
             if getattr(self, name) < 0.0:
                 raise ConfigurationError(
                     f"parameter '{name}' is {getattr(self, name):g}, must be at least 0, or "
                     f"{OF_PRESET:g} for that of the preset"
                 )
+
+    @property
+    def pushes(self) -> list[tuple[float, float, tuple[float, ...]]]:
+        """Start, s, duration, s, and impulse (3,), N·s, of each push.
+
+        Raises:
+            ConfigurationError: neither three numbers of an impulse nor three for each push.
+        """
+        count, values = len(self.push_times_s), self.push_impulses_ns
+        if len(values) not in (3, 3 * count) and count:
+            raise ConfigurationError(
+                f"parameter 'push_impulses_ns' has {len(values)} values, must have 3, or 3 for each "
+                f"of {count} pushes"
+            )
+        rows = [values[k : k + 3] for k in range(0, len(values), 3)]
+        if len(rows) == 1:
+            rows *= count
+        return [(time_s, self.push_duration_s, row) for time_s, row in zip(self.push_times_s, rows)]
 
     @property
     def sensor_changes(self) -> dict[str, float]:

@@ -8,13 +8,14 @@ import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.sensors import SimulatedSensors, preset
 
 
-def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
-    """The simulated robot in its initial posture, on the ground.
+def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobot:
+    """The simulated robot in its initial posture, on the ground, and what happens to it.
 
     Raises:
         ContactIdError: the description is missing, or does not fit joints, frames or values.
@@ -34,7 +35,11 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot:
         wrench_sensors=settings.force_torque_sensors,
     )
     place(simulated, settings)
-    return simulated
+    delay_periods = round(settings.torque_delay_s / settings.period_s)
+    pushes = [Push(start_s, long_s, np.array(row)) for start_s, long_s, row in settings.pushes]
+    if not (delay_periods or pushes):
+        return simulated
+    return DisturbedRobot(simulated, delay_periods, pushes, settings.push_body)
 
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:

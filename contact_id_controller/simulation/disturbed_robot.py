@@ -1,0 +1,84 @@
+"""A simulated robot to which happens what happens to real ones: late torques, and pushes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.state import RobotState
+
+
+class Push(NamedTuple):
+    """A constant force on a body for a while.
+
+    Attributes:
+        start_s, duration_s: when, s.
+        impulse: (3,) N·s, world axes, at the body's centre of mass.
+    """
+
+    start_s: float
+    duration_s: float
+    impulse: np.ndarray
+
+
+class DisturbedRobot:
+    """A `MujocoRobot` in all but its `step`.
+
+    Args:
+        robot: that it happens to.
+        delay_periods: periods by which torques act late; until then the first ones do.
+        pushes: in any order; they add up.
+        body: name of the link that is pushed; empty: the base.
+
+    Raises:
+        ConfigurationError: no such link.
+    """
+
+    def __init__(
+        self,
+        robot: MujocoRobot,
+        delay_periods: int = 0,
+        pushes: Sequence[Push] = (),
+        body: str = "",
+    ) -> None:
+        self._robot, self._waiting = robot, deque[np.ndarray]()
+        self._delay_periods, self._pushes = delay_periods, tuple(pushes)
+        model = robot.mujoco_model
+        names = [model.body(k).name for k in range(1, model.nbody)]
+        if body and body not in names:
+            raise ConfigurationError(
+                f"link {body!r} cannot be pushed; there are {', '.join(filter(None, names))}"
+            )
+        self._body = model.body(body).id if body else 1
+
+    def __getattr__(self, name: str):
+        return getattr(self._robot, name)
+
+    def reset(self, q: np.ndarray, v: np.ndarray | None = None) -> RobotState:
+        """See `MujocoRobot.reset`; torques under way are forgotten."""
+        self._waiting.clear()
+        return self._robot.reset(q, v)
+
+    def step(self, torques: np.ndarray) -> RobotState:
+        """The next period, under the torques of some periods ago and the pushes of now."""
+        if self._pushes:
+            now_s = self._robot.mujoco_data.time
+            self._robot.mujoco_data.xfrc_applied[self._body, :3] = sum(
+                (
+                    np.asarray(push.impulse) / push.duration_s
+                    for push in self._pushes
+                    if push.start_s <= now_s < push.start_s + push.duration_s
+                ),
+                np.zeros(3),
+            )
+        if not self._delay_periods:
+            return self._robot.step(torques)
+        self._waiting.append(np.array(torques))
+        if len(self._waiting) > self._delay_periods:
+            return self._robot.step(self._waiting.popleft())
+        return self._robot.step(self._waiting[0])
