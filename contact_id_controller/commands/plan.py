@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
     from contact_id_controller.files import make_folder
     from contact_id_controller.planning.kinodynamic import plan_motion
-    from contact_id_controller.planning.kinodynamic.footsteps import read_task, walk_task
+    from contact_id_controller.planning.kinodynamic.footsteps import read_task, task_of, walk_task
     from contact_id_controller.report.plan import write_plan
 
     config = config_of(arguments)
@@ -82,8 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("give --stones or --goal, not both")
     if arguments.goal is not None:
         task = walk_task(settings, tuple(arguments.goal))
+    elif arguments.stones is not None:
+        task = read_task(settings, arguments.stones)
+    elif settings.goal or settings.footsteps:
+        task = task_of(settings, config.parent)
     else:
-        task = read_task(settings, arguments.stones or footsteps_of(settings, config))
+        raise ConfigurationError(f"'{config}' names no footsteps: give --stones FILE or --goal")
     plan = plan_motion(
         task.robot,
         task.contact_plan,
@@ -152,19 +156,6 @@ def settings_of(config: Path, changes: list[str]):
         else:
             values[name.removeprefix(f"{SECTION}.")] = parse_value(text)
     return KinoDynamicPlannerSettings.from_mapping(values), of_controller
-
-
-def footsteps_of(settings, config: Path) -> Path:
-    """The file of footsteps that the parameters name; relative to theirs.
-
-    Raises:
-        ConfigurationError: they name none.
-    """
-    from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file
-
-    if not settings.footsteps:
-        raise ConfigurationError(f"'{config}' names no footsteps: give --stones FILE")
-    return footsteps_file(settings, config.parent)
 
 
 def execute(config: Path, plan, settings, changes: dict, folder: Path):

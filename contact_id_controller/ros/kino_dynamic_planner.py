@@ -115,7 +115,9 @@ class KinoDynamicPlannerNode(Node):
         with self._interrupt.leaving_at_once(self):
             self.planner = MotionPlanner(settings)
             self._task: Steps | Goal | None = None
-            if settings.footsteps:
+            if settings.goal:
+                self._task = Goal(*settings.goal)
+            elif settings.footsteps:
                 soles, friction = self.planner.soles, settings.friction_coefficient
                 self._task = Steps(read_footsteps(footsteps_file(settings), soles, friction))
             self.planner.warm_up()
@@ -228,7 +230,7 @@ class KinoDynamicPlannerNode(Node):
         self._shown = None
         if self._task is None:
             return False, (
-                "nothing to plan: no footsteps or goal_pose have come, and parameter footsteps is empty"
+                "nothing to plan: no footsteps or goal_pose have come, and parameters goal and footsteps are empty"
             )
         lead_s = max(self.settings.lead_time_s, self._planning_s)
         for _ in range(ATTEMPTS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -238,12 +239,12 @@ def make_setup(
         parameters[PLANNER]["use_sim_time"] = True
         if mode == "lockstep":
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
-    if WHOLE_BODY in parameters:
-        _plan_at_once(parameters, config, folder, mode)
     if state == "estimated":
         _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:
         _apply(change, parameters)
+    if WHOLE_BODY in parameters:
+        _plan_at_once(parameters, config, folder, mode)
     wrenches = simulated.get("force_torque_sensors", ())
     if wrenches and ESTIMATOR in parameters:
         parameters[ESTIMATOR].setdefault("force_torque_sensors", list(wrenches))
@@ -318,18 +319,23 @@ def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> No
     planner["use_sim_time"] = True
     planner.setdefault("execute_at_once", True)
     settings = KinoDynamicPlannerSettings.from_mapping(planner)
-    if settings.footsteps:
-        # It brings the planner with it, which no other run needs.
-        from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, read_task
-        from contact_id_controller.runs.planned_motion import write_stones
-
-        file = footsteps_file(settings, config.parent)
-        planner["footsteps"] = str(file.resolve())
-        on_stones = write_stones(read_task(settings, file).contact_plan, folder)
-        for name in NEEDED if on_stones else ():
-            parameters[name].setdefault("ground_file", on_stones["ground_file"])
     simulated = parameters["simulated_robot"]
-    if mode == "lockstep" and planner["execute_at_once"] and settings.footsteps:
+    if not (settings.goal or settings.footsteps):
+        return
+    # It brings the planner with it, which no other run needs.
+    from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, task_of
+    from contact_id_controller.runs.planned_motion import write_stones
+
+    if settings.footsteps:
+        planner["footsteps"] = str(footsteps_file(settings, config.parent).resolve())
+    task = task_of(settings, config.parent)
+    on_stones = write_stones(task.contact_plan, folder)
+    for name in NEEDED if on_stones else ():
+        parameters[name].setdefault("ground_file", on_stones["ground_file"])
+    # Footsteps are told from where the feet stand around the origin; so is the base.
+    x, y, _, *turn = task.start[:7].tolist()
+    simulated.setdefault("initial_base", [x, y, 2.0 * math.atan2(turn[2], turn[3])])
+    if mode == "lockstep" and planner["execute_at_once"]:
         # Its only plan is waited for.
         simulated.setdefault("wait_for_plan_s", simulated["duration_s"])
 

@@ -109,6 +109,11 @@ class FootstepRows(Settings):
 class GoalRows(Settings):
     """How the robot walks straight to a goal on level ground."""
 
+    goal: tuple[float, ...] = parameter(
+        (),
+        """Where to walk instead of over footsteps, unless another goal comes: x, y, m, of the middle
+        of the feet and heading, rad, in the frame of the odometry. Empty: nowhere.""",
+    )
     stride_m: float = parameter(
         0.2, "Longest way of a foot in one step.", unit="m", minimum=1e-3, maximum=5.0
     )
@@ -155,6 +160,10 @@ class KinoDynamicPlannerSettings(KinoDynamicSettings, FootstepRows, GoalRows, No
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("urdf", "a robot description")
         self.check_feet()
+        if len(self.goal) not in (0, 3):
+            raise ConfigurationError(
+                f"parameter 'goal' has {len(self.goal)} values, must have 3: x, y, heading"
+            )
         if not self.foot_frames:
             raise ConfigurationError(
                 "parameters 'contact_frames' and 'flat_feet_frames' are empty, one must name feet"

@@ -45,6 +45,9 @@ class SimulatedRobotSettings(RobotRows):
         level, as high as lets the lowest foot touch the ground.""",
         unit="rad",
     )
+    initial_base: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), "Where a floating base starts: x, y, m, and heading, rad."
+    )
 
     # The physics
     period_s: float = parameter(
@@ -206,6 +209,11 @@ class SimulatedRobotSettings(RobotRows):
                 "contact_id check says which value fits"
             )
         _ = self.locked, self.pushes
+        if len(self.initial_base) != 3:
+            raise ConfigurationError(
+                f"parameter 'initial_base' has {len(self.initial_base)} values, must have 3: x, y, "
+                "heading"
+            )
         for name in self.sensor_changes:
             if getattr(self, name) < 0.0:
                 raise ConfigurationError(

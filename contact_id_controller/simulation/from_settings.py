@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -63,6 +64,9 @@ def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSetti
         )
     q = robot.neutral()
     q[robot.q_index] = angles
+    if settings.floating_base:
+        x, y, heading = settings.initial_base
+        q[:2], q[5:7] = (x, y), (math.sin(0.5 * heading), math.cos(0.5 * heading))
     if not (settings.floating_base and simulated.feet):
         return q
     q = simulated.place_on_ground(q)

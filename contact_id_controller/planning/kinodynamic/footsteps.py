@@ -63,6 +63,17 @@ def read_task(settings: KinoDynamicPlannerSettings, footsteps: str | Path) -> Ta
     )
 
 
+def task_of(settings: KinoDynamicPlannerSettings, folder: Path | None = None) -> Task:
+    """The task of the settings alone: their goal, or their file of footsteps.
+
+    Raises:
+        ConfigurationError, ContactPlanError: see `walk_task`, `read_task`, `footsteps_file`.
+    """
+    if settings.goal:
+        return walk_task(settings, settings.goal)
+    return read_task(settings, footsteps_file(settings, folder))
+
+
 def walk_task(settings: KinoDynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
     """The task to walk straight to a goal on level ground: x, y, m, and heading, rad.
 
@@ -119,7 +130,7 @@ def footsteps_file(settings: KinoDynamicPlannerSettings, folder: Path | None = N
         ConfigurationError: they name none.
     """
     if not settings.footsteps:
-        raise ConfigurationError("parameter 'footsteps' is empty")
+        raise ConfigurationError("parameters 'goal' and 'footsteps' are both empty")
     if settings.footsteps.startswith(INSTALLED):
         return resolve_urdf(settings.footsteps)
     return (folder or Path()) / settings.footsteps
@@ -192,11 +203,13 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
         for foothold in phase.footholds:
             sole = plan.sole_of(foothold.foot)
             top = foothold.position + foothold.rotation @ np.array(sole.center_m)
-            level = abs(top[2]) < 1e-6 and abs(foothold.rotation[2, 2] - 1.0) < 1e-9
-            if level or any(foothold.foot == foot and np.allclose(top, at) for foot, at in seen):
+            if any(foothold.foot == foot and np.allclose(top, at) for foot, at in seen):
                 continue
             seen.append((foothold.foot, top))
-            stones.append((foothold, top, np.array(sole.half_size_m)))
+            level = abs(top[2]) < 1e-6 and abs(foothold.rotation[2, 2] - 1.0) < 1e-9
+            stones.append((foothold, top, np.array(sole.half_size_m), not level))
+            if level:
+                continue
             size = 2.0 * (np.array(sole.half_size_m) + STONE_MARGIN_M)
             depth = abs(float(top[2])) + STONE_DEPTH_M
             turned = np.rad2deg(pin.rpy.matrixToRpy(foothold.rotation))
@@ -213,11 +226,13 @@ def stones_below(plan: ContactPlan) -> dict[str, Any]:
 
 def _refuse_overlap(stones) -> None:
     """Whether a corner of a sole lies above another foothold's stone, whose side would lift it."""
-    for one, top, half in stones:
+    for one, top, half, _ in stones:
         corners = top + (half * _SIGNS) @ one.rotation[:, :2].T
-        for other, centre, reach in stones:
+        for other, centre, reach, is_stone in stones:
+            if other is one or not is_stone:
+                continue
             away = np.abs((corners - centre) @ other.rotation[:, :2])
-            if other is not one and (away < reach + STONE_MARGIN_M + SIDE_M).all(axis=1).any():
+            if (away < reach + STONE_MARGIN_M + SIDE_M).all(axis=1).any():
                 raise ContactPlanError(
                     f"foot {one.foot} at {_rounded(one.position)} m would stand on the stone of "
                     f"foot {other.foot} at {_rounded(other.position)} m: leave at least "
