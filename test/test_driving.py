@@ -57,9 +57,9 @@ def test_a_push_of_one_newton_second_is_walked_off(side):
     assert np.linalg.norm(walk.state.v[:2]) < 0.05
 
 
-def test_the_quadruped_climbs_a_step_of_five_centimetres():
-    x = np.arange(-1.0, 2.0, 0.01)
-    heights = np.repeat(np.where(x > 0.4, 0.05, 0.0)[:, None], 3, axis=1)
+def test_the_quadruped_walks_over_a_step_of_five_centimetres_and_down_again():
+    x = np.arange(-1.0, 2.5, 0.01)
+    heights = np.repeat(np.where((x > 0.4) & (x < 0.95), 0.05, 0.0)[:, None], 3, axis=1)
     surface = HeightField(x, np.array([-1.0, 0.0, 1.0]), heights)
     slow = {"gait_period_s": 0.5, "duty_factor": 0.7, "step_height_m": 0.02}
     over = {"max_step_height_m": 0.08, "foothold_search_m": 0.03}
@@ -68,3 +68,37 @@ def test_the_quadruped_climbs_a_step_of_five_centimetres():
     walk.planner.set_velocity((0.15, 0.0))
     drive(walk, 5.0)
     assert walk.state.q[0] > 0.55 and walk.state.q[2] - low == pytest.approx(0.05, abs=0.01)
+    drive(walk, 4.5)
+    assert walk.state.q[0] > 1.2 and walk.state.q[2] == pytest.approx(low, abs=0.01)
+
+
+SLOW_GAIT = {"gait_period_s": 0.6, "duty_factor": 0.8}
+
+
+@pytest.mark.parametrize(
+    "name, gait, speed_m_s, changes",
+    [
+        ("quadruped", "walk", 0.1, SLOW_GAIT),
+        ("solo12", "pace", 0.2, {"gait_period_s": 0.2}),
+        ("solo12", "bound", 0.2, {"gait_period_s": 0.2}),
+    ],
+)
+def test_gaits_by_name_walk(name, gait, speed_m_s, changes):
+    walk = standing(name, planner={"gait": gait, **changes})
+    walk.planner.set_velocity((speed_m_s, 0.0))
+    drive(walk, 1.0)
+    way = drive(walk, 0.6)
+    assert (way[-1] - way[0])[0] / 0.6 == pytest.approx(speed_m_s, rel=0.25)
+
+
+def test_a_robot_that_trots_goes_on_walking():
+    walk = standing("quadruped", planner={"gait": "trot", **SLOW_GAIT})
+    walk.planner.set_velocity((0.1, 0.0))
+    drive(walk, 1.2)
+    walk.planner.set_gait("walk")
+    drive(walk, 0.6)
+    fewest = 4
+    for _ in range(600):
+        period = walk.advance()
+        fewest = min(fewest, walk.controller.planned_stance(period.before.time_s).sum())
+    assert fewest == 3 and walk.state.q[0] > 0.15

@@ -32,6 +32,8 @@ from contact_id_controller.papers.terrains import (
     COMPLIANT_GROUND,
     FRICTION_RANGE,
     TERRAINS,
+    UNEVEN_CONTROLLER,
+    UNEVEN_PLANNER,
     Ground,
     bumpy_field,
 )
@@ -413,6 +415,19 @@ def step_up(seconds):
         early += (period.result.contact & ~planned).any()
         errors.append(np.abs(period.result.forces - period.forces).sum())
     return early, np.mean(errors)
+
+
+def test_feet_do_not_stamp_on_rigid_bumps():
+    """Where rolling and slipping leave a foot 10 um off rigid ground, and two of four feet unloaded."""
+    run = LocomotionRun("qp_mu", "height_field", "rigid", seed=100)
+    walk, ground = prepare(run, {"ground": "map", **UNEVEN_PLANNER}, UNEVEN_CONTROLLER)
+    record = walk.record(1.0, ground_height_m=ground.height_m)
+    error = np.abs(record.reference_position - record.position)
+    assert not record.fell and error.mean() < 0.015
+    predicted, true = (
+        each.sum(axis=1) for each in (record.predicted_forces, record.simulated_forces)
+    )
+    assert np.abs(predicted - true).max(axis=1).mean() < 0.03 * walk.robot.weight
 
 
 def test_a_foot_that_lands_early_is_foreseen(monkeypatch):
