@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
+from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.feedback import (
     BASE_WEIGHT,
@@ -26,6 +28,7 @@ from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans import rotations
+from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, ready_to_follow
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import (
@@ -44,9 +47,13 @@ SUPPLIED = ("torque_limits", "weights", "forces")
 """The options of contact models that the controller knows: limits and loss of the motors, and the
 measured contact forces."""
 
+CENTER_OF_MASS = "center_of_mass"
+"""The value of ``base_feedback`` that needs `Balance`."""
+
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
+PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
 PARTED_M = 1e-3  # a foot that has landed stands until it is farther from the ground than this
 
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
@@ -147,6 +154,13 @@ class Controller:
         gains = ("joint_position_gain", "joint_velocity_gain", "joint_integral_gain")
         torque_gains = ("pid_position_gain", "pid_velocity_gain", "pid_integral_gain")
         self._gains = [settings.spread(name, na) for name in (torque_gains if self.pid else gains)]
+        self._balance = None
+        if settings.base_feedback == CENTER_OF_MASS:
+            if not robot.floating_base:
+                raise ConfigurationError(
+                    f"parameter 'base_feedback' is '{CENTER_OF_MASS}', but the robot's base is fixed"
+                )
+            self._balance = Balance(robot, feet, settings, self._planned_at)
         self._base_gains = [
             settings.spread(f"base_{part}_gain", 3)
             for part in (
@@ -179,7 +193,8 @@ class Controller:
         self._push = settings.spread_over_contacts("least_normal_force_n") / corners
         self._part_of_foot = (1.0 / corners)[:, None]
         self._has_soles = bool((corners > 1).any())
-        self._landed_m = np.where(corners > 1, SOLE_LANDED_M, LANDED_M)
+        sole_landed_m = SOLE_LANDED_M if self._balance is None else PRESSED_M
+        self._landed_m = np.where(corners > 1, sole_landed_m, LANDED_M)
         self._pushes = bool(self._push.any())
         self._landed = np.zeros(count, dtype=bool)
         self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -195,6 +210,8 @@ class Controller:
         keep_upright: ``tilt`` goes on counting from the attitude of the reset before.
         """
         self._drop_plans()
+        if self._balance is not None:
+            self._balance.foresight.forget()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
         self._early[:] = self._lifted[:] = self._landed[:] = False
@@ -236,6 +253,8 @@ class Controller:
             "sources",
         ):
             setattr(self, name, getattr(other, name))
+        if self._balance is not None:
+            self._balance.foresight.forget()
         self.sources.apply(self.settings)
         self._integral[self._gains[2] == 0.0] = 0.0
         self.feet.update(self.robot.data)  # asked for before the next step, by the markers
@@ -315,6 +334,8 @@ class Controller:
                 slot.replace(part)
         if ready.joints is not None:
             self._lower_feet = False
+        if self._balance is not None:
+            self._balance.foresight.forget()
 
     def _followed(self) -> Followed:
         return Followed(
@@ -382,9 +403,27 @@ class Controller:
             correction += reference.acceleration
             self.limits.bound_accelerations(joint_q, joint_v, correction)
             self._wanted[robot.actuated] = correction
-            self._want_base(t, q, v)
+            base = self._base_reference(t)
+            self._want_base(base, q, v)
             lands = schedule is not None or self._lower_feet
-            self._let_feet_stand(v, touching, planned & ~touching if lands else self._in_air)
+            landing = planned & ~touching if lands else self._in_air
+            if self._balance is None or base is None or self._early.any():
+                self._let_feet_stand(v, touching, landing)
+            else:
+                self._balance.acceleration(
+                    t,
+                    q,
+                    v,
+                    reference,
+                    base,
+                    self._wanted,
+                    touching,
+                    landing,
+                    self._closing_speeds(),
+                    self._acceleration,
+                )
+                # What stands is to bear: pressed on, it comes down where it does not touch yet.
+                self.feet.gaps = np.where(touching, np.minimum(self.feet.gaps, 0.0), self.feet.gaps)
             started = time.perf_counter()
             share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
             solution = self._solve(self._problem(q, v, contact, touching, share))
@@ -617,40 +656,61 @@ class Controller:
             return Reference(self._sample[0], self._sample[1], self._sample[2])
         return plan.sample(t, self._sample)
 
-    def _want_base(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Desired base acceleration and its weight; without a plan the legs alone decide."""
+    def _planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
+        """Joints, base and stance as planned for a later time; None where no base is."""
+        joints, base = self._joint_plan.peek(t), self._base_plan.peek(t)
+        schedule = self._schedule.peek(t)
+        stance = self._standing if schedule is None else schedule.sample(t)
+        if joints is not None and base is not None:
+            return joints.sample(t), base.sample(t), stance
+        hold = self._holding()
+        if joints is not None or hold is None:
+            return None
+        rest = np.zeros_like(self._hold)
+        return Reference(self._hold, rest, rest), hold, stance
+
+    def _holding(self) -> BaseReference | None:
+        """The base's pose to hold."""
+        if self._hold_base is None:
+            return None
+        return BaseReference(self._hold_base[:3], self._hold_base[3:], *(_STILL,) * 4)
+
+    def _base_reference(self, t: float) -> BaseReference | None:
+        """Planned motion of the base, or its pose to hold; None: the legs alone decide."""
+        if not self.robot.floating_base:
+            return None
+        plan = self._base_plan.at(t)
+        if plan is not None:
+            return plan.sample(t)
+        if self._joint_plan.at(t) is not None:
+            return None
+        return self._holding()
+
+    def _want_base(self, goal: BaseReference | None, q: np.ndarray, v: np.ndarray) -> None:
+        """Desired base acceleration and its weight."""
         if not self.robot.floating_base:
             return
-        plan = self._base_plan.at(t)
-        if plan is None and self._joint_plan.at(t) is not None:
+        if goal is None:
             self._weights[:6] = UNPLANNED
             self._wanted[:6] = 0.0
             return
         self._weights[:6] = BASE_WEIGHT
-        if plan is None:
-            position, quaternion = self._hold_base[:3], self._hold_base[3:]
-            still = _STILL
-            R = base_error(q, v, position, quaternion, still, still, self._error)
-            forward_linear, forward_angular = still, still
-        else:
-            goal = plan.sample(t)
-            R = base_error(
-                q,
-                v,
-                goal.position,
-                goal.quaternion_xyzw,
-                goal.linear_velocity,
-                goal.angular_velocity,
-                self._error,
-            )
-            forward_linear, forward_angular = goal.linear_acceleration, goal.angular_acceleration
+        R = base_error(
+            q,
+            v,
+            goal.position,
+            goal.quaternion_xyzw,
+            goal.linear_velocity,
+            goal.angular_velocity,
+            self._error,
+        )
         kp, kd, kr, kw = self._base_gains
         error = self._error
         base_acceleration(
             R,
             v,
-            forward_linear + kp * error[0] + kd * error[1],
-            forward_angular + kr * error[2] + kw * error[3],
+            goal.linear_acceleration + kp * error[0] + kd * error[1],
+            goal.angular_acceleration + kr * error[2] + kw * error[3],
             self._wanted,
         )
 

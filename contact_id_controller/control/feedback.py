@@ -29,7 +29,7 @@ UNPLANNED = 1e-6  # weight of the base when no base motion is planned
 SOFTNESS = 1e-10  # damps redundant constraints, relative to their size
 
 
-class _Tree(NamedTuple):
+class Tree(NamedTuple):
     """J (6, nv) joint axes in the world, v (nv,), and which joints carry which links."""
 
     J: np.ndarray
@@ -38,7 +38,7 @@ class _Tree(NamedTuple):
     coordinate_joint: np.ndarray
 
 
-class _Feet(NamedTuple):
+class Feet(NamedTuple):
     """Links (n,), points and normals (n, 3) of all feet; which stand, which land; closing speed (n,)."""
 
     links: np.ndarray
@@ -49,7 +49,7 @@ class _Feet(NamedTuple):
     closing: np.ndarray
 
 
-class _Fading(NamedTuple):
+class Fading(NamedTuple):
     """Time constants, s, of standing and of landing feet; landing speed; share of Jdot v."""
 
     standing: float
@@ -84,9 +84,9 @@ def consistent_acceleration(
     standing, landing (n,) bool; closing (n,) m/s, speed at which standing feet still approach;
     drift_share: 1, or 0 to leave Jdot v out; weights (nv,); acceleration (nv,) out.
     """
-    tree = _Tree(J, v, supports, coordinate_joint)
-    feet = _Feet(links, points, normals, standing, landing, closing)
-    fading = _Fading(time_constant, landing_time_constant, landing_speed, drift_share)
+    tree = Tree(J, v, supports, coordinate_joint)
+    feet = Feet(links, points, normals, standing, landing, closing)
+    fading = Fading(time_constant, landing_time_constant, landing_speed, drift_share)
     assign(acceleration, wanted)
     rows = 0
     for i in range(points.shape[0]):
@@ -94,12 +94,12 @@ def consistent_acceleration(
             rows += 3
     if rows > 0:
         A, rest = np.zeros((rows, v.shape[0])), np.empty(rows)
-        _foot_rows(tree, feet, fading, wanted, A, rest)
-        _project(A, rest, weights, acceleration)
+        foot_rows(tree, feet, fading, wanted, A, rest)
+        project(A, rest, np.zeros(rows), weights, acceleration)
 
 
 @kernel
-def _foot_rows(tree, feet, fading, wanted, A, rest):
+def foot_rows(tree, feet, fading, wanted, A, rest):
     """Rows A (3m, nv) of the feet on or near the ground, and what ``wanted`` lacks there (3m,)."""
     J, supports = tree.J, tree.supports
     joints, nv = supports.shape
@@ -131,8 +131,11 @@ def _foot_rows(tree, feet, fading, wanted, A, rest):
 
 
 @kernel
-def _project(A, rest, weights, acceleration):
-    """Add the smallest change, in weights, that makes A acceleration meet ``rest`` (overwritten)."""
+def project(A, rest, compliance, weights, acceleration):
+    """Add the smallest change, in weights, that makes A acceleration meet ``rest`` (overwritten).
+
+    compliance (rows,): of each row; 0: it is met, c: it is a wish of weight 1 / c.
+    """
     rows, nv = A.shape
     S = np.zeros((rows, rows))
     trace = 0.0
@@ -144,7 +147,7 @@ def _project(A, rest, weights, acceleration):
             S[a, b] = total
         trace += S[a, a]
     for a in range(rows):
-        S[a, a] += SOFTNESS * trace
+        S[a, a] += SOFTNESS * trace + compliance[a]
     if not cholesky(S, rows, 0.0):
         return
     forward_substitute(S, rows, rest)

@@ -341,6 +341,62 @@ class FeedbackSettings:
         maximum=1e3,
         live=True,
     )
+    base_feedback: str = parameter(
+        "base",
+        """What the feedback of the base acts on: base, its pose; center_of_mass: the centre of mass
+        and the poses of feet in swing, within what soles can give: pushes are held that the
+        footholds allow, and the torso gives way. See docs/pushes.md.""",
+        choices=("base", "center_of_mass"),
+        live=True,
+    )
+    com_position_gain: tuple[float, ...] = parameter(
+        (16.0,),
+        """base_feedback center_of_mass: acceleration per error of the centre of mass, one value or
+        one per axis. With the next one: little more than g / height and twice its root hold most.""",
+        unit="1/s^2",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    com_velocity_gain: tuple[float, ...] = parameter(
+        (8.0,),
+        "base_feedback center_of_mass: acceleration per error of its velocity.",
+        unit="1/s",
+        minimum=0.0,
+        per="axis",
+        live=True,
+    )
+    swing_foot_position_gain: float = parameter(
+        400.0,
+        "base_feedback center_of_mass: acceleration per error of a swing foot's pose in the world.",
+        unit="1/s^2",
+        minimum=0.0,
+        live=True,
+    )
+    swing_foot_velocity_gain: float = parameter(
+        40.0,
+        "base_feedback center_of_mass: acceleration per error of its velocity.",
+        unit="1/s",
+        minimum=0.0,
+        live=True,
+    )
+    support_margin: float = parameter(
+        0.1,
+        """base_feedback center_of_mass: share of a sole's half lengths by which the centre of
+        pressure stays inside.""",
+        minimum=0.0,
+        maximum=0.9,
+        live=True,
+    )
+    spin_weight: float = parameter(
+        1.0,
+        """base_feedback center_of_mass: what a missing rate of angular momentum, per mass and height
+        of the centre of mass, costs against missing acceleration where soles cannot give both.
+        Less: the torso turns further to hold harder pushes.""",
+        minimum=1e-3,
+        maximum=1e3,
+        live=True,
+    )
     touchdown_speed_m_s: float = parameter(
         0.08,
         "Speed at which a foot that is planned to stand but still in the air comes down.",

@@ -10,6 +10,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
 )
 from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
 from contact_id_controller.planning.kinodynamic.foothold_search import FreedPlan, free_footholds
+from contact_id_controller.planning.kinodynamic.holdable import holdable_velocity
 from contact_id_controller.planning.kinodynamic.momentum import (
     HESSIANS,
     MomentumError,
@@ -42,6 +43,7 @@ __all__ = [
     "InfeasiblePlanError",
     "FreedPlan",
     "free_footholds",
+    "holdable_velocity",
     "HESSIANS",
     "MomentumError",
     "MomentumPlan",

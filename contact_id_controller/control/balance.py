@@ -1,0 +1,204 @@
+"""Feedback of the centre of mass and of feet in swing, within what the ground can give.
+
+The acceleration commanded is the closest to the joints' and the torso's feedback at which standing
+feet stay, and as nearly as they allow
+
+    centre of mass   c'' = c_p'' + k_p (c_p - c) + k_d (c_p' - c')
+    feet in swing    the same of their poses in the world, from the plan's own configuration
+
+(subscript p: planned). With it the ground has to give the wrench w = (c'' - g, k' / (m h)), k' the
+rate of angular momentum about the centre of mass, h its height above the feet. Forces within
+friction that press on the soles cannot give more than a cone of them:
+
+    w* = argmin |w - w*|^2 in weights (1, spin weight)      w* in cone{ (f, (p_i - c) x f / h) }
+
+Where w is not in it, the robot would tip over the edge of a sole; then w* is commanded instead, and
+the torso gives way: the centre of pressure goes to the edge, and what is missing comes from angular
+momentum (Pratt et al., "Capture point", Humanoids 2006; the hip strategy). The projection on the cone
+is the rest after that on its polar, a polyhedron in six dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.control.balance_kernels import balanced_acceleration
+from contact_id_controller.control.foresight import Foresight, Support
+from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.plans.base_trajectory import BaseReference
+from contact_id_controller.plans.trajectories import Reference
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+
+TORSO_WEIGHT = 1.0
+"""Of the base's rotation; that of its position is a joint's."""
+
+LEAST_HEIGHT_M = 0.05
+"""Of the centre of mass above its feet: one that lies is no pendulum."""
+
+HIGH_FRICTION = 10.0
+"""Unbounded friction counts as this much: a cone is as good as a half-space."""
+
+
+class Balance:
+    """Accelerations of one robot by the module's law. One thread at a time.
+
+    Args:
+        robot: with a floating base.  feet: its contacts.  settings: gains, margin, time constants.
+        ahead: joints, base and stance (n,) as planned for a time, s; None where no base is.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: FeetOnGround,
+        settings: ControllerSettings,
+        ahead: Callable[[float], tuple[Reference, BaseReference, np.ndarray] | None],
+    ):
+        self._robot, self._feet, self._settings = robot, feet, settings
+        model = robot.model
+        self._planned, self._measured = model.createData(), model.createData()
+        self._planned_axes = self._planned.J
+        self._map, self._map_rate = self._measured.Ag, self._measured.dAg
+        frames = list(dict.fromkeys(foot.frame for foot in feet.feet))
+        self._frames = [model.frames[robot.frame_id(frame)] for frame in frames]
+        self._links = np.array([frame.parentJoint for frame in self._frames], dtype=np.int64)
+        self._flat = np.bincount(feet.foot) > 1
+        self._poses = np.zeros((2, len(frames), 4, 3))  # planned, measured: origin, rotation
+        self._goal = np.zeros((3, robot.nv))  # planned v, a; one row of work
+        self._configuration = robot.neutral()
+        self._weights = np.full(robot.nv, settings.joint_weight)
+        self._weights[3:6] = TORSO_WEIGHT
+        friction = np.asarray(settings.spread_over_contacts("friction_coefficient"), dtype=float)
+        self._friction = np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
+        gains = ("position", "velocity")
+        self._com_gains = np.array([settings.spread(f"com_{gain}_gain", 3) for gain in gains])
+        self._swing_gains = np.array(
+            [getattr(settings, f"swing_foot_{gain}_gain") for gain in gains]
+        )
+        self._com = np.zeros((4, 3))
+        self._ahead, self._contact_links = ahead, feet.links.tolist()
+        self._offsets = [
+            model.frames[robot.frame_id(foot.frame)].placement.act(
+                np.array(foot.center, dtype=float)
+            )
+            for foot in feet.feet
+        ]
+        self.foresight = Foresight(self._look)
+
+    def acceleration(
+        self,
+        time_s: float,
+        q: np.ndarray,
+        v: np.ndarray,
+        reference: Reference,
+        base: BaseReference,
+        wanted: np.ndarray,
+        standing: np.ndarray,
+        landing: np.ndarray,
+        closing: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """Write the acceleration (nv,) into ``out``.
+
+        Args:
+            time_s: of the state.  q, v: measured.
+            reference, base: planned.
+            wanted: (nv,) by the feedback of joints and torso.
+            standing, landing: (n,) bool, contacts on the ground, and those that come down.
+            closing: (n,) m/s, speed at which standing contacts still near the ground.
+        """
+        robot, feet, settings = self._robot, self._feet, self._settings
+        model, data = robot.model, self._measured
+        goal, gains = self._com, self._com_gains
+        pin.dccrba(model, data, q, v)
+        com, speed = data.com[0], self._map[:3] @ v / robot.mass
+        self._plan(reference, base)
+        error = com - goal[0] + (speed - goal[1]) / self._rate(goal[0], feet.points[standing])
+        metric = self.foresight.metric(time_s, error[:2])
+        self._plan(reference, base)  # once more: foresight may have looked elsewhere
+        goal[3] = goal[2] + gains[0] * (goal[0] - com) + gains[1] * (goal[1] - speed)
+        aloft = np.bincount(feet.foot, standing | landing) == 0.0
+        for k in np.flatnonzero(aloft).tolist():
+            joint, placement = self._frames[k].parentJoint, self._frames[k].placement
+            for pose, oMi in zip(
+                self._poses[:, k], (self._planned.oMi, robot.data.oMi), strict=True
+            ):
+                place = oMi[joint] * placement
+                pose[0], pose[1:] = place.translation, place.rotation
+        if aloft.any():
+            pin.computeJointJacobians(model, self._planned, self._configuration)
+        balanced_acceleration(
+            (robot.jacobian_view, v, robot.supports, robot.coordinate_joint),
+            (self._planned_axes, self._goal[0], self._goal[1]),
+            (feet.links, feet.points, feet.normals, standing, landing, closing),
+            (
+                settings.contact_time_constant_s,
+                settings.touchdown_time_constant_s,
+                settings.touchdown_speed_m_s,
+                float(settings.velocity_product_term),
+            ),
+            (aloft, self._links, self._flat, self._poses, self._swing_gains),
+            (self._map, self._map_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
+            (feet.foot, self._friction),
+            (1.0 - settings.support_margin, settings.spin_weight, metric),
+            self._weights,
+            wanted,
+            out,
+        )
+
+    def _rate(self, com: np.ndarray, points: np.ndarray) -> float:
+        """w, 1/s, of the pendulum above ``points`` (m, 3)."""
+        gravity = float(np.linalg.norm(self._robot.model.gravity.linear))
+        height = com[2] - points[:, 2].mean() if len(points) else com[2]
+        return math.sqrt(gravity / max(height, LEAST_HEIGHT_M))
+
+    def _look(self, time_s: float) -> Support | None:
+        """The planned support at a time."""
+        planned = self._ahead(time_s)
+        if planned is None or not planned[2].any():
+            return None
+        reference, base, stance = planned
+        self._plan(reference, base)
+        com, acceleration = self._com[0], self._com[2]
+        oMi, feet = self._planned.oMi, self._feet
+        points = np.array(
+            [
+                oMi[link].act(offset)
+                for link, offset in zip(self._contact_links, self._offsets, strict=True)
+            ]
+        )
+        count = np.bincount(feet.foot)
+        middles = (
+            np.stack([np.bincount(feet.foot, axis) for axis in points.T], axis=1) / count[:, None]
+        )
+        share = 1.0 - self._settings.support_margin
+        points = middles[feet.foot] + share * (points - middles[feet.foot])
+        points = points[stance]
+        rate = self._rate(com, points)
+        scale = (com[2] - points[:, 2].mean()) / np.maximum(com[2] - points[:, 2], LEAST_HEIGHT_M)
+        corners = (points[:, :2] - com[:2]) * scale[:, None] + acceleration[:2] / rate**2
+        return Support(corners, rate)
+
+    def _plan(self, reference: Reference, base: BaseReference) -> None:
+        """The planned configuration, its velocity and acceleration, and what its CoM does."""
+        robot, q, (velocity, acceleration, _) = self._robot, self._configuration, self._goal
+        q[robot.q_index] = reference.position
+        velocity[robot.actuated], acceleration[robot.actuated] = (
+            reference.velocity,
+            reference.acceleration,
+        )
+        q[:3], q[3:7] = base.position, base.quaternion_xyzw
+        turn = pin.Quaternion(base.quaternion_xyzw).toRotationMatrix().T
+        speed, spin = turn @ base.linear_velocity, turn @ base.angular_velocity
+        velocity[:3], velocity[3:6] = speed, spin
+        acceleration[:3] = turn @ base.linear_acceleration - np.cross(spin, speed)
+        acceleration[3:6] = turn @ base.angular_acceleration
+        data = self._planned
+        pin.centerOfMass(robot.model, data, q, velocity, acceleration, False)
+        self._com[0], self._com[1], self._com[2] = data.com[0], data.vcom[0], data.acom[0]

@@ -1,0 +1,267 @@
+"""The compiled part of `balance`: tasks as rows, the cone of wrenches, the acceleration."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.control.feedback import Fading, Feet, Tree, foot_rows, project
+from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
+from contact_id_controller.kernels.spatial import (
+    link_motion,
+    point_acceleration,
+    point_velocity,
+    tangents,
+)
+
+TASK_COMPLIANCE = 1.0  # of the centre of mass and of feet in swing, against a joint's 1e3
+WRENCH_COMPLIANCE = 1e-2  # of a wrench at the edge of the cone, which the ground imposes
+EDGES = 4  # of the pyramid inside the cone of friction
+OUTSIDE = 1e-6  # share of the wrench that is rounding
+
+
+class Swing(NamedTuple):
+    """aloft (f,) bool; links (f,); flat (f,) bool; poses (2, f, 4, 3), planned and measured, each the
+
+    origin and the rotation; gains (2,).
+    """
+
+    aloft: np.ndarray
+    links: np.ndarray
+    flat: np.ndarray
+    poses: np.ndarray
+    gains: np.ndarray
+
+
+class Momentum(NamedTuple):
+    """Centroidal map (6, nv) and its drift (6,); com (3,), its acceleration wanted (3,); mass, g (3,)."""
+
+    map: np.ndarray
+    drift: np.ndarray
+    com: np.ndarray
+    wanted: np.ndarray
+    mass: float
+    gravity: np.ndarray
+
+
+@kernel
+def balanced_acceleration(
+    tree, planned, feet, fading, swing, momentum, bearing, shares, weights, wanted, acceleration
+):
+    """Write the closest acceleration (nv,) to ``wanted`` under the tasks, see `balance`.
+
+    Args:
+        tree, feet, fading, swing, momentum: fields of the tuples of those names.
+        planned: axes (6, nv) in the world, velocity and acceleration (nv,) of the planned motion.
+        bearing: number of each contact's foot (n,), friction (n,).
+        shares: of each sole that may bear; weight of angular momentum; metric (2, 2) of horizontal
+            accelerations.
+        weights: (nv,) of ``wanted``.
+    """
+    tree, feet, fading = Tree(*tree), Feet(*feet), Fading(*fading)
+    swing, momentum = Swing(*swing), Momentum(*momentum)
+    nv, rows = weights.shape[0], 3
+    for i in range(feet.points.shape[0]):
+        if feet.standing[i] or feet.landing[i]:
+            rows += 3
+    first = rows - 3
+    for k in range(swing.aloft.shape[0]):
+        if swing.aloft[k]:
+            rows += 6 if swing.flat[k] else 3
+    A, rest = np.zeros((rows + 3, nv)), np.empty(rows + 3)
+    compliance = np.zeros(rows + 3)
+    compliance[first:] = TASK_COMPLIANCE
+    if first > 0:
+        foot_rows(tree, feet, fading, wanted, A, rest)
+    _swing_rows(tree, planned, swing, wanted, first, A, rest)
+    com_rows, spin_rows = slice(rows - 3, rows), slice(rows, rows + 3)
+    _com_rows(momentum, wanted, A[com_rows], rest[com_rows])
+    saved = rest.copy()
+    assign(acceleration, wanted)
+    project(A[:rows], rest[:rows], compliance[:rows], weights, acceleration)
+    wrench = np.empty(6)
+    height = _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench)
+    if height == 0.0:
+        return
+    # The ground cannot give what this asks: what it can give, and the rest as near as that allows.
+    assign(rest, saved)
+    for d in range(3):
+        r, s = rows - 3 + d, rows + d
+        rest[r] = wrench[d] + momentum.gravity[d] - momentum.drift[d] / momentum.mass
+        rest[s] = wrench[3 + d] - momentum.drift[3 + d] / (momentum.mass * height)
+        for k in range(nv):
+            A[s, k] = momentum.map[3 + d, k] / (momentum.mass * height)
+            rest[r] -= A[r, k] * wanted[k]
+            rest[s] -= A[s, k] * wanted[k]
+    compliance[com_rows] = WRENCH_COMPLIANCE
+    compliance[spin_rows] = WRENCH_COMPLIANCE
+    assign(acceleration, wanted)
+    project(A, rest, compliance, weights, acceleration)
+
+
+@kernel
+def _com_rows(momentum, wanted, A, rest):
+    """Rows (3, nv) of the centre of mass's acceleration, and what ``wanted`` lacks of it."""
+    for d in range(3):
+        rest[d] = momentum.wanted[d] - momentum.drift[d] / momentum.mass
+        for k in range(wanted.shape[0]):
+            A[d, k] = momentum.map[d, k] / momentum.mass
+            rest[d] -= A[d, k] * wanted[k]
+
+
+@kernel
+def _swing_rows(tree, planned, swing, wanted, row, A, rest):
+    """Rows of the feet aloft, from ``row`` on: origin, and rotation of a flat foot."""
+    joints, nv = tree.supports.shape
+    twists, drifts = np.empty((2, joints, 6)), np.empty((2, joints, 6))
+    axes, speed, goal = planned
+    link_motion(axes, speed, tree.supports, tree.coordinate_joint, twists[0], drifts[0])
+    link_motion(tree.J, tree.v, tree.supports, tree.coordinate_joint, twists[1], drifts[1])
+    velocity, pull, turn, work = np.empty((2, 3)), np.empty((2, 3)), np.empty(3), np.empty(3)
+    for foot in range(swing.aloft.shape[0]):
+        if not swing.aloft[foot]:
+            continue
+        link = swing.links[foot]
+        for r in range(6):
+            for k in range(nv):
+                if tree.supports[link, k]:
+                    drifts[0, link, r] += axes[r, k] * goal[k]
+        for which in range(2):
+            origin = swing.poses[which, foot, 0]
+            point_velocity(twists[which, link], origin, velocity[which])
+            point_acceleration(twists[which, link], drifts[which, link], origin, pull[which], work)
+        x, y, z = swing.poses[1, foot, 0]
+        for k in range(nv):
+            if tree.supports[link, k]:
+                a = tree.J[:, k]
+                A[row, k] = a[0] + a[4] * z - a[5] * y
+                A[row + 1, k] = a[1] + a[5] * x - a[3] * z
+                A[row + 2, k] = a[2] + a[3] * y - a[4] * x
+                if swing.flat[foot]:
+                    for d in range(3):
+                        A[row + 3 + d, k] = a[3 + d]
+        _rotation_error(swing.poses[0, foot, 1:], swing.poses[1, foot, 1:], turn)
+        for d in range(6 if swing.flat[foot] else 3):
+            if d < 3:
+                error = swing.poses[0, foot, 0, d] - swing.poses[1, foot, 0, d]
+                error_rate = velocity[0, d] - velocity[1, d]
+                change = pull[0, d] - pull[1, d]
+            else:
+                error = turn[d - 3]
+                error_rate = twists[0, link, d] - twists[1, link, d]
+                change = drifts[0, link, d] - drifts[1, link, d]
+            total = change + swing.gains[0] * error + swing.gains[1] * error_rate
+            for k in range(nv):
+                total -= A[row + d, k] * wanted[k]
+            rest[row + d] = total
+        row += 6 if swing.flat[foot] else 3
+
+
+@kernel
+def _rotation_error(goal, measured, out):
+    """Rotation vector (3,) of half the sine and more: axis times sine of the angle from measured to goal."""
+    for d in range(3):
+        out[d] = 0.0
+    for column in range(3):
+        a, b = measured[:, column], goal[:, column]
+        out[0] += 0.5 * (a[1] * b[2] - a[2] * b[1])
+        out[1] += 0.5 * (a[2] * b[0] - a[0] * b[2])
+        out[2] += 0.5 * (a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
+def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
+    """The wrench that the ground can give nearest to the one ``acceleration`` needs.
+
+    Returns the height of the centre of mass; 0 where the ground can give what is needed, or nothing
+    bears.
+    """
+    foot, friction = bearing
+    share, spin_weight, metric = shares
+    n, count = foot.shape[0], foot.max() + 1
+    middle, corners = np.zeros((count, 3)), np.zeros(count)
+    for i in range(n):
+        if feet.standing[i]:
+            corners[foot[i]] += 1.0
+            for d in range(3):
+                middle[foot[i], d] += feet.points[i, d]
+    centre, total = np.zeros(3), 0.0
+    for k in range(count):
+        if corners[k] > 0.0:
+            total += 1.0
+            for d in range(3):
+                middle[k, d] /= corners[k]
+                centre[d] += middle[k, d]
+    if total == 0.0:
+        return 0.0
+    height = np.sqrt(np.sum((momentum.com - centre / total) ** 2))
+    scale = np.sqrt(spin_weight)
+    needed = np.empty(6)
+    for d in range(6):
+        needed[d] = momentum.drift[d] / momentum.mass
+        for k in range(acceleration.shape[0]):
+            needed[d] += momentum.map[d, k] * acceleration[k] / momentum.mass
+    for d in range(3):
+        needed[d] -= momentum.gravity[d]
+        needed[3 + d] *= scale / height
+    _turn(metric, needed)
+    A = np.zeros((EDGES * n, 6))
+    frame, arm, force = np.empty((3, 3)), np.empty(3), np.empty(3)
+    for i in range(n):
+        if not feet.standing[i]:
+            continue
+        tangents(feet.normals[i], frame)
+        for d in range(3):
+            place = middle[foot[i], d] + share * (feet.points[i, d] - middle[foot[i], d])
+            arm[d] = (place - momentum.com[d]) * scale / height
+        for e in range(EDGES):
+            angle = 2.0 * np.pi * e / EDGES
+            along, across = friction[i] * np.cos(angle), friction[i] * np.sin(angle)
+            for d in range(3):
+                force[d] = frame[0, d] + along * frame[1, d] + across * frame[2, d]
+            row = A[EDGES * i + e]
+            for d in range(3):
+                row[d] = -force[d]
+            row[3] = -(arm[1] * force[2] - arm[2] * force[1])
+            row[4] = -(arm[2] * force[0] - arm[0] * force[2])
+            row[5] = -(arm[0] * force[1] - arm[1] * force[0])
+            _turn(metric, row)
+    # The part of the wrench in the polar cone is what the ground cannot give.
+    missing, none = needed.copy(), np.zeros(0, dtype=np.bool_)
+    status, _ = nearest_point(
+        A,
+        np.zeros(A.shape[0]),
+        0,
+        none,
+        missing,
+        np.zeros(A.shape[0]),
+        np.zeros(7, dtype=np.int64),
+        np.zeros((6, 6)),
+        np.zeros((6, 6)),
+        np.zeros((3, 7)),
+    )
+    square, whole = 0.0, 0.0
+    for d in range(6):
+        square += missing[d] ** 2
+        whole += needed[d] ** 2
+    if status != SOLVED or square <= OUTSIDE**2 * whole:
+        return 0.0
+    for d in range(3):
+        wrench[d] = needed[d] - missing[d]
+        wrench[3 + d] = (needed[3 + d] - missing[3 + d]) / scale
+    determinant = metric[0, 0] * metric[1, 1] - metric[0, 1] * metric[1, 0]
+    x = (metric[1, 1] * wrench[0] - metric[0, 1] * wrench[1]) / determinant
+    wrench[1] = (metric[0, 0] * wrench[1] - metric[1, 0] * wrench[0]) / determinant
+    wrench[0] = x
+    return height
+
+
+@kernel
+def _turn(metric, vector):
+    """Multiply the first two entries of ``vector`` by ``metric``."""
+    x = metric[0, 0] * vector[0] + metric[0, 1] * vector[1]
+    vector[1] = metric[1, 0] * vector[0] + metric[1, 1] * vector[1]
+    vector[0] = x

@@ -1,0 +1,95 @@
+"""How far the centre of mass may be off the plan: what the footholds to come can still bring back.
+
+The divergent component e of the error, e' = w (e - (p - p_p)) with the centre of pressure p in the hull
+S of the soles that stand, can be brought to zero if and only if n.e <= H(n) for all n, where
+
+    H(n, t) = (1 - f) max_{p in S(t)} n.(p - p_p(t)) + f H(n, t + dt),   f = e^{-w dt}
+
+(`planning.kinodynamic.holdable` has the same for planners). The normal n for which n.e / H(n) is
+largest is the one that matters: where soles cannot give what feedback asks for along all directions,
+what they give goes along it first. Otherwise a push forwards takes the pressure to the toes of one
+foot, and the sideways motion that they leave behind can no longer be caught when the other foot lifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+STEP_S = 0.05
+STEPS = 32
+"""Of the look ahead, after which the last support stays."""
+
+NORMALS = 36
+
+LEAST_REACH_M = 1e-3
+"""Smaller reaches count as this: a plan may touch the edge of its soles."""
+
+LEAST_WEIGHT = 0.03
+"""Of what is not along the normal that matters."""
+
+
+class Support(NamedTuple):
+    """Planned support at one time, horizontal: corners (m, 2) m about the planned pivot; w, 1/s."""
+
+    corners: np.ndarray
+    rate: float
+
+
+class Foresight:
+    """Reaches of the support ahead; each step of time is looked at once.
+
+    Args:
+        look: the planned support at a time, s; None where nothing is planned to stand.
+    """
+
+    def __init__(self, look: Callable[[float], Support | None]):
+        self._look = look
+        angles = np.linspace(0.0, 2.0 * np.pi, NORMALS, endpoint=False)
+        self._normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        self._reaches, self._fades = np.zeros((STEPS, NORMALS)), np.ones(STEPS)
+        self._next, self._here = np.zeros(NORMALS), np.zeros(NORMALS)
+        self._begins_s: float | None = None
+
+    def forget(self) -> None:
+        """The plan has changed."""
+        self._begins_s = None
+
+    def metric(self, time_s: float, error: np.ndarray) -> np.ndarray:
+        """Weights (2, 2), roots of them, of horizontal accelerations for an error e (2,) m.
+
+        The identity without an error; nearly a projection on the normal that matters where e is at
+        the edge of what can be brought back.
+        """
+        self._advance(time_s)
+        fade = self._fades[0] ** (1.0 - (time_s - self._begins_s) / STEP_S)
+        reach = np.maximum((1.0 - fade) * self._here + fade * self._next, LEAST_REACH_M)
+        used = self._normals @ error / reach
+        k = int(used.argmax())
+        weight = max((1.0 - min(used[k], 1.0)) ** 2, LEAST_WEIGHT)
+        along = np.outer(self._normals[k], self._normals[k])
+        return along + np.sqrt(weight) * (np.eye(2) - along)
+
+    def _advance(self, time_s: float) -> None:
+        """Look at what has come into sight, and sum up from its end."""
+        if self._begins_s is not None and time_s < self._begins_s + STEP_S:
+            return
+        if self._begins_s is None or time_s >= self._begins_s + 2.0 * STEP_S:
+            self._begins_s, new = time_s, range(STEPS)
+        else:
+            self._begins_s += STEP_S
+            self._reaches[:-1], self._fades[:-1] = self._reaches[1:], self._fades[1:]
+            new = range(STEPS - 1, STEPS)
+        for k in new:
+            support = self._look(self._begins_s + (k + 0.5) * STEP_S)
+            if support is None:
+                self._reaches[k] = 0.0
+            else:
+                self._reaches[k] = (support.corners @ self._normals.T).max(axis=0)
+                self._fades[k] = np.exp(-support.rate * STEP_S)
+        total = self._reaches[-1].copy()
+        for k in range(STEPS - 2, 0, -1):
+            total += (1.0 - self._fades[k]) * (self._reaches[k] - total)
+        self._next, self._here = total, self._reaches[0].copy()
