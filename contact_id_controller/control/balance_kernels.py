@@ -17,7 +17,7 @@ from contact_id_controller.kernels.spatial import (
     tangents,
 )
 
-TASK_COMPLIANCE = 1.0  # of the centre of mass and of feet in swing, against a joint's 1e3
+TASK_COMPLIANCE = 0.1  # of the centre of mass and of feet in swing, against a joint's 1e3
 WRENCH_COMPLIANCE = 1e-2  # of a wrench at the edge of the cone, which the ground imposes
 EDGES = 4  # of the pyramid inside the cone of friction
 OUTSIDE = 1e-6  # share of the wrench that is rounding

@@ -5,9 +5,8 @@ S of the soles that stand, can be brought to zero if and only if n.e <= H(n) for
 
     H(n, t) = (1 - f) max_{p in S(t)} n.(p - p_p(t)) + f H(n, t + dt),   f = e^{-w dt}
 
-(`planning.kinodynamic.holdable` has the same for planners). The normal n for which n.e / H(n) is
-largest is the one that matters: where soles cannot give what feedback asks for along all directions,
-what they give goes along it first. Otherwise a push forwards takes the pressure to the toes of one
+(`planning.kinodynamic.holdable` has the same for planners). Where soles cannot give what feedback asks
+for along all directions, what they give goes first where little is left, H(n) - n.e. Otherwise a push forwards takes the pressure to the toes of one
 foot, and the sideways motion that they leave behind can no longer be caught when the other foot lifts.
 """
 
@@ -27,8 +26,8 @@ NORMALS = 36
 LEAST_REACH_M = 1e-3
 """Smaller reaches count as this: a plan may touch the edge of its soles."""
 
-LEAST_WEIGHT = 0.03
-"""Of what is not along the normal that matters."""
+LEAST_SLACK = 0.1
+"""Of a reach: an error beyond it counts as this near to it."""
 
 
 class Support(NamedTuple):
@@ -57,20 +56,21 @@ class Foresight:
         """The plan has changed."""
         self._begins_s = None
 
-    def metric(self, time_s: float, error: np.ndarray) -> np.ndarray:
-        """Weights (2, 2), roots of them, of horizontal accelerations for an error e (2,) m.
-
-        The identity without an error; nearly a projection on the normal that matters where e is at
-        the edge of what can be brought back.
-        """
+    def reaches(self, time_s: float) -> np.ndarray:
+        """H (NORMALS,) m at a time, counter-clockwise from x on."""
         self._advance(time_s)
         fade = self._fades[0] ** (1.0 - (time_s - self._begins_s) / STEP_S)
-        reach = np.maximum((1.0 - fade) * self._here + fade * self._next, LEAST_REACH_M)
-        used = self._normals @ error / reach
-        k = int(used.argmax())
-        weight = max((1.0 - min(used[k], 1.0)) ** 2, LEAST_WEIGHT)
-        along = np.outer(self._normals[k], self._normals[k])
-        return along + np.sqrt(weight) * (np.eye(2) - along)
+        return np.maximum((1.0 - fade) * self._here + fade * self._next, LEAST_REACH_M)
+
+    def metric(self, time_s: float, error: np.ndarray) -> np.ndarray:
+        """Roots of the weights (2, 2) of horizontal accelerations for an error e (2,) m; 1 is the largest.
+
+        The weights are the second derivatives of the barrier -sum log(H - n.e).
+        """
+        reaches = self.reaches(time_s)
+        slack = np.maximum(reaches - self._normals @ error, LEAST_SLACK * reaches)
+        weights, axes = np.linalg.eigh((self._normals.T / slack**2) @ self._normals)
+        return (axes * np.sqrt(weights / weights[1])) @ axes.T
 
     def _advance(self, time_s: float) -> None:
         """Look at what has come into sight, and sum up from its end."""
