@@ -322,6 +322,23 @@ def test_while_states_are_bad_or_missing_the_trajectory_goes_on():
     assert np.abs(sent - guard.result.torques).max() > 0.1
 
 
+def test_other_parameters_keep_the_trajectory_until_the_next_solution():
+    guard = quadruped_guard()
+    for number in range(30):
+        send(guard, number)
+    before = guard.command.values.copy()
+    settings = ControllerSettings.from_mapping(
+        {**QUADRUPED_VALUES, **AHEAD, "friction_coefficient": [0.3]}
+    )
+    other = Controller(guard.controller.robot, settings)
+    other.take_over(guard.controller)
+    guard.take_over(other)
+    bad_base(guard, 30)
+    np.testing.assert_array_equal(guard.command.values, before)
+    sent, time_s = send(guard, 31)
+    np.testing.assert_allclose(sum_at(guard, time_s, 0.0), sent, atol=1e-9)
+
+
 def test_deactivation_says_a_posture_at_rest():
     guard = quadruped_guard()
     send(guard, 0, 0.1)

@@ -110,7 +110,6 @@ class TorquesAhead:
         )
         na = robot.na
         self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
-        self._budget = min(settings.solve_every, self._count)
         self._number = np.full(self._count, -1, dtype=np.int64)
         self._solved = np.zeros(self._count, dtype=np.int64)
         self._plans: list[tuple] = [()] * self._count
@@ -122,7 +121,7 @@ class TorquesAhead:
         self.local: LocalFeedback | None = None
         self.knots_solved = 0
         self._last: StepResult | None = None
-        self._left = 0
+        self._left, self._now_s = 0, 0.0
 
     def begin(self) -> None:
         """Forget what was solved: the next state is solved."""
@@ -132,7 +131,7 @@ class TorquesAhead:
 
     def step(self, state: RobotState) -> StepResult:
         """Torques for the coming period: solved, or of the local feedback."""
-        controller = self.controller
+        controller, self._now_s = self.controller, state.time_s
         if self.local is None:
             self.local = LocalFeedback(
                 *local_gains(controller.robot, controller.settings, state.q),
@@ -157,17 +156,16 @@ class TorquesAhead:
         return self._last is not None and self._left == self.controller.settings.solve_every - 1
 
     def solve_ahead(
-        self, until_s: float = math.inf, clock: Callable[[], float] = time.perf_counter
+        self, until_s: float = -math.inf, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """Solve some knots that are not yet, or on another plan than is followed now; outside of the step.
+        """Solve a knot that is not yet, or on another plan than is followed now; outside of the step.
 
-        As many as the solution's period has periods, but only one when ``clock`` has passed
-        ``until_s``.
+        And more of them while ``clock`` is before ``until_s``.
         """
-        if self._last is None or not self.solved_now:
+        if self._last is None:
             return
         self._ahead.follow_as(self.controller)
-        first = int(self.trajectory.start_s / KNOT_S + _ON_KNOT)
+        first = int(self._now_s / KNOT_S + _ON_KNOT)
         waiting = []
         for number in range(first, first + self._count):
             place = number % self._count
@@ -176,7 +174,7 @@ class TorquesAhead:
             if not known or self._learns or any(map(is_not, plans, self._plans[place])):
                 waiting.append((int(self._solved[place]) if known else 0, number, plans))
         waiting.sort(key=itemgetter(0))
-        for _, number, plans in waiting[: self._budget]:
+        for _, number, plans in waiting:
             self._plans[number % self._count] = plans
             self._solve_knot(number)
             if clock() >= until_s:

@@ -132,7 +132,8 @@ class Guard:
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
         self.ahead = TorquesAhead(controller) if settings.looks_ahead else None
-        if self.ahead is not None and settings.command_interface == JOINT_TRAJECTORY:
+        # What was commanded last stays until the next solution.
+        if self._command is None and settings.command_interface == JOINT_TRAJECTORY:
             self._command = self.ahead.trajectory.like()
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
@@ -343,7 +344,7 @@ class Guard:
                     "others were answered, or are published less often than period_s says"
                 )
             if self.ahead is not None:
-                until_s = math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
+                until_s = -math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
                 self.guarded("torques_ahead", self.ahead.solve_ahead, until_s, self.clock)
         return step_s
 
