@@ -54,6 +54,13 @@ def test_what_was_written_is_read_again(tmp_path):
     assert ParameterFile(tmp_path / "again.yaml").sections() == parameters
 
 
+def test_lists_of_numbers_are_written_as_one_type(tmp_path):
+    """ROS's parser of parameter files refuses a list with whole numbers and others."""
+    write_parameters(tmp_path / "again.yaml", {"planner": {"goal": [10.0, 0, -1], "n": [1, 2]}})
+    written = ParameterFile(tmp_path / "again.yaml").section("planner")
+    assert [type(each) for each in written["goal"] + written["n"]] == [float] * 3 + [int] * 2
+
+
 def test_lists_that_nodes_share_are_written_in_each_of_them(tmp_path):
     """ROS's parser of parameter files refuses aliases."""
     text = TEXT.replace("urdf: all.urdf", "urdf: all.urdf, joints: [a, b]")

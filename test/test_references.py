@@ -102,6 +102,14 @@ def test_reception_after_the_start_changes_nothing():
     assert followed.sample(2.4).position == pytest.approx(trajectory(5).sample(2.4).position)
 
 
+def test_reception_at_time_zero_is_no_start_at_any_time():
+    """It was: the plan began a period late, with the second time it was sampled at."""
+    followed = trajectory(5, start_s=0.5).received(0.0, [0.3, -0.2])
+    wanted = trajectory(5, start_s=0.5).sample(0.6).position
+    followed.sample(0.001)
+    assert followed.sample(0.6).position == pytest.approx(wanted, abs=1e-12)
+
+
 def test_reception_gives_start_zero_its_time():
     assert trajectory(3, start_s=0.0).received(5.0, [0.0, 0.0]).start_s == 5.0
 

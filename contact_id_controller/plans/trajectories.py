@@ -6,6 +6,7 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Container, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -28,6 +29,9 @@ __all__ = [
 
 _AT_REST = 1e-9
 """Largest final joint speed that counts as rest, rad/s."""
+
+TIME_ZERO_S = sys.float_info.min
+"""A start at time 0 itself: 0 means when first sampled."""
 
 
 class Reference(NamedTuple):
@@ -172,7 +176,7 @@ class JointTrajectory:
         rest = np.zeros(len(self.names))
         times = np.concatenate([[0.0], self.times_s + (start_s - now_s)])
         return self._replaced(
-            start_s=now_s,
+            start_s=now_s or TIME_ZERO_S,
             times_s=times,
             positions=np.vstack([position, self.positions]),
             velocities=_prefixed(self.velocities, rest if velocity is None else velocity),

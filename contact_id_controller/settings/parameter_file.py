@@ -83,8 +83,18 @@ class ParameterFile:
 
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the parameters of some nodes, name -> value, as one ROS parameter file."""
-    content = {node: {_BODY: dict(values)} for node, values in parameters.items()}
+    content = {
+        node: {_BODY: {name: _of_one_type(value) for name, value in values.items()}}
+        for node, values in parameters.items()
+    }
     write_text(path, yaml.dump(content, Dumper=_EachInFull, sort_keys=False))
+
+
+def _of_one_type(value: Any) -> Any:
+    """Numbers of a list as floats where one is: ROS reads no list of both kinds."""
+    if isinstance(value, list) and any(isinstance(each, float) for each in value):
+        return [float(each) if type(each) is int else each for each in value]
+    return value
 
 
 class _EachInFull(yaml.SafeDumper):
