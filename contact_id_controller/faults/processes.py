@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
+import subprocess
+import sys
 import time
 
 from contact_id_controller.faults.nodes import CONTROLLER, PLANNER, ROBOT, WATCHDOG
@@ -20,7 +24,8 @@ from contact_id_controller.faults.world import FaultWorld
 STILL_RAD_S = 0.3
 STILL_STATES = 50
 SETTLE_S = 0.2
-LONG_STALL_S, SHORT_STALL_S = 0.05, 0.02
+SHORT_STALL_S = 0.02
+LOAD_S = 2.0
 """In simulated time."""
 
 
@@ -76,10 +81,25 @@ def short_stall(world: FaultWorld) -> Observed:
     return Observed(None, ending(world))
 
 
-def long_stall(world: FaultWorld) -> Observed:
-    reaction_s = _stall(world, LONG_STALL_S)
+def long_stall(world: FaultWorld, simulated_s: float) -> Observed:
+    reaction_s = _stall(world, simulated_s)
     world.begin()
     return Observed(reaction_s, WALKS_AGAIN)
+
+
+def load(world: FaultWorld) -> Observed:
+    """A process that only computes on each core, with the priority that everyone has."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
+    try:
+        world.spin(LOAD_S / world.real_time_factor)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    return Observed(None, ending(world), f"{len(busy)} processes beside it")
 
 
 def start_of_a_process(world: FaultWorld) -> float:
@@ -101,7 +121,17 @@ FAULTS = (
         kill_planner,
     ),
     Fault("controller stalls for 20 ms", "the last torque is held", None, WALKS_ON, short_stall),
-    Fault("controller stalls for 50 ms", "the watchdog damps", when_dead, WALKS_AGAIN, long_stall),
+    *(
+        Fault(
+            f"controller stalls for {name}",
+            "the watchdog damps",
+            when_dead,
+            WALKS_AGAIN,
+            functools.partial(long_stall, simulated_s=stall_s),
+        )
+        for name, stall_s in (("50 ms", 0.05), ("100 ms", 0.1), ("1 s", 1.0))
+    ),
+    Fault("load on all cores for 2 s", "none", None, WALKS_ON, load),
     Fault(
         "kill -9 of the controller", "the watchdog damps", when_dead, WALKS_AGAIN, kill_controller
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 import time
 
@@ -18,11 +19,12 @@ from contact_id_controller.faults.row import (
     when_silent,
 )
 from contact_id_controller.faults.world import FaultWorld
+from contact_id_controller.ros.packed import nanoseconds
 
 GAP_S, LONG_GAP_S = 0.003, 0.025
 LATE_STATES = 20
 JUMP_M = JUMP_RAD = 1.0
-CLOCK_JUMP_S, CLOCK_FAULT_S = 1.0, 0.5
+CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
 
 
 def _spoiled(world: FaultWorld, reason: str, **spoilers) -> Observed:
@@ -193,6 +195,19 @@ def clock_stands(world: FaultWorld) -> Observed:
     return _with_clock(world, lambda message: None)
 
 
+def clock_late(world: FaultWorld) -> Observed:
+    heard: collections.deque = collections.deque()
+
+    def late(message):
+        heard.append(message)
+        now_ns = nanoseconds(message.clock)
+        while len(heard) > 1 and now_ns - nanoseconds(heard[0].clock) > CLOCK_LAG_S * 1e9:
+            heard.popleft()
+        return heard[0]
+
+    return _with_clock(world, late)
+
+
 def _with_clock(world: FaultWorld, spoil) -> Observed:
     relay = world.relay
     begun_s = relay.stamp_s
@@ -264,6 +279,7 @@ FAULTS = (
     Fault("one joint missing", "refused, safe output", when_silent, WALKS_AGAIN, joint_missing),
     Fault("simulated clock jumps back by 1 s, for .5 s", "none", None, WALKS_ON, clock_back),
     Fault("simulated clock silent for .5 s", "none", None, WALKS_ON, clock_stands),
+    Fault("simulated clock .2 s late for .5 s", "none", None, WALKS_ON, clock_late),
     Fault(
         "stamps and clock go back to 0",
         "states refused, safe output",
