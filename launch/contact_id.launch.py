@@ -57,6 +57,11 @@ ARGUMENTS = {
         "walks alike on every machine; real_time: it does not wait, and falls where the machine is "
         "too slow; auto: lockstep, or real_time with the watchdog",
     ),
+    "real_time_factor": dict(
+        default_value="",
+        description="of the simulation with mode:=real_time: simulated time that passes in a second, "
+        "0.01 to 1; smaller where the machine is too slow; empty: as in the file",
+    ),
     "state": dict(
         default_value="given",
         choices=("given", "estimated"),
@@ -207,6 +212,8 @@ def make_nodes(context):
         pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0, **interface}
         if estimated:
             pace["ground_truth_topics"] = "separate"
+        if value["real_time_factor"]:
+            pace["real_time_factor"] = _factor(value["real_time_factor"], mode)
         sensors = value["sensors"] or ("good" if estimated else "")
         if sensors:
             pace["sensors"] = sensors
@@ -269,6 +276,20 @@ def _seconds(text):
     if not 0.0 <= seconds < math.inf:
         raise ValueError(f"duration_s is {text!r}, must be a number, 0 or more; 0: for ever")
     return seconds
+
+
+def _factor(text, mode):
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 0.01 <= factor <= 1.0:
+        raise ValueError(f"real_time_factor is {text!r}, must be a number from 0.01 to 1")
+    if mode != "real_time":
+        raise ValueError(
+            "real_time_factor needs mode:=real_time: in lockstep nobody waits for time"
+        )
+    return factor
 
 
 def _check_ros2_control(value, simulate):

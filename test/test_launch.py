@@ -192,6 +192,23 @@ def test_a_wrong_robot_is_refused_with_the_robots_there_are(launch_file):
         _start(launch_file, robot="template")
 
 
+def test_real_time_runs_at_the_factor_that_is_asked_for(launch_file):
+    robot = _start(launch_file, mode="real_time", real_time_factor="0.25")["simulated_robot"]
+    assert robot["parameters"][-1]["real_time_factor"] == 0.25
+    for wrong in ("0", "2", "fast", "nan"):
+        with pytest.raises(ValueError, match="real_time_factor"):
+            _start(launch_file, mode="real_time", real_time_factor=wrong)
+    with pytest.raises(ValueError, match="mode:=real_time"):
+        _start(launch_file, real_time_factor="0.5")
+
+
+def test_the_planner_of_whole_bodies_is_one_argument(launch_file):
+    nodes = _start(launch_file, planner="kino_dynamic_planner", config="/talos.yaml")
+    assert nodes.keys() == {"controller", "kino_dynamic_planner", "simulated_robot"}
+    assert nodes["kino_dynamic_planner"]["name"] == "kino_dynamic_planner"
+    assert nodes["simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0
+
+
 def test_duration_is_that_of_the_simulation(launch_file):
     robot = _start(launch_file, duration_s="30")["simulated_robot"]
     assert robot["parameters"][-1]["duration_s"] == 30.0

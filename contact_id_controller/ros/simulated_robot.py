@@ -24,6 +24,7 @@ from contact_id_controller.exceptions import ContactIdError, SimulationError, St
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortReader
+from contact_id_controller.ros.lateness import Lateness
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_publisher import StatePublisher
@@ -114,6 +115,7 @@ class SimulatedRobot(Node):
         self._state = self.simulated.state()
         self._terrain = self.settings.terrain
         self._fall = self._make_fall_detector()
+        self._lateness = Lateness(self.settings.period_s)
         self.late_periods = 0
         self.busy_s = 0.0
         self.ended_by = "shutdown"
@@ -213,7 +215,7 @@ class SimulatedRobot(Node):
                 self.late_periods += int((now - deadline) / period_s)
                 deadline = now
             start = time.perf_counter()
-            self._take_command()
+            self._lateness.period(self._take_command())
             self._step()
             self._publish()
             self.busy_s += time.perf_counter() - start
@@ -316,7 +318,9 @@ class SimulatedRobot(Node):
         if self._recorder is not None:
             self._recorder.add(before, command, self.simulated.contact_forces())
         if self._fall.fell_time_s is None and self._fall.has_fallen(self._state):
-            self.get_logger().error(f"the robot fell at {self._fall.fell_time_s:.3f} s")
+            self.get_logger().error(
+                f"the robot fell at {self._fall.fell_time_s:.3f} s{self._lateness.words()}"
+            )
 
     def _publish(self, extra_ns: int = 0) -> None:
         stamp_ns = self._step_count * self._period_ns + extra_ns
