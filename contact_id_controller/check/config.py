@@ -38,7 +38,11 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
-POSTURES = (("gait_planner", "posture"), ("simulated_robot", "initial_joint_positions"))
+POSTURES = (
+    ("gait_planner", "posture"),
+    ("kino_dynamic_planner", "posture"),
+    ("simulated_robot", "initial_joint_positions"),
+)
 
 
 def check_config(path: Path) -> list[Finding]:
@@ -118,7 +122,7 @@ def _posture(robot: RobotModel, sections) -> tuple[np.ndarray, list[Finding]]:
         return neutral, [
             warning(
                 "posture",
-                "none is given in gait_planner or simulated_robot; the "
+                "none is given for a planner or simulated_robot; the "
                 "rest is checked with every joint at zero",
             )
         ]

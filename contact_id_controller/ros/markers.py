@@ -42,8 +42,8 @@ def contact_markers(
     """
     markers = []
     for foot, standing in enumerate(contact):
-        arrow = _marker(stamp, frame, "force", foot, Marker.ARROW)
-        cone = _marker(stamp, frame, "friction_cone", foot, Marker.LINE_LIST)
+        arrow = new_marker(stamp, frame, "force", foot, Marker.ARROW)
+        cone = new_marker(stamp, frame, "friction_cone", foot, Marker.LINE_LIST)
         if standing:
             _draw_arrow(arrow, points[foot], forces[foot] * metres_per_newton)
         else:
@@ -56,7 +56,8 @@ def contact_markers(
     return MarkerArray(markers=markers)
 
 
-def _marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker:
+def new_marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker:
+    """A marker of a kind at the origin of its frame."""
     marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
     marker.header.stamp, marker.header.frame_id = stamp, frame
     marker.pose.orientation.w = 1.0
@@ -64,7 +65,7 @@ def _marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker
 
 
 def _draw_arrow(marker: Marker, start: np.ndarray, along: np.ndarray) -> None:
-    marker.points = [_point(start), _point(start + along)]
+    marker.points = [point_at(start), point_at(start + along)]
     marker.scale.x, marker.scale.y, marker.scale.z = _ARROW_SIZE_M
     marker.color = _FORCE_COLOUR
 
@@ -79,8 +80,8 @@ def _draw_cone(
     rim = apex + _CONE_HEIGHT_M * (
         normal + friction * (np.cos(angle) * first + np.sin(angle) * second)
     )
-    rim_points = [_point(p) for p in rim]
-    tip = _point(apex)
+    rim_points = [point_at(p) for p in rim]
+    tip = point_at(apex)
     for k, point in enumerate(rim_points):
         marker.points += [point, rim_points[k - 1]]
         if k % 3 == 0:
@@ -91,5 +92,6 @@ def _draw_cone(
     marker.color = _SLIDING_COLOUR if sliding else _CONE_COLOUR
 
 
-def _point(p: np.ndarray) -> Point:
+def point_at(p: np.ndarray) -> Point:
+    """A place (3,), m, as message."""
     return Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-from geometry_msgs.msg import Point, PoseStamped, Quaternion
+from geometry_msgs.msg import PoseStamped, Quaternion
 from nav_msgs.msg import Path
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from contact_id_controller.planning.kinodynamic import MotionPlan
+from contact_id_controller.ros.markers import new_marker, point_at
 
 SOLE_THICKNESS_M, POINT_SIZE_M = 0.005, 0.03
 ARROW_M_PER_WEIGHT = 0.5
@@ -35,11 +36,11 @@ def foothold_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
                 continue
             last = foothold
             kind = Marker.CUBE if max(sole.half_size_m) > 0.0 else Marker.SPHERE
-            marker = _marker(stamp, frame, "footholds", len(markers), kind)
+            marker = new_marker(stamp, frame, "footholds", len(markers), kind)
             marker.color = _FOOT_COLOURS[column % len(_FOOT_COLOURS)]
             place = foothold.position + foothold.rotation @ np.array(sole.center_m)
             turn = pin.Quaternion(foothold.rotation)
-            marker.pose.position = _point(place)
+            marker.pose.position = point_at(place)
             marker.pose.orientation = Quaternion(x=turn.x, y=turn.y, z=turn.z, w=turn.w)
             x, y = (max(2.0 * half, SOLE_THICKNESS_M) for half in sole.half_size_m)
             size = (x, y, SOLE_THICKNESS_M) if kind == Marker.CUBE else (POINT_SIZE_M,) * 3
@@ -63,8 +64,8 @@ def force_markers(plan: MotionPlan, stamp, frame: str) -> MarkerArray:
             corners = contacts.sole_of_corner == column
             force = momentum.forces[intervals][:, corners].sum(axis=1).mean(axis=0)
             begin = centres[loaded, column].mean(axis=0)
-            marker = _marker(stamp, frame, "planned_forces", len(markers), Marker.ARROW)
-            marker.points = [_point(begin), _point(begin + scale * force)]
+            marker = new_marker(stamp, frame, "planned_forces", len(markers), Marker.ARROW)
+            marker.points = [point_at(begin), point_at(begin + scale * force)]
             marker.scale.x, marker.scale.y, marker.scale.z = _ARROW_SIZE_M
             marker.color = _FORCE_COLOUR
             markers.append(marker)
@@ -77,24 +78,13 @@ def com_path(plan: MotionPlan, stamp, frame: str) -> Path:
     path.header.stamp, path.header.frame_id = stamp, frame
     for place in plan.fine.com:
         pose = PoseStamped(header=path.header)
-        pose.pose.position = _point(place)
+        pose.pose.position = point_at(place)
         pose.pose.orientation.w = 1.0
         path.poses.append(pose)
     return path
 
 
 def _clear(stamp, frame: str, namespace: str) -> Marker:
-    marker = _marker(stamp, frame, namespace, 0, Marker.CUBE)
+    marker = new_marker(stamp, frame, namespace, 0, Marker.CUBE)
     marker.action = Marker.DELETEALL
     return marker
-
-
-def _marker(stamp, frame: str, namespace: str, number: int, kind: int) -> Marker:
-    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD)
-    marker.header.stamp, marker.header.frame_id = stamp, frame
-    marker.pose.orientation.w = 1.0
-    return marker
-
-
-def _point(p) -> Point:
-    return Point(x=float(p[0]), y=float(p[1]), z=float(p[2]))
