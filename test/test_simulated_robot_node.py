@@ -208,6 +208,30 @@ def test_lockstep_each_command_acts_on_the_period_after_the_state_it_answers(sta
         np.testing.assert_array_equal(state.effort, run["torques"][row - 1])
 
 
+def test_a_controller_that_reads_a_plan_meanwhile_answers_no_state_twice(listen, start, tmp_path):
+    """Its answers to states of the held robot came late and moved the robot: G1 fell at once."""
+    record = tmp_path / "run.npz"
+    robot = start(record_path=str(record), duration_s=0.05, wait_for_plan_s=10.0)
+    responder = listen(QoSProfile(depth=20, reliability=ReliabilityPolicy.RELIABLE))
+    stamps = []
+
+    def answer(message):
+        stamps.append(stamp_ns(message.header.stamp))
+        if len(stamps) == 5:
+            plan = JointTrajectory(joint_names=JOINTS)
+            plan.header.stamp.nanosec = 1
+            responder.plans.publish(plan)
+            time.sleep(0.3)
+        return [*responder.pd(message)[:11], 1e-9 * stamps[-1]]  # tells which state it answers
+
+    responder.answer = answer
+    responder.spin_while(robot.is_running)
+    code, output = robot.finish()
+    assert code == 0, output
+    said = np.load(record)["torques"][:, 11]
+    np.testing.assert_allclose(said[1:], 1e-3 * np.arange(1, 50), atol=1e-9)
+
+
 def test_sensors_speak_and_the_truth_has_names_of_its_own(listen, start, tmp_path):
     """`imu` and `wrench/<sensor>` beside noisy joint states; nothing at the names of the truth."""
     robot = start(

@@ -52,8 +52,12 @@ TURN_S = 0.02
 
 EVENTS_IN_A_TURN = 8
 
-REPEAT_S = 0.25
-"""Wall time after which a plan that has not begun is sent again: a peer may not have heard it."""
+REPEAT_S = 0.5
+"""Wall time after which a plan is sent again while the robot's time stands: it is held until its
+controller, which hears no plan before it is active, commands. And once when time goes on."""
+
+STANDS_NS = 5_000_000
+"""By so much stamps may go on in the time of a robot that is held."""
 
 STATUS_S = 1.0
 """Wall time between diagnostics."""
@@ -105,7 +109,7 @@ class KinoDynamicPlannerNode(Node):
         self._due = self.settings.execute_at_once and self._task is not None
         self._sent: tuple = ()
         self._sent_s = self._status_s = 0.0
-        self._begins_ns = self._last_ns = 0
+        self._begins_ns = self._sent_ns = self._last_ns = 0
         self._planning_s = 0.0
         self._words, self._level = "no plan yet", DiagnosticStatus.OK
 
@@ -185,9 +189,10 @@ class KinoDynamicPlannerNode(Node):
             self._say(*self._plan_and_send())
         wall_s = time.monotonic()
         if self._sent and wall_s - self._sent_s > REPEAT_S:
+            held = abs(self._last_ns - self._sent_ns) < STANDS_NS
             if self._last_ns < self._begins_ns:
                 self._send()
-            else:
+            if not held:
                 self._sent = ()
         if wall_s - self._status_s > STATUS_S:
             self._report()
@@ -273,7 +278,7 @@ class KinoDynamicPlannerNode(Node):
                 "plan again, or set execute_at_once"
             )
         self._shown = None
-        self._begins_ns = round(start_s / NANO)
+        self._begins_ns, self._sent_ns = round(start_s / NANO), round(state.time_s / NANO)
         self.planner.follow(timed.plan, start_s)
         plan, begin = timed.plan, self._begins_ns
         loads = plan.forces.loads(plan.contacts.frames, plan.contacts.times_s)

@@ -40,8 +40,12 @@ GROUND_TRUTH = "ground_truth/"
 """Before the topics that no robot can know, where they are separate."""
 
 ANNOUNCE_S = 15.0
-QUIET_S = 0.01
-LONGEST_DRAIN_S = 0.2
+QUIET_S, LONGEST_QUIET_S = 0.02, 2.0
+"""No command for so long: each state has had its answer; longer where answers take longer."""
+ANSWERS = 3
+"""Of the time that an answer takes, after which no other one is to be expected."""
+PROBES = 2
+LONGEST_DRAIN_S = 10.0
 POLL_S = 3e-5
 HOUSEKEEPING_S = 0.05
 """Wall time between visits to the executor, which cost a fifth of a millisecond each."""
@@ -176,10 +180,22 @@ class SimulatedRobot(Node):
                 announced = time.monotonic()
                 self.get_logger().info(f"robot is held, waiting for the first {missing}")
         if self._lockstep and self._going:
-            self._drain()
-            received = self._commands_received
-            self._publish(count + 1)
-            self._wait_for(lambda: self._commands_received > received, "command")
+            self._settle(count)
+
+    def _settle(self, count: int) -> None:
+        """Wait until the answers to all states so far have come: the next one is that to the next state.
+
+        A controller that reads a long plan answers nothing meanwhile, and then all at once.
+        """
+        quiet_s = QUIET_S
+        for probe in range(PROBES):
+            self._drain(quiet_s)
+            received, begun_s = self._commands_received, time.monotonic()
+            self._publish(count + 1 + probe)
+            self._wait_for(lambda before=received: self._commands_received > before, "command")
+            answer_s = time.monotonic() - begun_s
+            quiet_s = min(max(quiet_s, ANSWERS * answer_s), LONGEST_QUIET_S)
+        self._drain(quiet_s)
 
     def _missing_at_start(self) -> str:
         missing = [] if self._commands_received else [self._commands.topic_name]
@@ -187,13 +203,13 @@ class SimulatedRobot(Node):
             missing.append(self._plans.topic_name)
         return " and ".join(missing)
 
-    def _drain(self) -> None:
-        """Take commands until none has come for a while: what comes next answers a new state."""
+    def _drain(self, quiet_s: float) -> None:
+        """Take commands until none has come for a while."""
         end = time.monotonic() + LONGEST_DRAIN_S
-        quiet_until = time.monotonic() + QUIET_S
-        while time.monotonic() < min(quiet_until, end):
+        quiet_until = time.monotonic() + quiet_s
+        while self._going and time.monotonic() < min(quiet_until, end):
             if self._take_command():
-                quiet_until = time.monotonic() + QUIET_S
+                quiet_until = time.monotonic() + quiet_s
             time.sleep(POLL_S)
 
     # The two modes
