@@ -161,6 +161,7 @@ def test_refused_trajectory_leaves_the_old_one(simulated):
 def test_a_goal_after_another_is_approached_from_where_the_joints_are(simulated):
     """Single points, as people send them by hand: nothing jumps, whatever plan is there."""
     controller, state = make(), stand(simulated)
+    state = RobotState(1.0, state.q, state.v)
     controller.reset(state)
     names, reference, furthest = controller.robot.joint_names, POSTURE, 0.0
     for step in range(300):
