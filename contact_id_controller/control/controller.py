@@ -54,7 +54,7 @@ UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
 PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
-PARTED_M = 1e-4  # a foot that has landed stands until it is farther away than this: a bounce is farther
+PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
 
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
