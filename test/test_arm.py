@@ -203,5 +203,5 @@ def test_a_file_has_a_planner_or_a_motion(tmp_path):
     del content["joint_motion"]
     file = tmp_path / "arm.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="must have section 'gait_planner'"):
+    with pytest.raises(ConfigurationError, match="must have one of the sections 'gait_planner'"):
         make_setup(tmp_path, robot="arm", config=file)

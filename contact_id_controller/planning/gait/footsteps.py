@@ -57,13 +57,13 @@ class Footsteps:
         self.paths: list[FootPath] = []
         self.clock: GaitClock | None = None
         self._idle_since_s: float | None = None
-        # When the stance began in which each foot last met the ground.
-        self._met_s = np.full(len(self._home), -np.inf)
+        # When the stance began in which each foot last met the ground; infinite: in none yet.
+        self._met_s = np.full(len(self._home), np.inf)
 
     def begin(self, start_s: float, centers: np.ndarray) -> None:
         """Stand with all feet where they are, (L, 3) m, and forget the gait."""
         self.clock = self._idle_since_s = None
-        self._met_s[:] = -np.inf
+        self._met_s[:] = np.inf
         self._ground.begin(centers)
         self.paths = [
             FootPath([self._settle(foot, start_s, center, center, np.zeros(3), -np.inf)])
