@@ -1,0 +1,291 @@
+"""What a step costs around the solver: alone in a loop, in the controller, and in the node in real time.
+
+    python benchmarks/node_step.py --seconds 60
+    python benchmarks/node_step.py --seconds 20 --set rt_priority=80   # any parameter of any node
+
+One run, so that whatever else the machine does meets all of it:
+
+- *bare*: (q, v, qdd) -> torques of coulomb/qp in a loop, on the states and contacts of a walk of the paper's
+  quadruped (MuJoCo, way-points, trot);
+- *step*: `Controller.step` on the same states and plans, in turn with the bare step in blocks of 100; and
+  as it was in the walk itself, with planner and simulator in between;
+- *replan*: `GaitPlanner.plan` in that walk;
+- *node*: the three processes of `contact_id demo --mode real_time`; from a state's arrival to its
+  command's departure, periods missed, and the share of a core that each process took (/proc; Linux).
+
+Ends with 1 where an aim is missed. Measured figures: docs/real_time.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller import build_problem, solve
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.runs import one_process
+from contact_id_controller.runs.ros_run import run_nodes
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
+from contact_id_controller.state import RobotState
+
+ROBOT, MU = "quadruped", 1.0
+BLOCK = 100
+SETTLED_S = 1.0  # of a real-time run: the start is not looked at
+SAMPLE_S = 0.25
+MS = 1e3
+CONTROLLER, PLANNER, SIMULATION = "controller", "gait_planner", "simulated_robot"
+AIMS = {
+    "Controller.step": 2.0,
+    "node, median": 4.0,
+    "node, p99.9": 15.0,
+    "replan, ms": 2.0,
+    "missed periods, %": 0.1,
+    f"{CONTROLLER}, % of a core": 35.0,
+    f"{SIMULATION}, % of a core": 40.0,
+}
+"""At most; the first three are ratios to the bare step."""
+
+
+class Walk(NamedTuple):
+    """A walk in one process: its states, steps, plans with the number of their period, replan times."""
+
+    settings: object
+    robot: object
+    states: list[RobotState]
+    results: list[StepResult]
+    plans: dict[int, Plan]
+    replans_s: list[float]
+
+
+def walk(seconds: float) -> Walk:
+    """Walk in one process and keep what it was made of."""
+    settings = one_process.controller_settings(ROBOT, friction_coefficient=[MU])
+    world = one_process.mujoco_robot(settings, MU)
+    run = one_process.InProcessRun(ROBOT, settings, world)
+    replans_s, plan = [], run.planner.plan
+
+    def timed(*arguments):
+        begun = time.perf_counter()
+        made = plan(*arguments)
+        replans_s.append(time.perf_counter() - begun)
+        return made
+
+    run.planner.plan = timed
+    states, results, plans = [], [], {}
+    for k in range(round(seconds / settings.period_s)):
+        state = run.state
+        states.append(RobotState(state.time_s, state.q.copy(), state.v.copy()))
+        period = run.advance()
+        results.append(period.result)
+        if period.plan is not None:
+            plans[k] = period.plan
+    return Walk(settings, run.robot, states, results, plans, replans_s)
+
+
+def bare_and_step(kept: Walk) -> tuple[np.ndarray, np.ndarray, float]:
+    """Times of the bare step and of the controller's, s, and the largest difference of torque, N·m."""
+    settings, robot = kept.settings, kept.robot
+    controller = Controller(robot, settings)
+    controller.reset(kept.states[0])
+    pair = controller.model
+    tasks = []
+    for state, result in zip(kept.states, kept.results):
+        problem = result.solution.problem
+        speed = state.v[robot.actuated]
+        acceleration = (problem.desired_velocity - speed) / settings.period_s
+        tasks.append((state.q, state.v, acceleration, problem.contacts))
+    bare, step, difference = [], [], 0.0
+    for begin in range(0, len(tasks), BLOCK):
+        block = range(begin, min(begin + BLOCK, len(tasks)))
+        for k in block:
+            state = kept.states[k]
+            if k in kept.plans:
+                one_process.follow(controller, kept.plans[k], state.time_s)
+            begun = time.perf_counter()
+            result = controller.step(state)
+            step.append(time.perf_counter() - begun)
+            away = np.abs(result.torques - kept.results[k].torques).max()
+            difference = max(difference, float(away))
+        for k in block:
+            q, v, acceleration, contacts = tasks[k]
+            begun = time.perf_counter()
+            problem = build_problem(
+                robot,
+                q,
+                v,
+                acceleration,
+                contacts,
+                settings.period_s,
+                contact_time_constant_s=settings.contact_time_constant_s,
+            )
+            _ = solve(problem, *pair).torques
+            bare.append(time.perf_counter() - begun)
+    return np.array(bare), np.array(step), difference
+
+
+class Cores:
+    """Watches how much of a core each node of this process' children takes."""
+
+    def __init__(self):
+        self._samples: dict[str, list[tuple[float, float]]] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Cores:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def shares(self, seconds: float) -> dict[str, float]:
+        """Share of a core of each node over the last seconds before the simulation ended."""
+        end = self._samples[SIMULATION][-1][0]
+        found = {}
+        for name, samples in self._samples.items():
+            times, used = np.array([s for s in samples if end - seconds <= s[0] <= end]).T
+            found[name] = float((used[-1] - used[0]) / (times[-1] - times[0]))
+        return found
+
+    def _watch(self) -> None:
+        tick = os.sysconf("SC_CLK_TCK")
+        nodes: dict[str, Path] = {}
+        while not self._done.wait(SAMPLE_S):
+            for name in {CONTROLLER, PLANNER, SIMULATION} - nodes.keys():
+                for process in _children(name):
+                    nodes[name] = process
+            for name, process in nodes.items():
+                try:
+                    fields = (process / "stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if fields[0] != "Z":
+                    used = (int(fields[11]) + int(fields[12])) / tick
+                    self._samples.setdefault(name, []).append((time.monotonic(), used))
+
+
+def _children(name: str) -> list[Path]:
+    """The child processes that run a node."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if int(parent) == os.getpid() and f"contact_id_controller.ros.{name}".encode() in words:
+            found.append(process)
+    return found
+
+
+class Node(NamedTuple):
+    """A run in real time: times from state to command, s, of them in the controller; counts; CPU shares."""
+
+    steps_s: np.ndarray
+    solves_s: np.ndarray
+    missed: float
+    unanswered: float
+    late_periods: int
+    fell_s: float | None
+    shares: dict[str, float]
+
+
+def in_node(seconds: float, changes: list[str], folder: Path) -> Node:
+    """The demo's three processes in real time."""
+    setup = make_setup(
+        folder,
+        robot=ROBOT,
+        duration_s=seconds + SETTLED_S,
+        mode="real_time",
+        mu=MU,
+        changes=changes,
+    )
+    with Cores() as cores:
+        run_nodes(setup, folder)
+    mine, robot = np.load(folder / CONTROLLER_RECORD), np.load(folder / ROBOT_RECORD)
+    begin_s = SETTLED_S
+    stamps = np.round(mine["time_s"] / setup.settings.period_s).astype(int)
+    kept = mine["time_s"] >= begin_s
+    if not kept.any():
+        raise SystemExit(f"the robot fell within {begin_s:g} s: nothing was measured in the node")
+    steps_s, gaps = mine["step_time_s"][kept], np.diff(stamps[kept])
+    periods = stamps[kept][-1] - stamps[kept][0] + 1
+    lost = int((gaps - 1).sum())
+    long = int((steps_s > setup.settings.period_s).sum())
+    return Node(
+        steps_s,
+        mine["solve_time_s"][kept],
+        (int((gaps > 1).sum()) + long) / periods,
+        lost / periods,
+        int(robot["late_periods"]),
+        None if np.isnan(robot["fell_time_s"]) else float(robot["fell_time_s"]),
+        cores.shares(seconds),
+    )
+
+
+def figures(times_s: np.ndarray, unit: float) -> str:
+    """Median, p99 and p99.9 in µs and as ratios to a unit, s, as cells of a table."""
+    values = [float(np.median(times_s)), *np.percentile(times_s, [99.0, 99.9])]
+    cells = [f"{1e6 * value:.0f} ({value / unit:.1f})" for value in values]
+    return " | ".join(cells)
+
+
+def main() -> int:
+    """Measure, print the table; 1 where an aim is missed or the robot fell."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the run in real time")
+    parser.add_argument("--walk-seconds", type=float, default=8.0, help="of the walk in a process")
+    parser.add_argument("--no-node", action="store_true", help="in one process only")
+    parser.add_argument("--set", action="append", default=[], dest="changes", metavar="NAME=VALUE")
+    given = parser.parse_args()
+    kept = walk(given.walk_seconds)
+    bare, step, difference = bare_and_step(kept)
+    unit = float(np.median(bare))
+    replan_ms = MS * float(np.median(kept.replans_s))
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    now = datetime.datetime.now(datetime.timezone.utc)
+    changes = " ".join(given.changes)
+    print(f"{now:%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, load {load} {changes}\n")
+    print("| µs (times the bare step) | median | p99 | p99.9 |\n|---|---|---|---|")
+    print(f"| bare step in a loop | {figures(bare, unit)} |")
+    print(f"| Controller.step, states of the walk | {figures(step, unit)} |")
+    in_walk = np.array([result.step_time_s for result in kept.results])
+    print(f"| Controller.step in the walk | {figures(in_walk, unit)} |")
+    found = {"Controller.step": float(np.median(step)) / unit, "replan, ms": replan_ms}
+    fell = False
+    if not given.no_node:
+        with tempfile.TemporaryDirectory() as folder:
+            node = in_node(given.seconds, given.changes, Path(folder))
+        print(f"| node, problem and solution | {figures(node.solves_s, unit)} |")
+        print(f"| node, state to command | {figures(node.steps_s, unit)} |")
+        found["node, median"] = float(np.median(node.steps_s)) / unit
+        found["node, p99.9"] = float(np.percentile(node.steps_s, 99.9)) / unit
+        found["missed periods, %"] = 100.0 * node.missed
+        for name in (CONTROLLER, SIMULATION, PLANNER):
+            found[f"{name}, % of a core"] = 100.0 * node.shares[name]
+        fell = node.fell_s is not None
+        print(
+            f"\nstates lost {100.0 * node.unanswered:.3f} %, simulation late by "
+            f"{node.late_periods} periods{f', FELL at {node.fell_s:.2f} s' if fell else ''}"
+        )
+    print(f"replay differs from the walk by {difference:.1e} N·m at most\n")
+    print("| | measured | aim |\n|---|---|---|")
+    for name, value in found.items():
+        print(f"| {name} | {value:.2f} | {AIMS.get(name, '')} |")
+    missed = any(value > AIMS.get(name, np.inf) for name, value in found.items())
+    return int(missed or fell)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
