@@ -29,6 +29,7 @@ from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.simulation.disturbed_robot import Push
 
 PLANS = "package://contact_id_controller/config/plans"
 LEAD_S, PUSH_S = 0.5, 0.1
@@ -107,14 +108,14 @@ def run(robot: str, case: Case, scene: Scene, feedback: str) -> dict[str, float 
         base_feedback=feedback,
         **scene.ground,
     )
-    force = np.array([*case.impulse_m_s, 0.0]) * scene.robot.mass / PUSH_S
+    impulse = np.array([*case.impulse_m_s, 0.0]) * scene.robot.mass
     done = follow_motion(
         scene.config,
         scene.plan,
         controller,
         friction=case.friction,
         delay_periods=case.late_periods,
-        push=lambda time_s: force * (case.at_s <= time_s < case.at_s + PUSH_S),
+        pushes=[Push(case.at_s, PUSH_S, impulse)],
         push_body=PUSHED[robot],
     )
     return {name: value for name, (value, _, _) in done.figures().items()}

@@ -17,6 +17,7 @@ from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.simulation.disturbed_robot import Push
 from contact_id_controller.state import RobotState
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
@@ -131,7 +132,7 @@ def test_a_push_that_threw_talos_is_held(tmp_path):
     plan = plan_motion(short.robot, short.contact_plan, settings, start=short.start, start_s=0.2)
     ground = write_ground(plan, tmp_path)
     lift_s = 0.2 + plan.contact_plan.boundaries_s[3]
-    push = np.array([0.0, 160.0, 0.0])
+    push = Push(lift_s - 0.3, 0.1, np.array([0.0, 16.0, 0.0]))
 
     def pushed(base_feedback):
         return follow_motion(
@@ -139,7 +140,7 @@ def test_a_push_that_threw_talos_is_held(tmp_path):
             plan,
             controller_settings(TALOS, base_feedback=base_feedback, **ground),
             friction=FRICTION,
-            push=lambda time_s: push * (lift_s - 0.3 <= time_s < lift_s - 0.2),
+            pushes=[push],
             push_body="torso_2_link",
         )
 

@@ -20,6 +20,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from state_messages import odometry_and_joints  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory  # noqa: E402
 
@@ -103,18 +104,7 @@ class Peer:
 
     def publish(self, **changes):
         """One state at `stamp_ns`: odometry, then joints."""
-        model = self.walk.model
-        odometry, joints = Odometry(), JointState(name=model.joint_names)
-        for message in (odometry, joints):
-            message.header.stamp.sec = self.stamp_ns // 1_000_000_000
-            message.header.stamp.nanosec = self.stamp_ns % 1_000_000_000
-        pose, twist = odometry.pose.pose, odometry.twist.twist
-        place, turn = pose.position, pose.orientation
-        place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = self.q[:7].tolist()
-        linear, angular = twist.linear, twist.angular
-        (linear.x, linear.y, linear.z, angular.x, angular.y, angular.z) = self.v[:6].tolist()
-        joints.position = self.q[model.q_index].tolist()
-        joints.velocity = self.v[model.actuated].tolist()
+        odometry, joints = odometry_and_joints(self.walk.model, self.q, self.v, self.stamp_ns)
         for name, value in changes.items():
             setattr(joints, name, value)
         self.odometry.publish(odometry)

@@ -22,6 +22,7 @@ from nav_msgs.msg import Odometry, Path  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from state_messages import odometry_and_joints  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import (  # noqa: E402
     JointTrajectory,
@@ -113,17 +114,8 @@ class Peer:
     def publish(self):
         """One state, where the newest plan in force has the robot."""
         self._follow()
-        odometry, joints = Odometry(), JointState(name=list(self.robot.joint_names))
-        for message in (odometry, joints):
-            stamp_ns = round(self.time_s * 1e9)
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 10**9)
-        odometry.header.frame_id = "odom"
-        place, turn = odometry.pose.pose.position, odometry.pose.pose.orientation
-        place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = self.q[:7].tolist()
-        linear, angular = odometry.twist.twist.linear, odometry.twist.twist.angular
-        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = self.v[:6].tolist()
-        joints.position = self.q[self.robot.q_index].tolist()
-        joints.velocity = self.v[self.robot.actuated].tolist()
+        stamp_ns = round(self.time_s * 1e9)
+        odometry, joints = odometry_and_joints(self.robot, self.q, self.v, stamp_ns)
         self.odometry.publish(odometry)
         self.states.publish(joints)
 

@@ -118,10 +118,10 @@ class Balance:
         goal, gains = self._com, self._com_gains
         pin.dccrba(model, data, q, v)
         com, speed = data.com[0], self._map[:3] @ v / robot.mass
+        self.foresight.advance(time_s)  # looks elsewhere: before this time is planned
         self._plan(reference, base)
         error = com - goal[0] + (speed - goal[1]) / self._rate(goal[0], feet.points[standing])
         metric = self.foresight.metric(time_s, error[:2])
-        self._plan(reference, base)  # once more: foresight may have looked elsewhere
         goal[3] = goal[2] + gains[0] * (goal[0] - com) + gains[1] * (goal[1] - speed)
         aloft = np.bincount(feet.foot, standing | landing) == 0.0
         for k in np.flatnonzero(aloft).tolist():

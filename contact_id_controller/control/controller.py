@@ -190,6 +190,7 @@ class Controller:
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
         self._standing, self._in_air = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._at_rest = np.zeros(count)
         self._push = settings.spread_over_contacts("least_normal_force_n") / corners
         self._part_of_foot = (1.0 / corners)[:, None]
         self._has_soles = bool((corners > 1).any())
@@ -271,19 +272,15 @@ class Controller:
     def planned_state(self, t: float) -> RobotState | None:
         """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
         robot = self.robot
-        joints, base = self._joint_plan.at(t), self._base_plan.at(t)
         q, v = robot.neutral(), np.zeros(robot.nv)
         if robot.floating_base:
-            if base is not None:
-                goal = base.sample(t)
-                q[:3], q[3:7] = goal.position, goal.quaternion_xyzw
-                turn = rotations.conjugate(goal.quaternion_xyzw)
-                v[:3] = rotations.rotate(turn, goal.linear_velocity)
-                v[3:6] = rotations.rotate(turn, goal.angular_velocity)
-            elif joints is not None or self._hold_base is None:
+            base = self._base_reference(t)
+            if base is None:
                 return None
-            else:
-                q[:7] = self._hold_base
+            q[:3], q[3:7] = base.position, base.quaternion_xyzw
+            turn = rotations.conjugate(base.quaternion_xyzw)
+            v[:3] = rotations.rotate(turn, base.linear_velocity)
+            v[3:6] = rotations.rotate(turn, base.angular_velocity)
         reference = self._reference(t)
         q[robot.q_index], v[robot.actuated] = reference.position, reference.velocity
         return RobotState(t, q, v)
@@ -644,8 +641,10 @@ class Controller:
 
         Early feet reach it within this period, others over the contact time constant.
         """
-        settings = self.settings
-        gaps = np.maximum(self.feet.gaps, 0.0)
+        settings, gaps = self.settings, self.feet.gaps
+        if not gaps.max(initial=0.0) > 0.0:
+            return self._at_rest
+        gaps = np.maximum(gaps, 0.0)
         speeds = np.minimum(gaps / settings.contact_time_constant_s, settings.touchdown_speed_m_s)
         return np.where(self._early, gaps / settings.period_s, speeds)
 
@@ -658,33 +657,23 @@ class Controller:
 
     def _planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
         """Joints, base and stance as planned for a later time; None where no base is."""
-        joints, base = self._joint_plan.peek(t), self._base_plan.peek(t)
-        schedule = self._schedule.peek(t)
+        joints, plan, schedule = self.plans_at(t)
+        base = self._base_motion(plan, joints, t)
+        if base is None:
+            return None
         stance = self._standing if schedule is None else schedule.sample(t)
-        if joints is not None and base is not None:
-            return joints.sample(t), base.sample(t), stance
-        hold = self._holding()
-        if joints is not None or hold is None:
-            return None
-        rest = np.zeros_like(self._hold)
-        return Reference(self._hold, rest, rest), hold, stance
-
-    def _holding(self) -> BaseReference | None:
-        """The base's pose to hold."""
-        if self._hold_base is None:
-            return None
-        return BaseReference(self._hold_base[:3], self._hold_base[3:], *(_STILL,) * 4)
+        return self.reference_at(t), base, stance
 
     def _base_reference(self, t: float) -> BaseReference | None:
         """Planned motion of the base, or its pose to hold; None: the legs alone decide."""
-        if not self.robot.floating_base:
-            return None
-        plan = self._base_plan.at(t)
+        return self._base_motion(self._base_plan.at(t), self._joint_plan.at(t), t)
+
+    def _base_motion(self, plan, joints, t: float) -> BaseReference | None:
         if plan is not None:
             return plan.sample(t)
-        if self._joint_plan.at(t) is not None:
+        if joints is not None or self._hold_base is None:
             return None
-        return self._holding()
+        return BaseReference(self._hold_base[:3], self._hold_base[3:], *(_STILL,) * 4)
 
     def _want_base(self, goal: BaseReference | None, q: np.ndarray, v: np.ndarray) -> None:
         """Desired base acceleration and its weight."""

@@ -5,9 +5,10 @@ S of the soles that stand, can be brought to zero if and only if n.e <= H(n) for
 
     H(n, t) = (1 - f) max_{p in S(t)} n.(p - p_p(t)) + f H(n, t + dt),   f = e^{-w dt}
 
-(`planning.kinodynamic.holdable` has the same for planners). Where soles cannot give what feedback asks
-for along all directions, what they give goes first where little is left, H(n) - n.e. Otherwise a push forwards takes the pressure to the toes of one
-foot, and the sideways motion that they leave behind can no longer be caught when the other foot lifts.
+(`planning.kinodynamic.holdable` has the same for planners). Where soles cannot give what feedback
+asks for along all directions, what they give goes first where little is left, H(n) - n.e. Otherwise a
+push forwards takes the pressure to the toes of one foot, and the sideways motion that they leave behind
+can no longer be caught when the other foot lifts.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Foresight:
 
     def reaches(self, time_s: float) -> np.ndarray:
         """H (NORMALS,) m at a time, counter-clockwise from x on."""
-        self._advance(time_s)
+        self.advance(time_s)
         fade = self._fades[0] ** (1.0 - (time_s - self._begins_s) / STEP_S)
         return np.maximum((1.0 - fade) * self._here + fade * self._next, LEAST_REACH_M)
 
@@ -72,8 +73,8 @@ class Foresight:
         weights, axes = np.linalg.eigh((self._normals.T / slack**2) @ self._normals)
         return (axes * np.sqrt(weights / weights[1])) @ axes.T
 
-    def _advance(self, time_s: float) -> None:
-        """Look at what has come into sight, and sum up from its end."""
+    def advance(self, time_s: float) -> None:
+        """Look at what has come into sight by a time, and sum up from its end."""
         if self._begins_s is not None and time_s < self._begins_s + STEP_S:
             return
         if self._begins_s is None or time_s >= self._begins_s + 2.0 * STEP_S:

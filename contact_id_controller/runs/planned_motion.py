@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -18,6 +17,9 @@ from contact_id_controller.planning.kinodynamic.footsteps import stones_below
 from contact_id_controller.runs.one_process import InProcessRun, Period, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.settings.controller import ControllerSettings
+
+if TYPE_CHECKING:
+    from contact_id_controller.simulation.disturbed_robot import Push
 
 GROUND = "ground.yaml"
 SETTLE_S = 1.0
@@ -78,7 +80,7 @@ def follow_motion(
     *,
     friction: float,
     delay_periods: int = 0,
-    push: Callable[[float], np.ndarray] | None = None,
+    pushes: Sequence[Push] = (),
     push_body: str = "",
 ) -> Execution:
     """Follow a plan in MuJoCo, from its first configuration on.
@@ -89,9 +91,11 @@ def follow_motion(
         settings: of the controller, with the ground.
         friction: coefficient of the ground.
         delay_periods: by which torques act late.
-        push: force (3,) N, world, on the body ``push_body`` at a time, s.
+        pushes: on the link ``push_body``; empty: the base.
     """
-    world = mujoco_robot(settings, friction)
+    from contact_id_controller.simulation.disturbed_robot import DisturbedRobot  # an extra
+
+    world = DisturbedRobot(mujoco_robot(settings, friction), delay_periods, pushes, push_body)
     followed = False
 
     def hand_over(controller, state) -> None:
@@ -99,12 +103,8 @@ def follow_motion(
         if not followed:
             controller.follow(plan, state.time_s)
             followed = True
-        if push is not None:
-            body = world.mujoco_model.body(push_body).id
-            world.mujoco_data.xfrc_applied[body, :3] = push(state.time_s)
 
-    late = _LateTorques(world, delay_periods)
-    run = InProcessRun(config, settings, late, plan=hand_over, start=plan.fine.configurations[0])
+    run = InProcessRun(config, settings, world, plan=hand_over, start=plan.fine.configurations[0])
     robot, data = run.robot, run.robot.model.createData()
     begin_s, knots = plan.joints.start_s, plan.momentum.times_s
     path = CubicHermiteSpline(knots, plan.momentum.com, plan.momentum.velocity)
@@ -121,21 +121,3 @@ def follow_motion(
 
     record = run.record(begin_s + knots[-1] + SETTLE_S, each=watch)
     return Execution(record, np.array(com_errors), np.array(force_errors))
-
-
-class _LateTorques:
-    """A simulated robot whose torques act some periods late."""
-
-    def __init__(self, world, periods: int):
-        self._world, self._waiting = world, deque()
-        self._periods = periods
-
-    def __getattr__(self, name: str):
-        return getattr(self._world, name)
-
-    def step(self, torques: np.ndarray):
-        """The next period, under the torques of some periods ago."""
-        self._waiting.append(torques.copy())
-        if len(self._waiting) > self._periods:
-            return self._world.step(self._waiting.popleft())
-        return self._world.step(self._waiting[0])

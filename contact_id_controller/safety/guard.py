@@ -104,7 +104,8 @@ class Guard:
         """What to send with command_interface joint_trajectory: set-points and efforts from now on.
 
         In a stop and at the end: rest where the joints were measured last, the safe output as effort;
-        while states are bad or missing the last trajectory, which ends at rest by itself. None with another interface, and while no joints were ever measured.
+        while states are bad or missing the last trajectory, which ends at rest by itself. None with
+        another interface, and while no joints were ever measured.
         """
         return self._command if self.checks.has_position else None
 

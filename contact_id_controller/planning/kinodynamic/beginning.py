@@ -149,7 +149,7 @@ def away_from(plan: MotionPlan, start_s: float, robot: RobotModel, q, now_s: flo
     soles = plan.contact_plan.soles
     places = np.array([robot.data.oMf[robot.frame_id(sole.frame)].translation for sole in soles])
     away = np.linalg.norm(places - plan.fine.feet.positions[point], axis=1)
-    # A foot aloft is where the next point of the grid says but for a part of its way.
+    # A foot aloft is between its places at two points of the grid; it is not judged.
     away = np.where(plan.fine.feet.standing[point], away, 0.0)
     foot = int(np.argmax(away))
     return float(away[foot]), soles[foot].frame

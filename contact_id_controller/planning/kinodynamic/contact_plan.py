@@ -256,11 +256,11 @@ class ContactPlan:
         if touchdowns_s is not None:
             supports[: len(steps)] = np.diff([0.0, *touchdowns_s]) - swing_s
         phases = [ContactPhase(supports[0], tuple(standing.values()))]
-        for step, stands_s in zip(steps, supports[1:]):
-            if not supports[len(phases) // 2] > 0.0:
+        for number, (step, stood_s, stands_s) in enumerate(zip(steps, supports, supports[1:]), 1):
+            if not stood_s > 0.0:
                 raise ContactPlanError(
-                    f"footstep {len(phases) // 2 + 1} lands {supports[len(phases) // 2] + swing_s:.3g}"
-                    f" s after what is before, with {swing_s:g} s aloft no time is left to stand"
+                    f"footstep {number} lands {stood_s + swing_s:.3g} s after what is before, "
+                    f"with {swing_s:g} s aloft no time is left to stand"
                 )
             if step.foot not in standing:
                 raise ContactPlanError(
