@@ -198,7 +198,7 @@ def test_each_period_of_the_stamps_gets_one_plan_however_slow_the_clock_on_the_w
     process = planner(waypoints_m=[0.0, 0.0, 1.0, 0.0])
     peer.meet()
     begin_ns = peer.stamp_ns
-    peer.run(0.6)
+    peer.run(0.6, slow=8.0)
     wanted = [begin_ns + k * PLAN_NS + LEAD_NS for k in range(12)]
     peer.wait_for(
         lambda: all(
