@@ -1,62 +1,23 @@
-"""Stand-in for effort_controllers/JointGroupEffortController of ros2_control.
+"""A node around the stand-in for effort_controllers/JointGroupEffortController of ros2_control."""
 
-Kept of the original: a command has one value for each of *its* parameter `joints`, in that order,
-without names; a wrong size is an error of the update; a command that is not finite is dropped (not
-in Humble); there is no timeout, the last torque is held for ever; deactivation writes zero.
-"""
-
-import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 
+from contact_id_controller.faults.held_efforts import HeldEfforts
 
-class GroupEffortController:
+
+class GroupEffortController(HeldEfforts):
     """Holds the efforts of its joints; `update` is called by the loop of ros2_control.
 
-    Parameters
-    ----------
-    joints
-        Names in the order of the command.
-    checks_finite
-        False: as in Humble.
+    Args:
+        joints: names in the order of the command.
+        options: of `HeldEfforts`.
     """
 
-    def __init__(self, joints, checks_finite=True):
+    def __init__(self, joints, limits=None, **options):
+        super().__init__(len(joints), limits, **options)
         self.joints = tuple(joints)
-        self.efforts = np.zeros(len(self.joints))
-        """What the motors get (n,), N·m."""
-        self.active = False
-        self.dropped = self.errors = 0
-        self._checks_finite = checks_finite
-        self._command = None
-
-    def activate(self):
-        """Start without a command: the efforts stay as they are."""
-        self._command, self.active = None, True
-
-    def deactivate(self):
-        """Zero effort."""
-        self.efforts[:] = 0.0
-        self.active = False
-
-    def command(self, data):
-        """A message on `~/commands`."""
-        data = np.array(data, dtype=float)
-        if self._checks_finite and not np.isfinite(data).all():
-            self.dropped += 1
-            return
-        self._command = data
-
-    def update(self):
-        """One period of ros2_control; False is return_type::ERROR."""
-        if not self.active or self._command is None:
-            return True
-        if self._command.size != len(self.joints):
-            self.errors += 1
-            return False
-        self.efforts[:] = self._command
-        return True
 
     def effort(self, joint):
         """The effort of a joint by its name, N·m."""

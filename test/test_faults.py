@@ -102,11 +102,11 @@ def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
     group = HeldEfforts(2)
     assert not group.command([1.0, 2.0]), "inactive"
     group.activate()
-    assert group.command([1.0, 2.0])
-    assert not group.command([1.0]) and not group.command([np.nan, 0.0])
-    assert (group.errors, group.dropped, group.efforts.tolist()) == (1, 1, [1.0, 2.0])
-    group.deactivate()
-    assert not group.efforts.any()
+    assert group.command([1.0, 2.0]) and group.update()
+    assert not group.command([]) and not group.command([np.nan, 0.0]) and group.update()
+    assert (group.errors, group.dropped, group.efforts.tolist()) == (0, 1, [1.0, 2.0])
+    assert not group.command([1.0]) and not group.update()
+    assert (group.errors, group.active, group.efforts.tolist()) == (1, False, [0.0, 0.0])
 
 
 def test_the_document_has_a_row_for_every_fault_and_all_were_as_stated():

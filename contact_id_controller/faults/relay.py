@@ -23,7 +23,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from contact_id_controller.faults.held_efforts import HeldEfforts
+from contact_id_controller.faults.held_efforts import HeldEfforts, UrdfLimits
 from contact_id_controller.simulation.recording import FALLEN_TILT_RAD, tilt_rad
 
 _STREAM = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -45,13 +45,21 @@ class FaultRelay:
     Args:
         node: owner of the topics.
         joints: joints in the order of the command.
-        limits: largest torque that may reach the robot, (n,), N·m.
+        limits: largest torque that may be commanded, (n,), N·m.
         damping: D of the safe output, (n,), N·m·s/rad.
+        enforced: limits that the group controller's manager enforces; None: it enforces none.
     """
 
-    def __init__(self, node: Node, joints: Sequence[str], limits: np.ndarray, damping: np.ndarray):
+    def __init__(
+        self,
+        node: Node,
+        joints: Sequence[str],
+        limits: np.ndarray,
+        damping: np.ndarray,
+        enforced: UrdfLimits | None = None,
+    ):
         self.joints, self.limits, self.damping = list(joints), limits, damping
-        self.group = HeldEfforts(len(joints))
+        self.group = HeldEfforts(len(joints), enforced)
         self.times_s: list[float] = []
         """When each command reached the robot, time.monotonic."""
         self.safe: list[bool] = []
@@ -61,7 +69,7 @@ class FaultRelay:
         self.states = 0
         self.stamp_s = 0.0
         self.base = np.zeros(7)
-        self.velocity = np.zeros(len(joints))
+        self.position, self.velocity = np.zeros(len(joints)), np.zeros(len(joints))
         self._columns: np.ndarray | None = None
         self._recent = np.zeros((KEPT_STATES, len(joints)))
         self._message = Float64MultiArray(data=array.array("d", bytes(8 * len(joints))))
@@ -109,6 +117,7 @@ class FaultRelay:
         message = deserialize_message(packed, JointState)
         if self._columns is None:
             self._columns = np.array([message.name.index(name) for name in self.joints])
+        self.position = np.array(message.position)[self._columns]
         self.velocity = np.array(message.velocity)[self._columns]
         self._recent[self.states % KEPT_STATES] = self.velocity
         self.states += 1
@@ -150,7 +159,11 @@ class FaultRelay:
 
     def _on_command(self, message: Float64MultiArray) -> None:
         now_s = time.monotonic()
-        if not self.group.command(message.data):
+        asked = np.array(message.data)
+        if self.group.active:
+            self._judge(asked)
+        held = self.group.command(asked)
+        if self.group.update(self.position, self.velocity) and not held:
             return
         efforts = self.group.efforts
         # Only feet touch the simulated ground: with its motors on, a fallen robot would go wild.
@@ -159,7 +172,10 @@ class FaultRelay:
         self._to_robot.publish(self._message)
         self.times_s.append(now_s)
         self.safe.append(self._is_safe(efforts))
-        if not np.isfinite(efforts).all() or (np.abs(efforts) > self.limits).any():
+
+    def _judge(self, efforts: np.ndarray) -> None:
+        """Note what should not have been commanded, whatever the group controller makes of it."""
+        if not (np.isfinite(efforts).all() and (np.abs(efforts) <= self.limits).all()):
             self.violations.append(f"{efforts.tolist()} at {self.stamp_s:.3f} s")
 
     def _is_safe(self, efforts: np.ndarray) -> bool:

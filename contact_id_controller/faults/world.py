@@ -25,6 +25,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.faults.held_efforts import UrdfLimits
 from contact_id_controller.faults.nodes import (
     CONTROLLER,
     PLANNER,
@@ -36,6 +37,7 @@ from contact_id_controller.faults.nodes import (
 )
 from contact_id_controller.faults.relay import FaultRelay
 from contact_id_controller.files import check_free, make_folder
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.settings.controller import ControllerSettings
@@ -103,14 +105,23 @@ class FaultWorld:
         environment = ros_environment(free_domain(), folder / "log")
         self._environment_before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)
-        self._connect(int(environment["ROS_DOMAIN_ID"]), controller["joints"], damping)
+        robot = RobotModel.from_urdf(controller["urdf"], joints=controller["joints"])
+        enforced = UrdfLimits(
+            np.where(robot.upper > robot.lower, robot.lower, -np.inf),
+            np.where(robot.upper > robot.lower, robot.upper, np.inf),
+            robot.velocity_limits,
+            robot.effort_limits,
+        )
+        self._connect(int(environment["ROS_DOMAIN_ID"]), controller["joints"], damping, enforced)
         self.nodes = NodeGroup(
             {name: command_line(name, file) for name in self.parameters},
             folder / "log",
             environment,
         )
 
-    def _connect(self, domain: int, joints: list[str], damping: np.ndarray) -> None:
+    def _connect(
+        self, domain: int, joints: list[str], damping: np.ndarray, enforced: UrdfLimits
+    ) -> None:
         """The node of this process: relay, intruder, and whoever calls services."""
         self._context = rclpy.Context()
         rclpy.init(
@@ -119,7 +130,7 @@ class FaultWorld:
         self.node = rclpy.create_node("faults", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self.relay = FaultRelay(self.node, joints, self.limits, damping)
+        self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced)
         self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
         self.intruder = self.node.create_publisher(Float64MultiArray, "commands_in", 10)

@@ -63,7 +63,9 @@ class ControlTopics:
         self._waiting: bytes | None = None
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
         self._clock = node.get_clock() if clock else None
-        loop.guard.checks.clock_lags = clock and self._clock.ros_time_is_active
+        simulated = node.get_clock().ros_time_is_active
+        loop.guard.checks.clock_lags = clock and simulated
+        loop.guard.simulated_time = simulated and not loop.guard.lockstep
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
         self._contact_input = None

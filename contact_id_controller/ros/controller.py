@@ -22,7 +22,7 @@ from contact_id_controller.exceptions import ConfigurationError, ContactIdError,
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
-from contact_id_controller.ros.group_controller import check_joint_order
+from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.safety.machine import SafetyState
@@ -148,8 +148,9 @@ class ControllerNode(LifecycleNode):
                 controller = Controller(robot, settings)
                 loop = ControlLoop(controller, self.get_logger().warning)
                 loop.warm_up()
-            if settings.group_controller:
-                check_joint_order(self, settings.group_controller, robot.joint_names)
+            group = settings.group_controller
+            if group and check_joint_order(self, group, robot.joint_names):
+                loop.guard.host_enforces = enforces_limits(self, group)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE

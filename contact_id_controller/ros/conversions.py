@@ -37,6 +37,7 @@ class JointStateReader:
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
         self._effort = np.zeros(0)
+        self._given = np.zeros(len(self.joint_names))
         self._packed = packed.PackedReader(packed.JOINT_STATE)
 
     def read(self, message) -> JointReading | Refusal:
@@ -67,7 +68,10 @@ class JointStateReader:
             )
         position.take(self._columns, out=self.position, mode="clip")
         velocity.take(self._columns, out=self.velocity, mode="clip")
-        return JointReading(packed.stamp_ns(message), self.position, self.velocity)
+        given = None
+        if self._effort.size == count:
+            given = self._effort.take(self._columns, out=self._given, mode="clip")
+        return JointReading(packed.stamp_ns(message), self.position, self.velocity, given)
 
     def efforts(self) -> np.ndarray:
         """Efforts (na,) of the last message that gave a reading; not a number where it has none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -19,36 +19,60 @@ WAIT_S = 5.0
 """How long an answer is waited for; in a process just started, on a busy machine, discovery took up
 to 2.4 s. A watchdog loses nothing by it: before discovery its torques reach nobody."""
 
+ENFORCES_WAIT_S = 1.0
+"""The same for `enforces_limits`, once the group controller has been found."""
+
+_MANAGER, _ENFORCES = "controller_manager", "enforce_command_limits"
+
 _POLL_S = 0.02
 
 
-def check_joint_order(node: Node, group: str, joints: Sequence[str]) -> None:
+def check_joint_order(node: Node, group: str, joints: Sequence[str]) -> bool:
     """Compare `joints` with the parameter `joints` of the group controller named `group`.
 
     Returns within `WAIT_S`; one line in the log of `node` says how it came out. A group controller
-    that does not answer is a warning. May be called inside a callback of the node.
+    that does not answer is a warning. May be called inside a callback of the node. Returns whether
+    it answered.
 
     Raises:
         ConfigurationError: the group controller takes other joints, or in another order.
     """
     service = f"{group}/get_parameters"
-    theirs = _ask(node, service)
-    if theirs is None:
+    theirs = _ask(node, service, "joints", WAIT_S)
+    if theirs is None or theirs.type != ParameterType.PARAMETER_STRING_ARRAY:
         node.get_logger().warning(
             f"service '{service}' did not answer with a parameter 'joints' within {WAIT_S:g} s: "
             "the order of the joints is not checked"
         )
-    elif list(joints) != theirs:
+        return False
+    if list(joints) != list(theirs.string_array_value):
         raise ConfigurationError(
-            f"group controller '{group}' takes joints [{', '.join(theirs)}], but parameter "
+            f"group controller '{group}' takes joints [{', '.join(theirs.string_array_value)}], but "
+            "parameter "
             f"'joints' is [{', '.join(joints)}]: the command has no names, make them the same"
         )
-    else:
-        node.get_logger().info(f"group controller '{group}' takes the same joints")
+    node.get_logger().info(f"group controller '{group}' takes the same joints")
+    return True
 
 
-def _ask(node: Node, service: str) -> list[str] | None:
-    """The parameter `joints` behind a service; None without an answer."""
+def enforces_limits(node: Node, group: str) -> bool:
+    """Whether the controller_manager of a group controller says that it enforces command limits.
+
+    One that does not answer within `ENFORCES_WAIT_S`, or knows no such parameter (Humble), does not.
+    """
+    manager = f"{group.rpartition('/')[0]}/{_MANAGER}"
+    answer = _ask(node, f"{manager}/get_parameters", _ENFORCES, ENFORCES_WAIT_S)
+    known = answer is not None and answer.type == ParameterType.PARAMETER_BOOL
+    enforced = known and bool(answer.bool_value)
+    node.get_logger().info(
+        f"'{manager}' {'says' if known else 'does not say'} {_ENFORCES}"
+        + (f" {enforced}" if known else "")
+    )
+    return enforced
+
+
+def _ask(node: Node, service: str, parameter: str, wait_s: float) -> ParameterValue | None:
+    """A parameter behind a service; None without an answer."""
     # A node and executor of its own: those of `node` may be in the middle of a callback. Names on
     # the command line are meant for `node` alone.
     helper = Node(
@@ -63,12 +87,12 @@ def _ask(node: Node, service: str) -> list[str] | None:
     executor.add_node(helper)
     try:
         client = helper.create_client(GetParameters, service)
-        end_s = time.monotonic() + WAIT_S
+        end_s = time.monotonic() + wait_s
         while not client.service_is_ready():
             if time.monotonic() > end_s:
                 return None
             time.sleep(_POLL_S)
-        future = client.call_async(GetParameters.Request(names=["joints"]))
+        future = client.call_async(GetParameters.Request(names=[parameter]))
         executor.spin_until_future_complete(future, max(end_s - time.monotonic(), _POLL_S))
         if not future.done():
             return None
@@ -76,6 +100,4 @@ def _ask(node: Node, service: str) -> list[str] | None:
     finally:
         executor.shutdown()
         helper.destroy_node()
-    if len(values) != 1 or values[0].type != ParameterType.PARAMETER_STRING_ARRAY:
-        return None
-    return list(values[0].string_array_value)
+    return values[0] if len(values) == 1 else None

@@ -24,3 +24,31 @@ class Attention:
         if self._last_s is not None:
             self.slept_s += max(now_s - self._last_s - LONGEST_S, 0.0)
         self._last_s = now_s
+
+
+LARGEST_CHANGE = 10.0
+"""Times the pace that a single interval may count: a pause is no pace."""
+
+FASTEST_CHANGE = 0.05
+"""Part of a new interval in the pace: one late state is no slow time."""
+
+
+class Pace:
+    """How much slower than the clock the robot's time goes: a simulation need not keep up.
+
+    Attributes:
+        factor: seconds of the clock in one of the stamps, 1 or more.
+    """
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._mean = 1.0
+        self._last: tuple[float, float] | None = None
+
+    def state(self, stamp_s: float, now_s: float) -> None:
+        """A state with this stamp has come at a time of a clock that never jumps."""
+        if self._last is not None and stamp_s > self._last[0]:
+            ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
+            self._mean += FASTEST_CHANGE * (min(ratio, LARGEST_CHANGE * self._mean) - self._mean)
+            self.factor = max(1.0, self._mean)
+        self._last = stamp_s, now_s

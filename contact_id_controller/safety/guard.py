@@ -27,7 +27,9 @@ from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety import states
-from contact_id_controller.safety.attention import Attention
+from contact_id_controller.safety.attention import Attention, Pace
+from contact_id_controller.safety.command_limits import CommandLimits
+from contact_id_controller.safety.given_efforts import PROBE, GivenEfforts
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
 from contact_id_controller.safety.monitor import StepMonitor, contact_figures, shortfall
 from contact_id_controller.safety.safe_output import SafeOutput
@@ -60,6 +62,8 @@ class Guard:
     Attributes:
         result: of the last step, None while the safe output is commanded.
         ahead: torques solved ahead, None where the settings ask for none.
+        host_enforces: whether the robot's side is known to enforce the limits of the URDF.
+        simulated_time: whether stamps are of a time that may go slower than the clock.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
     """
@@ -78,6 +82,9 @@ class Guard:
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
         self.result: StepResult | None = None
         self.clock = clock
+        self.host_enforces = self.simulated_time = False
+        self._limits, self._pace = CommandLimits(robot), Pace()
+        self._watched: tuple[float, float] | None = None
         self._parts = PlanParts()
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
@@ -121,6 +128,9 @@ class Guard:
         warm_up(self.controller)
         self.output.follow(self.output.sent)
         states.warm_up()
+        zero = np.zeros(self.controller.robot.na)
+        self._limits.enforce(zero, zero, zero)
+        GivenEfforts(len(zero), 1.0, 1.0).warm_up()
 
     def take_over(self, controller: Controller) -> None:
         """Go on with another controller of the same robot, made with `Controller.take_over`."""
@@ -142,6 +152,11 @@ class Guard:
         self.machine.limits = _limits(controller)
         self.checks.apply(settings)
         self._timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
+        watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
+        if (watched_s, self._period_s) != self._watched:
+            self._watched = watched_s, self._period_s
+            self.given = GivenEfforts(controller.robot.na, *self._watched)
+            self.output.go_on()
         self._needs_contact = controller.sensed or "measured" in settings.contact_sources
 
     # Start and stop
@@ -199,6 +214,7 @@ class Guard:
         """The next torque begins the start ramp, not a blend from the safe output."""
         self._told.clear()
         self._parts.clear()
+        self.given.forget()
         self._moved = False
         self._forget_ahead()
         self.output.ramp()
@@ -281,6 +297,8 @@ class Guard:
         wanted = self.guarded("step", self._wanted, joints, now_ns)
         if wanted is None:
             self.machine.failed("an error in the step, see the log")
+        if isinstance(joints, JointReading):
+            self._look_at_efforts(joints)
         commanding = self.machine.commanding and self.result is not None
         if self.machine.latched:
             self.result = None
@@ -295,9 +313,37 @@ class Guard:
                 self.output.blend()
             sent = self.output.follow(wanted if commanding else self.safe_torques())
         self._commanding = commanding
-        self.controller.commanded[:] = sent
-        self._lead_on(sent)
-        return sent
+        return self._sent(sent)
+
+    def _sent(self, torques: np.ndarray) -> np.ndarray:
+        """What is sent of torques (na,), which are changed to it: known to all who go on from it."""
+        checks, told = self.checks, self.controller.settings.enforce_command_limits
+        enforces = told == "on" or (told == "auto" and self.host_enforces)
+        if enforces and checks.velocity_is_true:
+            self._limits.enforce(torques, checks.position, checks.velocity)
+        self.given.command(torques)
+        self.controller.commanded[:] = torques
+        self._lead_on(torques)
+        return torques
+
+    def _look_at_efforts(self, joints: JointReading) -> None:
+        """Hold the start ramp back while the robot is given something else, and let it act then."""
+        given = self.given
+        before = given.lost
+        if not given.measure(joints.time_ns * states.NANO, joints.effort):
+            return
+        if given.lost:
+            self.output.hold(given.held, PROBE)
+            if before:
+                return
+            self.monitor.refuse("efforts_differ")
+            self._news.append(
+                "the measured efforts are no longer those commanded: group controller inactive, or "
+                f"another command? {PROBE:.0%} of the torque is sent until they follow again"
+            )
+        else:
+            self._news.append("the measured efforts follow again: start ramp")
+            self.output.go_on()
 
     def _lead_on(self, sent: np.ndarray) -> None:
         """Make the command that goes with the torques (na,) of this period.
@@ -328,6 +374,7 @@ class Guard:
         """
         step_s = self.clock() - arrival_s
         result = self.result
+        self.monitor.pace = self._slower
         if result is not None:
             lost = self.monitor.step(
                 self._now_s,
@@ -430,6 +477,7 @@ class Guard:
                 state = self._check_contact(state.time_s) or state
         if isinstance(state, RobotState):
             self._good_s, self._good_stamp_s = self.clock(), state.time_s
+            self._pace.state(state.time_s, self._good_s)
             slept_s = self._attention.slept_s
             self._slept_between_s, self._slept_by_good_s = slept_s - self._slept_by_good_s, slept_s
         elif state is not None:
@@ -457,14 +505,16 @@ class Guard:
     def _silent(self) -> bool:
         """No good state has come for `state_timeout_s`."""
         slept_s = self._attention.slept_s - self._slept_by_good_s
-        return self.clock() - self._good_s - slept_s > self._timeout_s
+        return self.clock() - self._good_s - slept_s > self._timeout_s * self._slower
+
+    @property
+    def _slower(self) -> float:
+        """Seconds of the clock in one of the states' time: a simulation need not keep up."""
+        return self._pace.factor if self.simulated_time else 1.0
 
     def _jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; the controller's rate limit counts from them."""
-        sent = self.output.jump(torques)
-        self.controller.commanded[:] = sent
-        self._lead_on(sent)
-        return sent
+        return self._sent(self.output.jump(torques))
 
     # Errors, counts, words
 

@@ -21,14 +21,17 @@ class StepMonitor:
 
     A step is a deadline miss when its state is more than 1.5 periods later than that of the step
     before, by the stamps, so that states were lost (only in real time: a lockstep simulation loses
-    none), or when it took longer than a period itself, from the arrival of the state to the
-    publication of the command.
+    none), or when it took longer than a period of the robot's time itself, from the arrival of the
+    state to the publication of the command.
+
+    Attributes:
+        pace: seconds of the clock in one of the robot's time.
     """
 
     def __init__(self, period_s: float, real_time: bool) -> None:
         self._period_s = period_s
         self._real_time = real_time
-        self.steps = 0
+        self.steps, self.pace = 0, 1.0
         self.deadline_misses = 0
         self.long_steps = self.long_controller_steps = 0
         """Steps longer than half a period: with the messages, and the controller's part alone."""
@@ -59,7 +62,7 @@ class StepMonitor:
         self._last = stamp_s, arrival_s
         interval_s = arrival_s - last_arrival_s
         lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
-        if lost or step_s > self._period_s:
+        if lost or step_s > self._period_s * self.pace:
             self.deadline_misses += 1
         self.long_steps += step_s > 0.5 * self._period_s
         self.long_controller_steps += controller_s > 0.5 * self._period_s

@@ -24,6 +24,9 @@ UNIT_TOLERANCE = 1e-2
 
 NANO = 1e-9
 
+ANOTHER_CLOCK_S = 60.0
+"""No stamp is so wrong by lateness: it is of a clock that counts from elsewhere."""
+
 
 class Refusal(NamedTuple):
     """Why something is refused: a short countable reason, and the detail for the log."""
@@ -33,11 +36,15 @@ class Refusal(NamedTuple):
 
 
 class JointReading(NamedTuple):
-    """Measured joints at one time: ns; positions (na,), rad or m, velocities (na,), robot's order."""
+    """Measured joints at one time: ns; positions (na,), rad or m, velocities (na,), robot's order.
+
+    effort: (na,) N·m, what they have been given; None where nobody says.
+    """
 
     time_ns: int
     position: np.ndarray
     velocity: np.ndarray
+    effort: np.ndarray | None = None
 
 
 class StateChecks:
@@ -158,11 +165,24 @@ class StateChecks:
         if now_ns is None:
             return None
         age_s = (now_ns - time_ns) * NANO
+        if age_s > max(self.age_limit_s, ANOTHER_CLOCK_S):
+            return self._other_clock(age_s)
         if age_s > self.age_limit_s:
             return Refusal("stale", f"joint state is {age_s:.6f} s old by the clock")
         if -age_s > self.age_limit_s and not self.clock_lags:
+            if -age_s > ANOTHER_CLOCK_S:
+                return self._other_clock(age_s)
             return Refusal("future", f"joint state is {-age_s:.6f} s ahead of the clock")
         return None
+
+    @staticmethod
+    def _other_clock(age_s: float) -> Refusal:
+        return Refusal(
+            "joint_state_clock",
+            f"joint state is stamped {-age_s:+.0f} s from the clock of this node: by another clock. "
+            "Stamp with ROS time and give all nodes the same use_sim_time, or set stamp_reference "
+            "to stream",
+        )
 
     @staticmethod
     def _check_base(base: np.ndarray) -> Refusal | None:
@@ -186,6 +206,13 @@ class StateChecks:
         if self.base_ns is None:
             return Refusal("odometry_missing", "no odometry, and the base floats")
         age_s = (time_ns - self.base_ns) * NANO
+        if abs(age_s) > ANOTHER_CLOCK_S:
+            return Refusal(
+                "odometry_clock",
+                f"odometry is stamped {-age_s:+.0f} s from the joint state: by another clock. Stamp "
+                "both with ROS time; in a hardware component read(time) may be a steady clock, "
+                "get_clock()->now() is not",
+            )
         if abs(age_s) > self.odometry_age_limit_s:
             return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
         away, self.moved_elsewhere = self._jump.take(self._base[:7], self._base[7:], self.base_ns)

@@ -30,6 +30,7 @@ class TorqueOutput:
         self._ramp = np.zeros(na)
         self._changed = False
         self._ramp_periods = self._ramped = 0
+        self._share_allowed = 1.0
         self.apply(settings, effort)
 
     def apply(self, settings: ControllerSettings, effort: np.ndarray) -> None:
@@ -45,10 +46,19 @@ class TorqueOutput:
 
     def ramp(self) -> None:
         """From now on grow from what was sent last to what is wanted, over the start ramp."""
-        self._start[:] = self.sent
+        self.hold(self.sent, 1.0)
+
+    def hold(self, torques: np.ndarray, share: float) -> None:
+        """Start the ramp at torques (na,), and go no further than a share of it until ``go_on``."""
+        self._start[:] = torques
         self._ramped, self._ramp_periods = 0, self._length
+        self._share_allowed = share
         self._offset[:] = 0.0
         self._changed = False
+
+    def go_on(self) -> None:
+        """End what ``hold`` asked for: the ramp goes on."""
+        self._share_allowed = 1.0
 
     def blend(self) -> None:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""
@@ -61,15 +71,18 @@ class TorqueOutput:
 
     def jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; what follows them is blended in."""
-        self._ramped = self._ramp_periods
-        self._changed = True
+        if self._share_allowed < 1.0:
+            self.hold(torques, self._share_allowed)
+        else:
+            self._ramped = self._ramp_periods
+            self._changed = True
         self.sent[:] = torques
         return self.sent
 
     def follow(self, wanted: np.ndarray) -> np.ndarray:
         """What to send in this period, (na,), for the torques wanted; a view of `sent`."""
         if self._ramped < self._ramp_periods:
-            self._ramped += 1
+            self._ramped += self._ramped + 1 <= self._share_allowed * self._ramp_periods
             share = self._ramped / self._ramp_periods
             np.subtract(wanted, self._start, out=self._ramp)
             self._ramp *= share

@@ -497,6 +497,23 @@ class SafetySettings:
         minimum=0.0,
         live=True,
     )
+    enforce_command_limits: str = parameter(
+        "auto",
+        """Reduce what is sent as controller_manager's parameter of this name does, so that what acts
+        is known here: clipped at the URDF's efforts, zero in the direction of motion beyond its
+        speeds and ranges. auto: where group_controller is set and its controller_manager does.""",
+        choices=("auto", "on", "off"),
+        live=True,
+    )
+    effort_gap_s: float = parameter(
+        0.02,
+        """Where measured efforts have followed the commands for a while: as soon as they have not for
+        about so long, a tenth of the torque is sent, and start_ramp_s acts when they follow again.
+        0, or start_ramp_s 0: never.""",
+        unit="s",
+        minimum=0.0,
+        maximum=1.0,
+    )
     blend_rate_nm_s: tuple[float, ...] = parameter(
         (100.0,),
         """Rate at which a step of torque fades in that has another reason than the robot's motion:

@@ -1,0 +1,146 @@
+"""Whether the robot is given what is commanded, as its effort states tell.
+
+A group controller that is deactivated, a command interface that somebody else took, a watchdog in
+between: the joint states come on, and so do our commands, but other efforts act. When ours act again,
+full torque at once would be a blow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+
+AGREES, DIFFERS = 0.1, 0.25
+"""Part of the square of what was commanded that is missing where efforts follow, and where not."""
+
+LEARNT_S = 0.1
+"""Efforts that followed for so long mean what is commanded; before they may mean anything."""
+
+SIGNIFICANT = 0.04
+"""Part of the largest square of a command that was followed; below nothing is judged."""
+
+FOLLOWS = 0.5
+"""Part of a small change that must be seen to be followed again."""
+
+PROBE = 0.1
+"""Share of the way to the torque wanted while none of it is given: so much is seen, and is no blow."""
+
+LAG = 8
+"""Periods that a command may take until it is seen."""
+
+
+class GivenEfforts:
+    """Compares measured efforts with the commands before them. Seconds are those of the states.
+
+    Efforts that never followed (zero, noise, another unit) are never judged. Sums fade over
+    ``window_s``, so that an outlier, or a joint at a limit, is no evidence.
+
+    Args:
+        joints: their number.
+        window_s: for so long efforts must differ; 0: nothing is judged.
+        period_s: of the commands.
+
+    Attributes:
+        lost: whether the robot is given something else than is commanded.
+        held: (na,) N·m, what it has since; a mean over ``window_s``, or the first of it.
+    """
+
+    def __init__(self, joints: int, window_s: float, period_s: float) -> None:
+        self._keep = np.exp(-period_s / window_s) if window_s > 0.0 else 0.0
+        self._watches = window_s > 0.0
+        self._learnt = max(1, round(LEARNT_S / period_s))
+        self._window = max(1, round(window_s / period_s))
+        self._longest_s = 2.5 * period_s
+        self._ring = np.zeros((LAG, joints))
+        self.held, self._sum = np.zeros(joints), np.zeros(joints)
+        self.forget()
+
+    def forget(self) -> None:
+        """The next efforts mean nothing until they were seen to follow."""
+        self.lost = False
+        self._agreed, self._largest, self._seen = 0, 0.0, 0
+        self._count, self._time_s = 0, -np.inf
+        self._missing = self._whole = 0.0
+
+    def warm_up(self) -> None:
+        """Compile what `measure` uses."""
+        for lost in (False, True):
+            _compare(self._ring, LAG, self.held, self.held, lost)
+
+    def command(self, torques: np.ndarray) -> None:
+        """Torques (na,) that are sent now."""
+        if self._watches:
+            self._ring[self._count % LAG] = torques
+            self._count += 1
+
+    def measure(self, time_s: float, efforts: np.ndarray | None) -> bool:
+        """Judge the efforts (na,) of a state; whether ``lost`` or ``held`` changed."""
+        if not self._watches or efforts is None or self._count < LAG:
+            return False
+        since_s, self._time_s = time_s - self._time_s, time_s
+        missing, whole = _compare(self._ring, self._count, efforts, self.held, self.lost)
+        if not (since_s <= self._longest_s and missing < np.inf):
+            return False  # what came meanwhile was not seen
+        if not self.lost:
+            self._follow(missing, whole, efforts)
+            return self.lost
+        if self._seen < self._window:
+            self._seen += 1
+            self._sum += efforts
+            if self._seen == self._window:
+                np.multiply(self._sum, 1.0 / self._window, out=self.held)
+            return self._seen == self._window
+        self._follow_again(missing, whole)
+        return not self.lost
+
+    def _follow(self, missing: float, whole: float, efforts: np.ndarray) -> None:
+        self._missing = self._keep * self._missing + missing
+        self._whole = self._keep * self._whole + whole
+        share = (1.0 - self._keep) * self._whole
+        if self._missing <= AGREES * self._whole and whole > 0.0:
+            self._agreed += 1
+            if self._agreed >= self._learnt:
+                self._largest = max(self._largest, share)
+        elif self._agreed < self._learnt:
+            self._agreed = 0
+        elif share > SIGNIFICANT * self._largest and self._missing > DIFFERS * self._whole:
+            self.lost = True
+            self.held[:] = efforts
+            self._seen, self._sum[:] = 0, 0.0
+            self._missing = self._whole = 0.0
+
+    def _follow_again(self, followed: float, whole: float) -> None:
+        self._missing = self._keep * self._missing + followed
+        self._whole = self._keep * self._whole + whole
+        floor = PROBE**2 * SIGNIFICANT * self._largest
+        if (1.0 - self._keep) * self._whole > floor and self._missing > FOLLOWS * self._whole:
+            self.lost = False
+            self._missing = self._whole = 0.0
+
+
+@bare_kernel
+def _compare(ring, count, efforts, held, lost):
+    """Squares of what is missing of the nearest command, and of that command.
+
+    Lost: how much of the change from ``held`` to the last command is followed, and its square.
+    """
+    lags, joints = ring.shape
+    if lost:
+        newest = (count - 1) % lags
+        followed, whole = 0.0, 0.0
+        for j in range(joints):
+            change = ring[newest, j] - held[j]
+            followed += change * (efforts[j] - held[j])
+            whole += change * change
+        return followed, whole
+    least, size = np.inf, 0.0
+    for k in range(lags):
+        missing, whole = 0.0, 0.0
+        for j in range(joints):
+            difference = efforts[j] - ring[k, j]
+            missing += difference * difference
+            whole += ring[k, j] * ring[k, j]
+        if missing < least:
+            least, size = missing, whole
+    return least, size

@@ -1,0 +1,265 @@
+"""What ros2_control does to commands, and what the controller must know of it.
+
+The judge is the stand-in for a group controller (`HeldEfforts`), which was written from ros2_control's
+sources and from what controller_manager 5.16 did outside of this project.
+"""
+
+import numpy as np
+import pytest
+from robots import QUADRUPED, QUADRUPED_FEET
+from test_guard import BASE, JOINTS, LIFTED, STANDING
+
+from contact_id_controller import RobotModel
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.faults.held_efforts import HeldEfforts, UrdfLimits
+from contact_id_controller.safety.given_efforts import PROBE
+from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.states import JointReading
+from contact_id_controller.settings.controller import ControllerSettings
+
+PERIOD_S, RAMP_S, GAP_S = 0.001, 0.3, 0.02
+AT_REST = np.zeros(12)
+LAG = 3
+"""Periods from a command to the state that tells it."""
+
+
+class Machine:
+    """Guard, group controller and a robot that stays in one state, with effort states."""
+
+    def __init__(
+        self, *, group=None, robot=None, noise=0.0, told=lambda efforts: efforts, **changes
+    ):
+        self.robot = robot or RobotModel.from_urdf(QUADRUPED, True, JOINTS)
+        values = {
+            "urdf": QUADRUPED,
+            "joints": JOINTS,
+            "contact_frames": QUADRUPED_FEET,
+            "contact_radii_m": [0.01],
+            "start_ramp_s": RAMP_S,
+            "effort_gap_s": GAP_S,
+            "stamp_reference": "stream",
+            **changes,
+        }
+        self.steady_s, self.time_s, self.slowness = 0.0, 100.0, 1.0
+        settings = ControllerSettings.from_mapping(values)
+        self.guard = Guard(Controller(self.robot, settings), clock=lambda: self.steady_s)
+        self.group = group or HeldEfforts(12)
+        self.group.activate()
+        self.told, self.noise, self.rng = told, noise, np.random.default_rng(1)
+        self.acting = []
+        self.guard.start(state_is_known=False)
+
+    def period(self, position=STANDING, velocity=AT_REST, base=BASE):
+        """A state, its answer, and what acts because of it."""
+        self.time_s += PERIOD_S
+        self.steady_s += self.slowness * PERIOD_S
+        late = self.acting[-LAG] if len(self.acting) >= LAG else np.zeros(12)
+        efforts = self.told(late + self.noise * self.rng.standard_normal(12))
+        self.guard.take_base(base.copy(), round(self.time_s * 1e9))
+        joints = JointReading(round(self.time_s * 1e9), position, velocity, efforts)
+        sent = self.guard.step(joints).copy()
+        self.guard.finish(self.steady_s)
+        self.group.command(sent)
+        self.group.update(position, velocity)
+        self.acting.append(self.group.efforts.copy())
+        return sent
+
+    def periods(self, duration_s, **state):
+        for _ in range(round(duration_s / PERIOD_S)):
+            sent = self.period(**state)
+        return sent
+
+
+def limited_robot(effort_nm=0.6):
+    """The quadruped with an end for each joint, which its own URDF does not state."""
+    robot = RobotModel.from_urdf(QUADRUPED, True, JOINTS)
+    robot.lower[:], robot.upper[:] = STANDING - 0.5, STANDING + 0.5
+    robot.effort_limits[:] = effort_nm
+    return robot
+
+
+@pytest.mark.parametrize("enforce, as_sent", [("on", True), ("off", False), ("auto", False)])
+def test_what_is_sent_is_what_acts_beyond_every_limit_of_the_urdf(enforce, as_sent):
+    robot = limited_robot()
+    limits = UrdfLimits(robot.lower, robot.upper, robot.velocity_limits, robot.effort_limits)
+    machine = Machine(
+        group=HeldEfforts(12, limits),
+        robot=robot,
+        enforce_command_limits=enforce,
+        effort_limits_nm=[5.0],
+        position_stops=False,
+        start_ramp_s=0.0,
+    )
+    rng, differ = np.random.default_rng(0), 0
+    for _ in range(400):
+        position = STANDING + rng.uniform(-0.6, 0.6, 12)
+        velocity = rng.uniform(-18.0, 18.0, 12) * (rng.random(12) < 0.5)
+        sent = machine.period(position, velocity)
+        assert np.array_equal(machine.guard.controller.commanded, sent)
+        differ += not np.array_equal(machine.acting[-1], sent)
+    assert (differ == 0) if as_sent else (differ > 300)
+
+
+def test_auto_follows_what_the_manager_says():
+    machine = Machine(robot=limited_robot(0.01), effort_limits_nm=[5.0], start_ramp_s=0.0)
+    assert np.abs(machine.period()).max() > 0.1
+    machine.guard.host_enforces = True
+    assert np.abs(machine.periods(0.2)).max() <= 0.01
+
+
+@pytest.mark.parametrize("enforce", ["on", "off"])
+def test_the_integral_does_not_wind_up_against_a_limit_of_the_urdf(enforce):
+    machine = Machine(
+        robot=limited_robot(0.005),
+        enforce_command_limits=enforce,
+        effort_limits_nm=[50.0],
+        effort_gap_s=0.0,
+        start_ramp_s=0.0,
+        joint_integral_gain=[2e4],
+    )
+    machine.period(base=LIFTED)
+    bent = STANDING + 0.02  # held away from where it is to be
+    machine.periods(0.05, position=bent, base=LIFTED)
+    first = machine.guard.result.torques.copy()
+    machine.periods(1.0, position=bent, base=LIFTED)
+    grown = np.abs(machine.guard.result.torques - first).max()
+    assert (grown < 0.02) if enforce == "on" else (grown > 0.2)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+@pytest.mark.parametrize("keeps_last", [False, True])
+def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
+    machine = Machine(group=HeldEfforts(12, keeps_last=keeps_last), noise=noise)
+    machine.periods(RAMP_S + 0.3)
+    full = machine.group.efforts.copy()
+    assert np.linalg.norm(full) > 0.5 and not machine.guard.given.lost
+    if keeps_last:  # else the effort that stays would be that of the same posture
+        machine.group.efforts *= 0.4
+    machine.group.deactivate()
+    before = machine.group.efforts.copy()
+    sent = machine.periods(2.0 * GAP_S)
+    way = np.linalg.norm(full - before)
+    assert machine.guard.given.lost
+    assert np.linalg.norm(sent - before) < 1.5 * PROBE * way
+    assert any("efforts are no longer" in line for line in machine.guard.news())
+    machine.periods(0.5)
+    assert np.linalg.norm(machine.group.efforts - before) == 0.0
+    # Active again: no blow, and full torque only after most of the start ramp.
+    machine.group.activate()
+    machine.periods(0.05)
+    assert np.linalg.norm(machine.group.efforts - before) < 0.4 * way
+    assert not machine.guard.given.lost
+    machine.periods(0.6 * RAMP_S - 0.05)
+    assert np.linalg.norm(machine.group.efforts - full) > 0.15 * way
+    machine.periods(RAMP_S)
+    assert np.allclose(machine.group.efforts, full, atol=1e-6)
+    steps = np.linalg.norm(np.diff(machine.acting, axis=0), axis=1)[
+        -round(1.5 * RAMP_S / PERIOD_S) :
+    ]
+    assert steps.max() < 1.5 * PROBE * way
+
+
+def test_a_command_of_the_wrong_length_ends_in_the_ramp_too():
+    machine = Machine()
+    machine.periods(RAMP_S + 0.3)
+    full = np.linalg.norm(machine.group.efforts)
+    machine.group.command([1.0, 2.0])
+    machine.group.update()
+    assert not machine.group.active and not machine.group.efforts.any()
+    machine.periods(0.1)
+    machine.group.activate()
+    machine.periods(0.03)
+    assert np.linalg.norm(machine.group.efforts) < 0.3 * full
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda efforts: None,
+        lambda efforts: np.zeros(12),
+        lambda efforts: np.full(12, np.nan),
+        lambda efforts: -efforts,
+        lambda efforts: 30.0 * efforts,
+    ],
+    ids=["none", "zero", "nan", "sign", "unit"],
+)
+def test_efforts_that_never_meant_the_commands_mean_nothing(told):
+    machine = Machine(told=told)
+    machine.periods(RAMP_S + 0.3)
+    full = machine.group.efforts.copy()
+    machine.group.deactivate()
+    machine.periods(0.2)
+    machine.group.activate()
+    assert np.allclose(machine.period(), full, atol=1e-6)
+
+
+def test_one_joint_that_is_given_less_is_no_gap():
+    """A driver with a limit of its own on the joint that works most."""
+    worst = []
+
+    def told(efforts):
+        efforts = efforts.copy()
+        if len(machine.acting) > 600:
+            worst.append(np.argmax(np.abs(efforts)))
+            efforts[worst[-1]] *= 0.6
+        return efforts
+
+    machine = Machine(told=told)
+    machine.periods(RAMP_S + 0.6)
+    assert worst and not machine.guard.given.lost
+
+
+def test_a_gap_survives_silence_and_ends_with_a_new_start():
+    machine = Machine()
+    machine.periods(RAMP_S + 0.3)
+    machine.group.deactivate()
+    machine.periods(0.1)
+    machine.guard.silence()
+    sent = machine.periods(0.1)
+    assert machine.guard.given.lost and 0.0 < np.linalg.norm(sent) < 0.3
+    machine.guard.stop()
+    assert machine.guard.start(state_is_known=False) == ""
+    assert not machine.guard.given.lost
+    machine.group.activate()
+    machine.periods(RAMP_S + 0.1)
+    assert np.linalg.norm(machine.group.efforts) > 0.5
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_simulation_slower_than_real_time_is_neither_silent_nor_overrun(simulated):
+    machine = Machine(start_ramp_s=0.0, overruns_in_a_row=3, state_timeout_s=0.005)
+    machine.guard.simulated_time, machine.slowness = simulated, 10.0
+    silent = 0
+    for _ in range(300):
+        machine.period()
+        machine.steady_s += 0.009  # the next state is due
+        silent += machine.guard.is_silent()
+        machine.steady_s -= 0.009
+    assert machine.guard.machine.commanding
+    assert (silent < 10) if simulated else (silent == 300)
+    # A step of half a period of such a robot: 5 ms by the clock.
+    misses = machine.guard.monitor.deadline_misses
+    arrival_s = machine.steady_s
+    machine.guard.step(
+        JointReading(round((machine.time_s + PERIOD_S) * 1e9), STANDING, np.zeros(12))
+    )
+    machine.steady_s += 0.005
+    machine.guard.finish(arrival_s)
+    assert machine.guard.monitor.deadline_misses - misses == (0 if simulated else 1)
+
+
+@pytest.mark.parametrize("apart_s", [1.7e9, -1.7e9])
+def test_stamps_of_another_clock_are_called_so(apart_s):
+    machine = Machine()
+    time_ns = round((2e9 + machine.time_s) * 1e9)
+    machine.guard.take_base(BASE.copy(), time_ns - round(apart_s * 1e9))
+    machine.guard.step(JointReading(time_ns, STANDING, np.zeros(12)))
+    level, words = machine.guard.summary()
+    assert level == 2 and "another clock" in words and "get_clock()->now()" in words
+    assert machine.guard.monitor.refusals["odometry_clock"] == 1
+    machine.guard.take_base(BASE.copy(), time_ns)
+    machine.guard.step(
+        JointReading(time_ns + 1, STANDING, np.zeros(12)), time_ns + round(apart_s * 1e9)
+    )
+    assert machine.guard.monitor.refusals["joint_state_clock"] == 1
+    assert any("stamp_reference" in line for line in machine.guard.news())
