@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.control.step_kernels import (
+    BY_GEOMETRY,
+    BY_MEASUREMENT,
+    BY_SCHEDULE,
+    agreed_contacts,
+)
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.settings.controller import ControllerSettings
+
+BITS = {"geometry": BY_GEOMETRY, "schedule": BY_SCHEDULE, "measured": BY_MEASUREMENT}
+NOBODY = np.zeros(0, dtype=bool)
 
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact
 
@@ -17,14 +26,18 @@ class ContactSources:
 
     Args:
         foot: (n,) number of the foot that each contact is part of.
+
+    Attributes:
+        bits: which sources there are, ``BITS``.  since_s: (n,) s, when each contact began, where it is
+            ramped.  last: (n,) bool, the contacts of the period before.
     """
 
     def __init__(self, foot: np.ndarray, settings: ControllerSettings):
         count = len(foot)
         self.detector = ContactDetector(int(foot.max(initial=-1)) + 1)
         self._foot = foot
-        self._since_s = np.full(count, -np.inf)
-        self._last = np.zeros(count, dtype=bool)
+        self.since_s = np.full(count, -np.inf)
+        self.last = np.zeros(count, dtype=bool)
         self._share = np.ones(count)
         self.apply(settings)
 
@@ -35,33 +48,40 @@ class ContactSources:
         detector.debounce_s = settings.contact_debounce_s
         detector.timeout_s = settings.contact_timeout_s
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s
-        self._sources = settings.contact_sources
-        self.by_geometry = "geometry" in self._sources
-        """Whether the distances from the ground are believed."""
+        self.bits = 0
+        for source in settings.contact_sources:
+            self.bits |= BITS[source]
+
+    def measured(self, time_s: float) -> np.ndarray:
+        """What was measured of the contacts, (n,) bool; (0,) where that is no source."""
+        if not self.bits & BY_MEASUREMENT:
+            return NOBODY
+        return self.detector.at(time_s)[self._foot]
 
     def contacts(self, time_s: float, gaps_m: np.ndarray, planned: np.ndarray) -> np.ndarray:
         """Frames in contact, (n,) bool, on which all sources agree.
 
         gaps_m (n,): distances from the ground. planned (n,) bool: which stand by the schedule.
         """
-        contact = None
-        for source in self._sources:
-            if source == "geometry":
-                agreed = gaps_m <= self._gap_m
-            elif source == "schedule":
-                agreed = planned
-            else:
-                agreed = self.detector.at(time_s)[self._foot]
-            contact = agreed.copy() if contact is None else contact & agreed
-        if self._ramp_s:
-            self._since_s[contact & ~self._last] = time_s
-        self._last = contact
+        contact = np.empty(len(self._foot), dtype=bool)
+        agreed_contacts(
+            gaps_m,
+            self._gap_m,
+            planned,
+            self.bits,
+            self.measured(time_s),
+            time_s,
+            self._ramp_s,
+            self.since_s,
+            self.last,
+            contact,
+        )
         return contact
 
     def begin(self) -> None:
         """The contacts of the next call are old ones: no ramp at the start."""
-        self._last[:] = True
-        self._since_s[:] = -np.inf
+        self.last[:] = True
+        self.since_s[:] = -np.inf
 
     def load_share(self, time_s: float, leaves_in_s: np.ndarray | None) -> np.ndarray | None:
         """Share of load (n,) in (0, 1] of each contact, or None where every share is 1.
@@ -71,7 +91,7 @@ class ContactSources:
         if self._ramp_s == 0.0:
             return None
         share = self._share
-        np.divide(time_s - self._since_s, self._ramp_s, out=share)
+        np.divide(time_s - self.since_s, self._ramp_s, out=share)
         if leaves_in_s is not None:
             np.minimum(share, leaves_in_s / self._ramp_s, out=share)
         np.clip(share, SMALLEST_SHARE, 1.0, out=share)

@@ -12,16 +12,27 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_sources import ContactSources
-from contact_id_controller.control.feedback import (
-    BASE_WEIGHT,
-    UNPLANNED,
-    base_acceleration,
-    base_error,
-    consistent_acceleration,
-    tilt,
-    up_in_base,
-)
+from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import Limits
+from contact_id_controller.control.step_kernels import (
+    BALANCED,
+    DEADBEAT,
+    ERROR,
+    GOAL,
+    LANDED_M,
+    LANDING,
+    LANDS,
+    NO_GOAL,
+    POSITION,
+    SENSED,
+    SOLES,
+    TORQUES,
+    TOUCHING,
+    VELOCITY,
+    Numbers,
+    after_problem,
+    before_problem,
+)
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
@@ -31,6 +42,7 @@ from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseReference
 from contact_id_controller.plans.checks import Followed, ready_to_follow
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import (
     ContactSchedule,
     JointTrajectory,
@@ -50,13 +62,8 @@ measured contact forces."""
 CENTER_OF_MASS = "center_of_mass"
 """The value of ``base_feedback`` that needs `Balance`."""
 
-UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
-LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
 SOLE_LANDED_M = 1e-3  # a sole has landed when its first corner is as near; the others follow
 PRESSED_M = 1e-4  # the same where a sole that stands is pressed on at once, by what it shall bear
-PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
-
-UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
 
 class StepResult(NamedTuple):
@@ -161,15 +168,8 @@ class Controller:
                     f"parameter 'base_feedback' is '{CENTER_OF_MASS}', but the robot's base is fixed"
                 )
             self._balance = Balance(robot, feet, settings, self._planned_at)
-        self._base_gains = [
-            settings.spread(f"base_{part}_gain", 3)
-            for part in (
-                "linear_position",
-                "linear_velocity",
-                "angular_position",
-                "angular_velocity",
-            )
-        ]
+        parts = "linear_position", "linear_velocity", "angular_position", "angular_velocity"
+        self._base_gains = np.array([settings.spread(f"base_{part}_gain", 3) for part in parts])
         self.loss_weights = None
         if settings.motor_resistance_ohm:
             self.loss_weights = (
@@ -182,28 +182,56 @@ class Controller:
         self._options = self.row.keywords(settings, dict(zip(SUPPLIED, supplied, strict=True)))
         self._weights = np.full(robot.nv, settings.joint_weight)
         self._wanted, self._acceleration = np.zeros(robot.nv), np.zeros(robot.nv)
-        self._error = np.zeros((4, 3))
-        self._sample = np.zeros((3, na))
+        self._desired = np.zeros(na)
+        self._sample, self._goal = np.zeros((3, na)), np.zeros(BASE_NUMBERS)
+        self._reference_now, self._base_now = Reference(*self._sample), BaseReference.of(self._goal)
         self._joint_plan: PlanSlot[JointTrajectory] = PlanSlot()
         self._base_plan: PlanSlot = PlanSlot()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
-        self._standing, self._in_air = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._standing = np.ones(count, dtype=bool)
         self._at_rest = np.zeros(count)
         self._push = settings.spread_over_contacts("least_normal_force_n") / corners
         self._part_of_foot = (1.0 / corners)[:, None]
-        self._has_soles = bool((corners > 1).any())
         sole_landed_m = SOLE_LANDED_M if self._balance is None else PRESSED_M
         self._landed_m = np.where(corners > 1, sole_landed_m, LANDED_M)
         self._pushes = bool(self._push.any())
-        self._landed = np.zeros(count, dtype=bool)
-        self._early, self._lifted = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-        self._hold = self._joint_q = np.zeros(na)
+        self._known = np.zeros((LANDING + 1, count), dtype=bool)
+        self._foot_touches = np.zeros(len(np.bincount(feet.foot)), dtype=bool)
+        self._closing, self._room = np.zeros(count), np.zeros((3, 3))
+        self._joints, self._bounded = np.zeros((3, na)), np.zeros(na, dtype=np.uint8)
+        self._hold = np.zeros(na)
+        self._task = (
+            SENSED * self.sensed
+            | SOLES * bool((corners > 1).any())
+            | DEADBEAT * self._deadbeat
+            | TORQUES * self.pid
+            | BALANCED * (self._balance is not None)
+        )
+        self._numbers = self._period_numbers()
+        self._table = np.vstack([self.limits.table, *self._gains])
         self._hold_base: np.ndarray | None = None
         self._up_in_base: np.ndarray | None = None
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
+
+    def _period_numbers(self) -> np.ndarray:
+        settings, limits = self.settings, self.limits
+        numbers = Numbers(
+            settings.period_s,
+            settings.contact_time_constant_s,
+            settings.touchdown_time_constant_s,
+            settings.touchdown_speed_m_s,
+            float(settings.velocity_product_term),
+            settings.contact_gap_m,
+            settings.force_ramp_s,
+            limits.stop_gain,
+            limits.time_constant_s,
+            limits.speed_margin,
+            limits.power_w,
+        )
+        return np.array(numbers, dtype=float)
 
     def reset(self, state: RobotState, keep_upright: bool = False) -> None:
         """Forget plans and history; hold the posture of ``state``.
@@ -215,10 +243,10 @@ class Controller:
             self._balance.foresight.forget()
         self._integral[:] = 0.0
         self._measured[:] = 0.0
-        self._early[:] = self._lifted[:] = self._landed[:] = False
+        self._known[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
-        self._joint_q = self._hold
+        self._joints[POSITION] = self._hold
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         if self._up_in_base is None or not keep_upright:
             self._up_in_base = self._up(state.q)
@@ -241,16 +269,14 @@ class Controller:
             "_integral",
             "_measured",
             "_hold",
-            "_joint_q",
+            "_joints",
             "_hold_base",
             "_up_in_base",
             "_has_posture",
             "_lower_feet",
             "commanded",
             "_decided",
-            "_early",
-            "_lifted",
-            "_landed",
+            "_known",
             "sources",
         ):
             setattr(self, name, getattr(other, name))
@@ -274,15 +300,15 @@ class Controller:
         robot = self.robot
         q, v = robot.neutral(), np.zeros(robot.nv)
         if robot.floating_base:
-            base = self._base_reference(t)
-            if base is None:
+            if not self._take_goal(t):
                 return None
+            base = self._base_now
             q[:3], q[3:7] = base.position, base.quaternion_xyzw
             turn = rotations.conjugate(base.quaternion_xyzw)
             v[:3] = rotations.rotate(turn, base.linear_velocity)
             v[3:6] = rotations.rotate(turn, base.angular_velocity)
-        reference = self._reference(t)
-        q[robot.q_index], v[robot.actuated] = reference.position, reference.velocity
+        self._take_reference(t)
+        q[robot.q_index], v[robot.actuated] = self._sample[0], self._sample[1]
         return RobotState(t, q, v)
 
     def plans_at(self, t: float) -> tuple[object, object, object]:
@@ -340,7 +366,7 @@ class Controller:
             [foot.frame for foot in self.feet.feet],
             self._joint_plan,
             self._hold,
-            self._joint_q if self._has_posture else None,
+            self._joints[POSITION] if self._has_posture else None,
             self.settings.plan_jump_limit,
             self.robot.locked,
         )
@@ -376,65 +402,41 @@ class Controller:
         if not self._has_posture:
             self.reset(state)
         robot, t, q, v = self.robot, state.time_s, state.q, state.v
-        joint_q, joint_v = q[robot.q_index], v[robot.actuated]
-        self._joint_q = joint_q
         # State and plan.
         following = self._follows(t)
-        reference = self._reference(t)
+        self._take_reference(t)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        # Contact set.
-        pin.computeJointJacobians(robot.model, robot.data, q)
-        self.feet.update(robot.data)
-        contact, touching = self._contact_set(t, planned, v)
-        # Desired acceleration, problem, solution; or torque from the errors alone.
-        position_error = reference.position - joint_q
-        kp, kd, ki = self._gains
-        correction = kp * position_error
-        correction += kd * (reference.velocity - joint_v)
-        correction += ki * self._integral
+        data = robot.data
+        pin.computeJointJacobians(robot.model, data, q)
+        self.feet.update(data)
+        # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
+        contact = np.empty(len(planned), dtype=bool)
+        ready = self._decide(t, q, v, planned, schedule is not None, contact)
+        touching = self._known[TOUCHING]
         solution, solve_time = None, 0.0
-        if self.pid:
-            torques, status = correction, self.settings.solver
-        else:
-            correction += reference.acceleration
-            self.limits.bound_accelerations(joint_q, joint_v, correction)
-            self._wanted[robot.actuated] = correction
-            base = self._base_reference(t)
-            self._want_base(base, q, v)
-            lands = schedule is not None or self._lower_feet
-            landing = planned & ~touching if lands else self._in_air
-            if self._balance is None or base is None or self._early.any():
-                self._let_feet_stand(v, touching, landing)
-            else:
-                self._balance.acceleration(
-                    t,
-                    q,
-                    v,
-                    reference,
-                    base,
-                    self._wanted,
-                    touching,
-                    landing,
-                    self._closing_speeds(),
-                    self._acceleration,
-                )
-                # What stands is to bear: pressed on, it comes down where it does not touch yet.
-                self.feet.gaps = np.where(touching, np.minimum(self.feet.gaps, 0.0), self.feet.gaps)
+        torques, status, impulses = self._desired, self.settings.solver, _NO_IMPULSES
+        if not self.pid:
+            desired = self._desired if ready else self._balanced(t, q, v, touching)
             started = time.perf_counter()
-            share = self.sources.load_share(t, None if schedule is None else schedule.leaves_in(t))
-            solution = self._solve(self._problem(q, v, contact, touching, share))
+            share = None
+            if self.settings.force_ramp_s:
+                leaves_in = None if schedule is None else schedule.leaves_in(t)
+                share = self.sources.load_share(t, leaves_in)
+            problem = self._problem(q, v, desired, contact, touching, share)
+            solution = self._solve(problem)
             solve_time = time.perf_counter() - started
-            torques, status = solution.torques, solution.status
+            torques, status, impulses = solution.torques, solution.status, solution.impulses
         # Limits, effort.
-        limited = self._limit(joint_q, joint_v, torques, position_error)
-        acting = self.limits.acting.copy()
-        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
+        forces = np.zeros((len(planned), 3))
+        limited, acting, loss = self._limit(
+            torques, impulses, contact, _NOWHERE if solution is None else forces
+        )
         return StepResult(
             limited,
             status,
-            reference,
-            self._forces(solution, contact, touching),
+            self._reference_now,
+            forces,
             contact,
             acting != 0,
             solution,
@@ -453,17 +455,15 @@ class Controller:
         last: of the period before.
         """
         begun = time.perf_counter()
-        robot, t = self.robot, state.time_s
-        joint_q, joint_v = state.q[robot.q_index], state.v[robot.actuated]
-        self._joint_q = joint_q
+        robot, t, joints = self.robot, state.time_s, self._joints
         following = self._follows(t)
-        reference = self._reference(t)
-        limited = self._limit(joint_q, joint_v, torques, reference.position - joint_q)
-        acting = self.limits.acting.copy()
-        loss = math.nan if self.loss_weights is None else float(self.loss_weights @ limited**2)
+        self._take_reference(t)
+        joints[POSITION], joints[VELOCITY] = state.q[robot.q_index], state.v[robot.actuated]
+        joints[ERROR] = self._sample[0] - joints[POSITION]
+        limited, acting, loss = self._limit(torques, _NO_IMPULSES, last.contact, _NOWHERE)
         return last._replace(
             torques=limited,
-            reference=reference,
+            reference=self._reference_now,
             saturated=acting != 0,
             solve_time_s=0.0,
             step_time_s=time.perf_counter() - begun,
@@ -472,58 +472,91 @@ class Controller:
             limits=acting,
         )
 
-    def _contact_set(
-        self, t: float, planned: np.ndarray, v: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Feet in contact (n_feet,) bool, and of them those that stand where they should."""
-        feet = self.feet
-        contact = self.sources.contacts(t, feet.gaps, planned)
-        if not self.sources.by_geometry:
-            # Distances that are not believed must not part, land or penetrate anything.
-            feet.gaps = np.where(contact, 0.0, np.maximum(feet.gaps, UNKNOWN_GAP_M))
-        if self.sensed:
-            contact = self._standing
-        # A foot that rolls or slips over bumps, or is felt with noise, may be a little off them.
-        still = self._landed & (feet.gaps <= PARTED_M)
-        touching = planned & (still | (feet.gaps <= self._landed_m))
-        self._landed = touching
-        if self._has_soles:
-            # A foot stands as a whole: its corners in the air follow with its rotation.
-            touching = planned & (np.bincount(feet.foot, touching)[feet.foot] > 0.0)
-        if self._deadbeat:
-            early = self._find_early(planned, feet.gaps <= self.settings.contact_gap_m, v)
-            contact, touching = contact | early, touching | early
-        return contact, touching
+    def _decide(
+        self,
+        t: float,
+        q: np.ndarray,
+        v: np.ndarray,
+        planned: np.ndarray,
+        scheduled: bool,
+        contact: np.ndarray,
+    ) -> bool:
+        """Contacts, and the acceleration wanted; whether `_desired` holds it, or torques.
 
-    def _let_feet_stand(self, v: np.ndarray, touching: np.ndarray, landing: np.ndarray) -> None:
-        """Make of the acceleration wanted the closest that standing and landing feet allow."""
-        robot, settings = self.robot, self.settings
-        if self._early.any():
-            self._weights[:6] = UNMOVED  # a foot that must stop at once is stopped by its leg
-        consistent_acceleration(
-            robot.jacobian_view,
+        The closest that standing and landing feet allow, unless `Balance` is to make it.
+        """
+        robot, feet, sources = self.robot, self.feet, self.sources
+        task = self._task
+        if scheduled or self._lower_feet:
+            task |= LANDS
+        if robot.floating_base:
+            task |= GOAL if self._take_goal(t) else NO_GOAL
+        if task & NO_GOAL:
+            task &= ~BALANCED
+        ready: bool = before_problem(
+            t,
+            task,
+            self._numbers,
+            q,
             v,
+            robot.q_index,
+            robot.actuated,
+            robot.jacobian_view,
             robot.supports,
             robot.coordinate_joint,
-            self._links,
-            self.feet.points,
-            self.feet.normals,
-            touching,
-            landing,
-            self._closing_speeds(),
-            settings.contact_time_constant_s,
-            settings.touchdown_time_constant_s,
-            settings.touchdown_speed_m_s,
-            float(settings.velocity_product_term),
-            self._weights,
+            self._sample,
+            self._goal,
+            self._table,
+            self._base_gains,
+            self._integral,
+            feet.links,
+            feet.foot,
+            feet.points,
+            feet.normals,
+            feet.gaps,
+            self._landed_m,
+            planned,
+            sources.bits,
+            sources.measured(t),
+            sources.since_s,
+            sources.last,
+            self._foot_touches,
+            self._known,
+            contact,
+            self._closing,
+            self._joints,
+            self._bounded,
+            self._desired,
             self._wanted,
+            self._weights,
             self._acceleration,
         )
+        return ready
+
+    def _balanced(self, t: float, q: np.ndarray, v: np.ndarray, touching: np.ndarray) -> np.ndarray:
+        """Joint accelerations (na,) by `Balance`."""
+        self._balance.acceleration(
+            t,
+            q,
+            v,
+            self._reference_now,
+            self._base_now,
+            self._wanted,
+            touching,
+            self._known[LANDING],
+            self._closing,
+            self._acceleration,
+        )
+        # What stands is to bear: pressed on, it comes down where it does not touch yet.
+        gaps = self.feet.gaps
+        np.minimum(gaps, 0.0, out=gaps, where=touching)
+        return self._acceleration[self.robot.actuated]
 
     def _problem(
         self,
         q: np.ndarray,
         v: np.ndarray,
+        desired: np.ndarray,
         contact: np.ndarray,
         touching: np.ndarray,
         share: np.ndarray | None,
@@ -541,7 +574,7 @@ class Controller:
             self.robot,
             q,
             v,
-            self._acceleration[self.robot.actuated],
+            desired,
             contacts,
             settings.period_s,
             velocity_product_term=settings.velocity_product_term,
@@ -561,33 +594,36 @@ class Controller:
 
     def _limit(
         self,
-        joint_q: np.ndarray,
-        joint_v: np.ndarray,
         torques: np.ndarray,
-        position_error: np.ndarray,
-    ) -> np.ndarray:
-        """Torques (na,) that the machine can take; the integral goes on where they are free."""
-        # A joint at a limit, or one that was given another torque, must not wind up.
-        elsewhere = self.commanded != self._decided
-        limited = self.limits.limit(joint_q, joint_v, torques, self._decided).copy()
-        # Nor one whose integral has no gain now: it may be given one later.
-        still = (self.limits.acting != 0) | elsewhere | (self._gains[2] == 0.0)
-        self._integral += np.where(still, 0.0, position_error) * self.settings.period_s
-        self._decided[:] = limited
-        self.commanded[:] = limited
-        return limited
+        impulses: np.ndarray,
+        contact: np.ndarray,
+        forces: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Torques (na,) that the machine can take, which limits act, W lost; the integral goes on.
 
-    def _forces(
-        self, solution: Solution | None, contact: np.ndarray, touching: np.ndarray
-    ) -> np.ndarray:
-        """Predicted forces (n_feet, 3) N of the ground."""
-        forces = np.zeros((len(self.feet), 3))
-        if solution is not None:
-            forces[contact] = solution.forces
-            # The model's forces come on top of those that are commanded.
-            for i in np.flatnonzero(touching & (self._push > 0.0)) if self._pushes else ():
-                forces[i] += self._push[i] * self.feet.normals[i]
-        return forces
+        forces: gets what ground and feet exert on each other, where it has rows.
+        """
+        limited, acting = np.empty_like(self._decided), np.empty_like(self._bounded)
+        loss = after_problem(
+            self._numbers,
+            torques,
+            impulses,
+            self._joints,
+            self._table,
+            self._bounded,
+            contact,
+            self._known,
+            self._push,
+            self.feet.normals,
+            self._room,
+            self._integral,
+            self._decided,
+            self.commanded,
+            limited,
+            acting,
+            forces,
+        )
+        return limited, acting, math.nan if self.loss_weights is None else loss
 
     def _follows(self, t: float) -> bool:
         """Whether a plan lasts at time t; one that has ended in motion becomes a posture to hold."""
@@ -620,40 +656,13 @@ class Controller:
             total = row if total is None else total + row
         return total
 
-    def _find_early(self, planned: np.ndarray, near: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Feet in swing, (n_feet,) bool, that meet the ground within this period or have met it.
-
-        The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
-        foot must not be driven on into it. A foot that has not yet left the ground is not meant.
-        """
-        robot, feet = self.robot, self.feet
-        self._lifted = ~planned & (self._lifted | ~near)
-        self._early &= ~planned & (feet.gaps <= LANDED_M)
-        for i in np.flatnonzero(self._lifted & near & ~self._early):
-            twist = (robot.jacobian_view * robot.supports[self._links[i]]) @ v
-            speed = twist[:3] + np.cross(twist[3:], feet.points[i])
-            closing = -feet.normals[i] @ speed * self.settings.period_s
-            self._early[i] = closing > max(feet.gaps[i], LANDED_M)
-        return self._early
-
-    def _closing_speeds(self) -> np.ndarray:
-        """Speed (n,), m/s, at which each standing contact still nears the ground.
-
-        Early feet reach it within this period, others over the contact time constant.
-        """
-        settings, gaps = self.settings, self.feet.gaps
-        if not gaps.max(initial=0.0) > 0.0:
-            return self._at_rest
-        gaps = np.maximum(gaps, 0.0)
-        speeds = np.minimum(gaps / settings.contact_time_constant_s, settings.touchdown_speed_m_s)
-        return np.where(self._early, gaps / settings.period_s, speeds)
-
-    def _reference(self, t: float) -> Reference:
+    def _take_reference(self, t: float) -> None:
+        """The joints' motion at time t, into `_sample`."""
         plan = self._joint_plan.at(t)
         if plan is None:
             self._sample[0], self._sample[1:] = self._hold, 0.0
-            return Reference(self._sample[0], self._sample[1], self._sample[2])
-        return plan.sample(t, self._sample)
+        else:
+            plan.fill(t, self._sample)
 
     def _planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
         """Joints, base and stance as planned for a later time; None where no base is."""
@@ -664,9 +673,16 @@ class Controller:
         stance = self._standing if schedule is None else schedule.sample(t)
         return self.reference_at(t), base, stance
 
-    def _base_reference(self, t: float) -> BaseReference | None:
-        """Planned motion of the base, or its pose to hold; None: the legs alone decide."""
-        return self._base_motion(self._base_plan.at(t), self._joint_plan.at(t), t)
+    def _take_goal(self, t: float) -> bool:
+        """Planned motion of the base, or its pose to hold, into `_goal`; False: the legs alone decide."""
+        plan = self._base_plan.at(t)
+        if plan is not None:
+            plan.fill(t, self._goal)
+            return True
+        if self._joint_plan.at(t) is not None or self._hold_base is None:
+            return False
+        self._goal[:7], self._goal[7:] = self._hold_base, 0.0
+        return True
 
     def _base_motion(self, plan, joints, t: float) -> BaseReference | None:
         if plan is not None:
@@ -675,33 +691,6 @@ class Controller:
             return None
         return BaseReference(self._hold_base[:3], self._hold_base[3:], *(_STILL,) * 4)
 
-    def _want_base(self, goal: BaseReference | None, q: np.ndarray, v: np.ndarray) -> None:
-        """Desired base acceleration and its weight."""
-        if not self.robot.floating_base:
-            return
-        if goal is None:
-            self._weights[:6] = UNPLANNED
-            self._wanted[:6] = 0.0
-            return
-        self._weights[:6] = BASE_WEIGHT
-        R = base_error(
-            q,
-            v,
-            goal.position,
-            goal.quaternion_xyzw,
-            goal.linear_velocity,
-            goal.angular_velocity,
-            self._error,
-        )
-        kp, kd, kr, kw = self._base_gains
-        error = self._error
-        base_acceleration(
-            R,
-            v,
-            goal.linear_acceleration + kp * error[0] + kd * error[1],
-            goal.angular_acceleration + kr * error[2] + kw * error[3],
-            self._wanted,
-        )
-
 
 _STILL = np.zeros(3)
+_NO_IMPULSES, _NOWHERE = np.zeros(0), np.zeros((0, 3))

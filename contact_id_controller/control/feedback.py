@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_id_controller.kernels.arrays import assign
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
 from contact_id_controller.kernels.triangular import (
@@ -157,20 +157,19 @@ def project(A, rest, compliance, weights, acceleration):
             acceleration[k] += A[a, k] * rest[a] / weights[k]
 
 
-@kernel
-def base_error(q, v, position, quaternion, linear, angular, out):
+@bare_kernel
+def base_error(q, v, goal, R, out):
     """Base errors in the world frame: position, velocity, rotation vector, angular velocity (4, 3).
 
-    q (7+,) starts with x, y, z and the quaternion xyzw; v (6+,) is the twist in the base frame;
-    the reference is given in the world frame.
+    q (7+,) starts with x, y, z and the quaternion xyzw; v (6+,) is the twist in the base frame; goal
+    (13+,) is pose and velocities, world frame. R (3, 3) out: the base's attitude.
     """
     x, y, z, w = q[3], q[4], q[5], q[6]
-    R = np.empty((3, 3))
     R[0, 0], R[0, 1], R[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
     R[1, 0], R[1, 1], R[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
     R[2, 0], R[2, 1], R[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
     # Rotation from the measured to the desired attitude, as a world-frame rotation vector.
-    a, b, c, d = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    a, b, c, d = goal[3], goal[4], goal[5], goal[6]
     ex = -d * x + a * w - b * z + c * y
     ey = -d * y + b * w - c * x + a * z
     ez = -d * z + c * w - a * y + b * x
@@ -181,21 +180,27 @@ def base_error(q, v, position, quaternion, linear, angular, out):
     scale = 2.0 * np.arctan2(sine, ew) / sine if sine > 1e-12 else 2.0
     out[2, 0], out[2, 1], out[2, 2] = scale * ex, scale * ey, scale * ez
     for i in range(3):
-        out[0, i] = position[i] - q[i]
-        out[1, i] = linear[i]
-        out[3, i] = angular[i]
+        out[0, i] = goal[i] - q[i]
+        out[1, i] = goal[7 + i]
+        out[3, i] = goal[10 + i]
         for j in range(3):
             out[1, i] -= R[i, j] * v[j]
             out[3, i] -= R[i, j] * v[3 + j]
-    return R
 
 
-@kernel
-def base_acceleration(R, v, linear, angular, wanted):
-    """World accelerations (3,) (3,) of the base as Pinocchio's generalized acceleration, wanted[:6]."""
-    for i in range(3):
-        wanted[i] = R[0, i] * linear[0] + R[1, i] * linear[1] + R[2, i] * linear[2]
-        wanted[3 + i] = R[0, i] * angular[0] + R[1, i] * angular[1] + R[2, i] * angular[2]
+@bare_kernel
+def base_feedback(R, v, error, gains, goal, wanted):
+    """Accelerations of the base towards its goal, as Pinocchio has them, wanted[:6].
+
+    R, error: of ``base_error``; gains (4, 3) of the errors; goal (19,) of ``BaseTrajectory.fill``.
+    """
+    fill(wanted[:6], 0.0)
+    for j in range(3):
+        linear = goal[13 + j] + gains[0, j] * error[0, j] + gains[1, j] * error[1, j]
+        angular = goal[16 + j] + gains[2, j] * error[2, j] + gains[3, j] * error[3, j]
+        for i in range(3):
+            wanted[i] += R[j, i] * linear
+            wanted[3 + i] += R[j, i] * angular
     wanted[0] -= v[4] * v[2] - v[5] * v[1]
     wanted[1] -= v[5] * v[0] - v[3] * v[2]
     wanted[2] -= v[3] * v[1] - v[4] * v[0]

@@ -26,6 +26,9 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
 
+SPEED, LOWER, UPPER, MARGIN, DAMPING, LOSS, EFFORT_LIMIT, RATE_STEP = range(8)
+"""Rows of `Limits.table`."""
+
 LARGEST_MARGIN = 0.1
 """Of a joint's range, at either end."""
 
@@ -47,6 +50,8 @@ class Limits:
 
     Attributes:
         effort: N·m, infinite where there is none.
+        table: (8, na), what each joint can take, a row each: see above.
+        speed_margin, power_w, stop_gain, time_constant_s: settings that all joints share.
         acting: bits of `NAMES`, which limits acted in the last call of each method.
 
     Raises:
@@ -59,32 +64,35 @@ class Limits:
         def values(name: str, otherwise: np.ndarray) -> np.ndarray:
             return settings.spread(name, na) if getattr(settings, name) else otherwise
 
-        self.effort = values("effort_limits_nm", robot.effort_limits)
-        self._step = settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf))
-        self._speed = values("velocity_limits_rad_s", robot.velocity_limits)
-        self._margin = settings.velocity_margin
-        self._stop_gain = settings.position_stop_gain
+        self.table = table = np.zeros((8, na))
+        self.effort = table[EFFORT_LIMIT]
+        table[EFFORT_LIMIT] = values("effort_limits_nm", robot.effort_limits)
+        rates = values("effort_rate_limits_nm_s", np.full(na, np.inf))
+        table[RATE_STEP] = settings.period_s * rates
+        table[SPEED] = values("velocity_limits_rad_s", robot.velocity_limits)
+        self.speed_margin = settings.velocity_margin
+        self.stop_gain = settings.position_stop_gain
         # A model without limits may state them as an empty range.
         stated = robot.upper > robot.lower
         stops = stated & settings.position_stops
-        self._lower = np.where(stops, robot.lower, -np.inf)
-        self._upper = np.where(stops, robot.upper, np.inf)
+        table[LOWER] = np.where(stops, robot.lower, -np.inf)
+        table[UPPER] = np.where(stops, robot.upper, np.inf)
         # A range that is short, or in metres, keeps most of itself.
-        self._stop_margin = np.where(
+        table[MARGIN] = np.where(
             stops,
             np.minimum(settings.position_margin_rad, LARGEST_MARGIN * (robot.upper - robot.lower)),
             0.0,
         )
         self._period = settings.period_s
-        self._time_constant = settings.limit_time_constant_s
-        self._damping = settings.spread("damping_nm_s_rad", na)
-        self._loss, self._power = np.zeros(na), np.inf
+        self.time_constant_s = settings.limit_time_constant_s
+        table[DAMPING] = settings.spread("damping_nm_s_rad", na)
+        self.power_w = np.inf
         if settings.motor_resistance_ohm:
-            self._loss = (
+            table[LOSS] = (
                 settings.spread("motor_resistance_ohm", na)
                 / settings.spread("motor_torque_constant_nm_a", na) ** 2
             )
-            self._power = settings.power_limit_w or np.inf
+            self.power_w = settings.power_limit_w or np.inf
         self.acting = np.zeros(na, dtype=np.uint8)
         self._torques, self._bounded = np.zeros(na), np.zeros(na, dtype=np.uint8)
 
@@ -94,16 +102,17 @@ class Limits:
         Towards an end the speed allowed is position_stop_gain times the distance from the soft
         stop; a joint that is faster is brought back over limit_time_constant_s.
         """
-        _bound(
+        table = self.table
+        bound_joints(
             q,
             qd,
             self._period,
-            self._speed,
-            self._lower,
-            self._upper,
-            self._stop_margin,
-            self._stop_gain,
-            self._time_constant,
+            table[SPEED],
+            table[LOWER],
+            table[UPPER],
+            table[MARGIN],
+            self.stop_gain,
+            self.time_constant_s,
             qdd,
             self._bounded,
         )
@@ -116,21 +125,22 @@ class Limits:
         q, qd: measured positions and velocities. last: the answer of the period before.
         Numbers that are not finite stay so: whoever sends them must look.
         """
-        _limit(
+        table = self.table
+        limit_joints(
             q,
             qd,
             wanted,
             last,
-            self._speed,
-            self._margin,
-            self._lower,
-            self._upper,
-            self._stop_margin,
-            self._damping,
-            self._loss,
-            self._power,
-            self.effort,
-            self._step,
+            table[SPEED],
+            self.speed_margin,
+            table[LOWER],
+            table[UPPER],
+            table[MARGIN],
+            table[DAMPING],
+            table[LOSS],
+            self.power_w,
+            table[EFFORT_LIMIT],
+            table[RATE_STEP],
             self._bounded,
             self._torques,
             self.acting,
@@ -140,7 +150,8 @@ class Limits:
 
 
 @bare_kernel
-def _bound(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd, acting):
+def bound_joints(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd, acting):
+    """``Limits.bound_accelerations``; all arrays (na,), acting out: bits of the limits that acted."""
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
@@ -182,7 +193,7 @@ class _Machine(NamedTuple):
 
 
 @bare_kernel
-def _limit(
+def limit_joints(
     q,
     qd,
     wanted,
@@ -201,6 +212,7 @@ def _limit(
     torques,
     acting,
 ):
+    """``Limits.limit``; all arrays (na,), torques and acting out, bounded: bits that acted before."""
     motion = _Motion(q, qd)
     assign(torques, wanted)
     assign(acting, bounded)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError
+from contact_id_controller.geometry.foot_points import Placements, feet_on_plane
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.robot import RobotModel
 
@@ -119,7 +120,7 @@ class FootContacts:
         self.feet, self.ground = tuple(feet), ground
         self.up = ground.up
         n = len(self.feet)
-        joints, self._offsets = [], []
+        joints, offsets = [], []
         for foot in self.feet:
             if not foot.radius_m >= 0.0:
                 raise ContactSetError(
@@ -127,19 +128,21 @@ class FootContacts:
                 )
             frame = robot.model.frames[robot.frame_id(foot.frame)]
             joints.append(frame.parentJoint)
-            self._offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
-        self._joints = joints
+            offsets.append(frame.placement.act(np.array(foot.center, dtype=float)))
+        self._offsets = np.array(offsets, dtype=float).reshape(-1, 3)
         self.links = np.array(joints, dtype=np.int64)
         numbers: dict[str, int] = {}
         self.foot = np.array(
             [numbers.setdefault(foot.frame, len(numbers)) for foot in self.feet], dtype=np.int64
         )
         self._level = True  # one normal everywhere
-        self._reach = np.array([foot.radius_m for foot in self.feet])[:, None] * self.up
+        self._radii = np.array([foot.radius_m for foot in self.feet], dtype=float)
+        self._placements = Placements()
         frames = [foot.frame for foot in self.feet]
         names = frames if len(set(frames)) == n else None
         self._friction = friction if callable(friction) else None
         self.points, self.gaps = np.zeros((n, 3)), np.zeros(n)
+        self._gaps = self.gaps
         self.normals = np.tile(self.up, (n, 1))
         self._all = ContactSet(
             self.points,
@@ -157,11 +160,17 @@ class FootContacts:
 
     def update(self, data: Any) -> None:
         """Take points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
-        placements = data.oMi
-        for i, joint in enumerate(self._joints):
-            self.points[i] = placements[joint].act(self._offsets[i])
-        self.points -= self._reach
-        self.gaps = self.ground.distance(self.points)
+        feet_on_plane(
+            self._placements.of(data),
+            self.links,
+            self._offsets,
+            self._radii,
+            self.up,
+            self.ground.offset,
+            self.points,
+            self._gaps,
+        )
+        self.gaps = self._gaps
 
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None

@@ -8,6 +8,7 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.feet import FeetOnGround, FootContacts
+from contact_id_controller.geometry.foot_points import foot_centers
 from contact_id_controller.geometry.height_field import HeightField
 from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.geometry.terrain import APART, ON_FACE
@@ -40,7 +41,6 @@ class TerrainFeet(FootContacts):
         super().__init__(robot, feet, terrain, friction, viscosity)
         self.terrain, self._level = terrain, False
         n = len(self.feet)
-        self._radii = np.array([foot.radius_m for foot in self.feet], dtype=float)
         self._centers = np.zeros((n, 3))
         self._many = np.zeros((n, MOST, 3))
         self._many_gaps = np.zeros((n, MOST))
@@ -48,9 +48,7 @@ class TerrainFeet(FootContacts):
 
     def update(self, data) -> None:
         """Take points, gaps and normals from joint placements ``data.oMi``."""
-        placements = data.oMi
-        for i, joint in enumerate(self._joints):
-            self._centers[i] = placements[joint].act(self._offsets[i])
+        foot_centers(self._placements.of(data), self.links, self._offsets, self._centers)
         field = self.terrain
         self.normals, self.gaps = np.empty((len(self), 3)), np.empty(len(self))
         _feet_on_field(

@@ -9,12 +9,9 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans import rotations
-from contact_id_controller.plans.interpolation import (
-    cubic_coefficients,
-    fill_basis,
-    segment_coefficients,
-)
+from contact_id_controller.plans.interpolation import cubic_coefficients, segment_coefficients
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
+from contact_id_controller.plans.sampling import BASE_NUMBERS, sample_base
 
 _UNIT_TOLERANCE = 1e-3
 """Largest deviation of a quaternion's norm from 1."""
@@ -29,6 +26,12 @@ class BaseReference(NamedTuple):
     angular_velocity: np.ndarray
     linear_acceleration: np.ndarray
     angular_acceleration: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> BaseReference:
+        """Views of the numbers (19,) that ``BaseTrajectory.fill`` writes."""
+        n = numbers
+        return cls(n[:3], n[3:7], n[7:10], n[10:13], n[13:16], n[16:])
 
 
 class BaseTrajectory:
@@ -67,9 +70,8 @@ class BaseTrajectory:
         self.start_s = checked_start(start_s)
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
-        self._attitudes = self.quaternions_xyzw.tolist()
+        self._attitudes = list(np.ascontiguousarray(self.quaternions_xyzw))
         self._coefficients = list(self._segments())
-        self._basis = np.zeros((3, 4))
 
     def _segments(self) -> np.ndarray:
         """Coefficients (p - 1, 4, 6) of position and phi together."""
@@ -85,34 +87,28 @@ class BaseTrajectory:
         angular = cubic_coefficients(
             np.zeros_like(change), change, np.transpose(start_rate) * step, end_rate.T * step
         )
-        return np.concatenate([linear, angular], axis=2)
+        return np.ascontiguousarray(np.concatenate([linear, angular], axis=2))
 
     def sample(self, t_s: float) -> BaseReference:
         """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""
+        out = np.empty(BASE_NUMBERS)
+        self.fill(t_s, out)
+        return BaseReference.of(out)
+
+    def fill(self, t_s: float, out: np.ndarray) -> None:
+        """The same as numbers (19,), in the order of `BaseReference`."""
         if self.start_s == 0.0:
             self.start_s = t_s
         since = t_s - self.start_s
         times = self._times
         if since < times[0] or since >= times[-1]:
-            k, rest = (0 if since < times[0] else -1), np.zeros(3)
-            return BaseReference(
-                self.positions[k], self.quaternions_xyzw[k], rest, rest, rest, rest
-            )
+            k = 0 if since < times[0] else -1
+            out[:3], out[3:7] = self.positions[k], self.quaternions_xyzw[k]
+            out[7:] = 0.0
+            return
         k = bisect_right(times, since) - 1
         rate = self._rates[k]
-        fill_basis(self._basis, (since - times[k]) * rate, rate)
-        motion = self._basis @ self._coefficients[k]
-        phi, phi_rate, phi_rate2 = motion[:, 3:].tolist()
-        velocity, acceleration = rotations.body_motion(phi, phi_rate, phi_rate2)
-        attitude = rotations.multiply(self._attitudes[k], rotations.exponential(phi))
-        return BaseReference(
-            motion[0, :3],
-            np.array(attitude),
-            motion[1, :3],
-            np.array(rotations.rotate(attitude, velocity)),
-            motion[2, :3],
-            np.array(rotations.rotate(attitude, acceleration)),
-        )
+        sample_base(self._coefficients[k], self._attitudes[k], (since - times[k]) * rate, rate, out)
 
 
 def _unit_quaternions(values, count: int) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Rotations as quaternions (x, y, z, w) and rotation vectors.
 
 Functions named in the singular take one rotation in plain floats: for three numbers, Python is
-several times faster than numpy. `cross`, `multiply`, `conjugate` and `rotate` take either single
-numbers or whole arrays as components, so they also serve many rotations at once, shape (4, p).
+several times faster than numpy; compiled functions may call them too. `cross`, `multiply`,
+`conjugate` and `rotate` take either single numbers or whole arrays as components, so they also
+serve many rotations at once, shape (4, p).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numba.extending import register_jitable
 
 Vector = Sequence[float]
 
@@ -18,6 +20,7 @@ _SMALL_ANGLE = 1e-2
 """Below this angle, rad, series replace the quotients that would lose digits."""
 
 
+@register_jitable
 def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
     """Vector product a x b."""
     return (
@@ -27,6 +30,7 @@ def cross(a: Vector, b: Vector) -> tuple[float, float, float]:
     )
 
 
+@register_jitable
 def multiply(p: Vector, q: Vector) -> tuple[float, float, float, float]:
     """Quaternion product: first q, then p."""
     return (
@@ -37,18 +41,25 @@ def multiply(p: Vector, q: Vector) -> tuple[float, float, float, float]:
     )
 
 
+@register_jitable
 def conjugate(q: Vector) -> tuple[float, float, float, float]:
     """The inverse of a unit quaternion."""
     return (-q[0], -q[1], -q[2], q[3])
 
 
+@register_jitable
 def rotate(q: Vector, a: Vector) -> tuple[float, float, float]:
     """The vector a turned by the unit quaternion q."""
     t = cross(q, a)
     s = cross(q, t)
-    return tuple(a[i] + 2.0 * (q[3] * t[i] + s[i]) for i in range(3))
+    return (
+        a[0] + 2.0 * (q[3] * t[0] + s[0]),
+        a[1] + 2.0 * (q[3] * t[1] + s[1]),
+        a[2] + 2.0 * (q[3] * t[2] + s[2]),
+    )
 
 
+@register_jitable
 def exponential(phi: Vector) -> tuple[float, float, float, float]:
     """Unit quaternion of the rotation vector phi, rad."""
     angle = math.sqrt(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
@@ -84,6 +95,7 @@ def vector_rates(phi: np.ndarray, velocity: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(velocity) + 0.5 * np.stack(c) + factor * np.stack(cross(phi, c))
 
 
+@register_jitable
 def body_motion(phi: Vector, rate: Vector, rate2: Vector) -> tuple[Vector, Vector]:
     """Angular velocity and acceleration, in the turning frame, of the motion exp(phi(t)).
 
@@ -94,14 +106,20 @@ def body_motion(phi: Vector, rate: Vector, rate2: Vector) -> tuple[Vector, Vecto
     a, b, da, db = _jacobian_factors(phi, rate)
     c, d = cross(phi, rate), cross(phi, rate2)
     phi_c, phi_d, rate_c = cross(phi, c), cross(phi, d), cross(rate, c)
-    velocity = [rate[i] - a * c[i] + b * phi_c[i] for i in range(3)]
-    acceleration = [
-        rate2[i] - a * d[i] + b * (phi_d[i] + rate_c[i]) - da * c[i] + db * phi_c[i]
-        for i in range(3)
-    ]
+    velocity = (
+        rate[0] - a * c[0] + b * phi_c[0],
+        rate[1] - a * c[1] + b * phi_c[1],
+        rate[2] - a * c[2] + b * phi_c[2],
+    )
+    acceleration = (
+        rate2[0] - a * d[0] + b * (phi_d[0] + rate_c[0]) - da * c[0] + db * phi_c[0],
+        rate2[1] - a * d[1] + b * (phi_d[1] + rate_c[1]) - da * c[1] + db * phi_c[1],
+        rate2[2] - a * d[2] + b * (phi_d[2] + rate_c[2]) - da * c[2] + db * phi_c[2],
+    )
     return velocity, acceleration
 
 
+@register_jitable
 def _jacobian_factors(phi: Vector, rate: Vector) -> tuple[float, float, float, float]:
     """a, b of `body_motion` and their time derivatives."""
     angle2 = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]

@@ -15,8 +15,9 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
-from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
+from contact_id_controller.plans.interpolation import segment_coefficients
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
+from contact_id_controller.plans.sampling import sample_polynomials
 
 __all__ = [
     "BaseReference",
@@ -90,11 +91,10 @@ class JointTrajectory:
         )
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
-        self._coefficients = list(
-            segment_coefficients(self.times_s, self.positions, self.velocities, self.accelerations)
+        coefficients = segment_coefficients(
+            self.times_s, self.positions, self.velocities, self.accelerations
         )
-        degree = 1 if self.velocities is None else 3 if self.accelerations is None else 5
-        self._basis = np.zeros((3, degree + 1))
+        self._coefficients = list(np.ascontiguousarray(coefficients))
 
     def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
         """Desired motion at time t_s, in the order of `names`.
@@ -104,6 +104,11 @@ class JointTrajectory:
         """
         if out is None:
             out = np.empty((3, len(self.names)))
+        self.fill(t_s, out)
+        return Reference(out[0], out[1], out[2])
+
+    def fill(self, t_s: float, out: np.ndarray) -> None:
+        """The same as the rows of `out` (3, j)."""
         if self.start_s == 0.0:
             self.start_s = t_s
         since = t_s - self.start_s
@@ -111,12 +116,10 @@ class JointTrajectory:
         if since < times[0] or since >= times[-1]:
             out[0] = self.positions[0 if since < times[0] else -1]
             out[1:] = 0.0
-        else:
-            k = bisect_right(times, since) - 1
-            rate = self._rates[k]
-            fill_basis(self._basis, (since - times[k]) * rate, rate)
-            np.dot(self._basis, self._coefficients[k], out=out)
-        return Reference(out[0], out[1], out[2])
+            return
+        k = bisect_right(times, since) - 1
+        rate = self._rates[k]
+        sample_polynomials(self._coefficients[k], (since - times[k]) * rate, rate, out)
 
     def in_order(self, joint_names: Sequence[str], locked: Container[str] = ()) -> JointTrajectory:
         """The same trajectory with its columns in the robot's order.
@@ -234,7 +237,8 @@ class ContactSchedule:
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames))
-        self.stance = checked_array("contact rows", stance, shape).astype(bool)
+        rows = checked_array("contact rows", stance, shape)
+        self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)
         self._times = self.times_s.tolist()
         # Row k: when a frame that stands in row k leaves the ground, infinite if never.
