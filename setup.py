@@ -89,10 +89,13 @@ setup(
         ],
         # GPL-2.0-or-later, see README, section Licence.
         "quadprog": ["quadprog>=0.1.12"],
+        # contact_id replay, contact_id demo --bag
+        "replay": ["rosbags>=0.10"],
         # contact_id reproduce --cluster
         "cluster": ["distributed>=2024.1"],
         "test": [
             "distributed>=2024.1",
+            "rosbags>=0.10",
             "quadprog>=0.1.12",
             "pytest>=8.0",
             "import-linter>=2.16",

@@ -61,7 +61,15 @@ NODES = {
 }
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
-OPTIONAL = {"quadprog", "quantecon", "clarabel", "distributed", "idyntree", "casadi"}
+OPTIONAL = {
+    "quadprog",
+    "quantecon",
+    "clarabel",
+    "distributed",
+    "idyntree",
+    "casadi",
+    "rosbags",
+}
 # Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
 # ros2_control that imports our module, not the other way round. Type checkers know
 # typing_extensions by themselves, and nothing imports it at run time. tf2_msgs comes with a ROS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE, FELL
@@ -80,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "them; with --robot or --config",
     )
     parser.add_argument(
+        "--bag",
+        choices=("sqlite3", "mcap"),
+        help="record the topics of the controller into a bag in the run's folder, which `contact_id "
+        "replay` computes again",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=Path("report"),
@@ -92,15 +99,25 @@ def run(arguments: argparse.Namespace) -> int:
     """Do the runs, write their reports; in a sweep a fall is a result like any other."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras(EXTRAS, "a run needs")
+    check_extras([*EXTRAS, *((("rosbags", "replay"),) if arguments.bag else ())], "a run needs")
     from contact_id_controller.report.demo import play_all
     from contact_id_controller.report.tables import print_figures
 
-    reports, page = play_all(planned(arguments), arguments.output)
+    reports, page = play_all(planned(arguments), arguments.output, partial(_companions, arguments))
     print_figures([(report.title, report.summary) for report in reports])
     print(f"\nReport: {page}")
     fell = any(report.summary["fell"] for report in reports)
     return FELL if fell and not arguments.sweep else DONE
+
+
+def _companions(arguments: argparse.Namespace, setup, folder: Path) -> dict[str, list[str]]:
+    """The processes beside the nodes that the options ask for."""
+    if not arguments.bag:
+        return {}
+    from contact_id_controller.view.bag import clear_bag
+    from contact_id_controller.view.companions import recording
+
+    return {"bag_recorder": recording(folder, clear_bag(folder), arguments.bag)}
 
 
 def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:

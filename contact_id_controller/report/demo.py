@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,14 @@ from contact_id_controller.runs.setup import (
     make_setup,
 )
 
+Companions = Callable[[RunSetup, Path], dict[str, list[str]]]
+"""Of a run and its folder: name -> command line of further processes, see ``ros_run.run_nodes``."""
+
 
 def play_all(
-    planned: Sequence[tuple[Path, dict[str, Any]]], output: Path
+    planned: Sequence[tuple[Path, dict[str, Any]]],
+    output: Path,
+    companions: Companions | None = None,
 ) -> tuple[list[RunReport], Path]:
     """Do the runs that ``runs.selection.plan_runs`` gives; their reports, and the page of all.
 
@@ -36,15 +41,15 @@ def play_all(
     for folder, _ in setups:
         prepare_folder(folder)
     end_on_signals()
-    reports = [play(setup, folder) for folder, setup in setups]
+    reports = [play(setup, folder, companions) for folder, setup in setups]
     if reports[0].folder == output:
         return reports, output / PAGE
     return reports, write_index(reports, output)
 
 
-def play(setup: RunSetup, folder: Path) -> RunReport:
+def play(setup: RunSetup, folder: Path, companions: Companions | None = None) -> RunReport:
     """One run from its start to its report."""
-    wall_time_s = run_nodes(setup, folder)
+    wall_time_s = run_nodes(setup, folder, companions(setup, folder) if companions else None)
     print("drawing plots and animation ...", file=sys.stderr)
     record = merge_records(
         folder / CONTROLLER_RECORD,

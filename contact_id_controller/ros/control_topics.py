@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -24,6 +25,7 @@ from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage
+from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.safety.machine import SafetyState
@@ -61,6 +63,8 @@ class ControlTopics:
         settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
         self._waiting: bytes | None = None
+        self._last = b""
+        self._journal = Journal(node)
         clock = settings.stamp_reference == "clock" and not loop.guard.lockstep
         self._clock = node.get_clock() if clock else None
         simulated = node.get_clock().ros_time_is_active
@@ -121,7 +125,7 @@ class ControlTopics:
             JointState, "joint_states", self._on_joint_states, stream, raw=True
         )
         plans = [
-            subscribe(kind, topic, partial(self._on_plan, take), plan)
+            subscribe(kind, topic, partial(self._on_plan, topic, take), plan)
             for kind, topic, take in (
                 (JointTrajectory, "joint_trajectory", self._loop.take_joint_trajectory),
                 (MultiDOFJointTrajectory, "base_trajectory", self._loop.take_base_trajectory),
@@ -144,6 +148,7 @@ class ControlTopics:
         if refusal:
             return refusal
         self.active = True
+        self._note("started", lockstep=self._loop.guard.lockstep)
         self._watchdog.reset()
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
@@ -157,6 +162,8 @@ class ControlTopics:
             self.active = False
             self._watchdog.cancel()
             self._publish(self._loop.guard.stop())
+            self._note("stopped")
+            self._journal.tell()
 
     def destroy(self) -> None:
         """Take everything from the node."""
@@ -164,6 +171,7 @@ class ControlTopics:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)
+        self._journal.destroy()
         for timer in self._timers:
             self._node.destroy_timer(timer)
         for service in self.direct_services:
@@ -184,7 +192,7 @@ class ControlTopics:
         message = self._take_newest(message)
         if guard.lockstep and self._waits_for_odometry(message):
             return
-        now_ns = self._now_ns()
+        now_ns, self._last = self._now_ns(), message
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
         # In a stop each state is answered by the safe output: that is no silence.
@@ -195,6 +203,7 @@ class ControlTopics:
         """Keep an eye on the robot while inactive: activation needs to know its state."""
         while (odometry := take_newest(self._odometry)) is not None:
             self._loop.take_odometry(odometry)
+        self._last = message
         self._loop.observe(message, self._now_ns())
         # A simulation in lockstep waits for the answer to this one until we are active.
         self._waiting = message if self._loop.guard.lockstep else None
@@ -233,8 +242,9 @@ class ControlTopics:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
 
-    def _on_plan(self, take, message) -> None:
+    def _on_plan(self, topic: str, take, message) -> None:
         if self.active:
+            self._note("plan", topic=topic, stamp_ns=stamp_ns(message))
             take(message)
 
     def _on_silence(self) -> None:
@@ -244,10 +254,12 @@ class ControlTopics:
             if not guard.is_silent():
                 return  # the timer is late because we are
             self._publish(guard.silence())
+            self._note("silence")
         elif self._waiting is not None:
             self._waiting = None
             refusal = Refusal("odometry_missing", "no odometry of the time of the state")
             self._publish(guard.silence(refusal))
+            self._note("odometry_missing")
         self._loop.report()
         # Else the simulation takes its time: nobody waits for a command.
 
@@ -258,6 +270,7 @@ class ControlTopics:
         response.success = True
         if request.data:
             torques = guard.emergency_stop()
+            self._note("emergency_stop", active=self.active)
             if self.active:
                 self._publish(torques)
             response.message = "emergency stop engaged"
@@ -265,12 +278,15 @@ class ControlTopics:
             response.message = "the emergency stop was not engaged"
         else:
             guard.machine.release_emergency_stop(self.active)
+            self._note("released", active=self.active)
             response.message = guard.machine.reason or "emergency stop released"
         self._loop.report()
         return response
 
     def _on_resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         refusal = self._loop.guard.resume()
+        if not refusal:
+            self._note("resumed")
         self._loop.report()
         response.success, response.message = not refusal, refusal or "holding the present posture"
         return response
@@ -285,8 +301,16 @@ class ControlTopics:
             self._trajectory.fill(command)
             self._trajectory.publish(self._commands)
 
+    def note_settings(self, changed: dict[str, Any]) -> None:
+        """Other settings, name -> value, hold from the next state on."""
+        self._note("settings", values=changed)
+
+    def _note(self, event: str, **facts: Any) -> None:
+        self._journal.note(event, stamp_ns(self._last), **facts)
+
     def _do_chores(self) -> None:
         self._chore()
+        self._journal.tell()
         self._loop.report()
         if self._loop.recorder is not None:
             self._loop.recorder.prepare()

@@ -233,8 +233,12 @@ class ControllerNode(LifecycleNode):
     def _apply_changes(self) -> None:
         if self._parameter_table.changed:
             self._parameter_table.changed = False
+            before = vars(self.loop.controller.settings)
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
             self.loop.apply(settings)
+            self._topics.note_settings(
+                {name: value for name, value in vars(settings).items() if value != before[name]}
+            )
             self._topics.set_timeout(settings.state_timeout_s)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contact_id_controller.exceptions import RunError
@@ -34,6 +35,8 @@ STALL_S = 60.0
 
 RECORD_S = 30.0
 PARAMETERS, LOGS = "parameters.yaml", "log"
+READY = "ready"
+"""The line of output with which a companion says that the run may begin."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -50,8 +53,14 @@ def prepare_folder(folder: Path) -> None:
         record.unlink(missing_ok=True)
 
 
-def run_nodes(setup: RunSetup, folder: Path) -> float:
+def run_nodes(
+    setup: RunSetup, folder: Path, companions: Mapping[str, Sequence[str]] | None = None
+) -> float:
     """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
+
+    Args:
+        companions: name -> command line of further processes in the ROS domain of the run; each
+            prints the line `READY` when the run may begin, and ends when interrupted after it.
 
     Raises:
         RecordError: the folder, or a file in it, cannot be written.
@@ -62,16 +71,24 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
     prepare_folder(folder)
     setup.write(parameters)
     environment = ros_environment(free_domain(), logs)
+    companions = companions or {}
     commands = {name: node_command(name, parameters) for name in setup.nodes}
     bar = ProgressBar(setup.title, setup.duration_s)
     try:
-        with NodeGroup(commands, logs, environment) as nodes:
+        with NodeGroup({**commands, **companions}, logs, environment) as nodes:
             with Supervisor(environment) as supervisor:
                 bar.say("starting")
                 supervisor.wait_for_controller(nodes.check, APPEAR_S)
                 bar.say("compiling and configuring")
                 if not supervisor.change_state(CONFIGURE, nodes.check, CONFIGURE_S):
                     raise _refused(nodes, "configure")
+                for name in companions:
+                    supervisor.wait_for(
+                        lambda name=name: READY in nodes[name].output().splitlines(),
+                        nodes.check,
+                        APPEAR_S,
+                        f"{name!r} was not ready",
+                    )
                 bar.say("activating")
                 # An estimator compiles, and stands still for a moment, before it tells a state.
                 patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S
@@ -90,6 +107,11 @@ def run_nodes(setup: RunSetup, folder: Path) -> float:
             for name in writers:
                 if not nodes[name].wait(RECORD_S):
                     raise RunError(f"node {name!r} did not end within {RECORD_S:g} s")
+            for name in companions:
+                nodes[name].interrupt()
+            for name in companions:
+                if not nodes[name].wait(RECORD_S):
+                    raise RunError(f"{name!r} did not end within {RECORD_S:g} s")
     finally:
         bar.close()
     return wall_s

@@ -71,7 +71,7 @@ class Supervisor:
 
     def wait_for_controller(self, check: Callable[[], None], patience_s: float) -> None:
         """Wait until the controller can be driven; ``check`` is called often and may raise."""
-        self._wait(
+        self.wait_for(
             self._change_state.service_is_ready,
             check,
             patience_s,
@@ -82,7 +82,7 @@ class Supervisor:
         """Ask for a transition of the lifecycle; whether it succeeded."""
         request = ChangeState.Request(transition=Transition(id=transition))
         answer = self._change_state.call_async(request)
-        self._wait(
+        self.wait_for(
             answer.done,
             check,
             patience_s,
@@ -103,7 +103,7 @@ class Supervisor:
         self, motion: JointTrajectory, check: Callable[[], None], patience_s: float
     ) -> None:
         """Hand the controller a joint motion that begins when it arrives."""
-        self._wait(
+        self.wait_for(
             lambda: self._plans.get_subscription_count() > 0,
             check,
             patience_s,
@@ -111,9 +111,14 @@ class Supervisor:
         )
         self._plans.publish(joint_message(motion, stamp_ns=0))
 
-    def _wait(
+    def wait_for(
         self, done: Callable[[], bool], check: Callable[[], None], patience_s: float, complaint: str
     ) -> None:
+        """Wait until something is done; ``check`` is called often and may raise, as the end of patience.
+
+        Raises:
+            RunError: begins with the complaint.
+        """
         end = time.monotonic() + patience_s
         while not done():
             if time.monotonic() > end:

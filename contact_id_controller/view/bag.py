@@ -1,0 +1,145 @@
+"""Reads the messages of a bag as bytes: rosbag2 folders, also unfinished ones, and MCAP files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from rosbags.rosbag2 import Reader, ReaderError
+
+from contact_id_controller.exceptions import RecordError, choices
+from contact_id_controller.view.topics import EVENTS, STATES
+
+STORAGE_FILES = ("*.mcap", "*.db3")
+BAG, METADATA = "bag", "metadata.yaml"
+"""Folder of the bag in that of a demo; the file that a finished bag has."""
+
+
+class Message(NamedTuple):
+    """When it was sent or recorded, ns, and its bytes."""
+
+    time_ns: int
+    data: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Bag:
+    """The messages of one controller.
+
+    Attributes:
+        path: of the bag.
+        messages: topic's name without the namespace -> messages in order of their time.
+        finished: it was closed properly.
+    """
+
+    path: Path
+    messages: dict[str, list[Message]]
+    finished: bool = True
+
+    def __getitem__(self, topic: str) -> list[Message]:
+        return self.messages.get(topic, [])
+
+
+def find_bag(path: Path) -> Path:
+    """The bag that a path names: itself, that of a demo's folder, or the file of an unfinished one.
+
+    Raises:
+        RecordError: there is none, or there are several.
+    """
+    if not path.exists():
+        raise RecordError(f"no bag at {str(path)!r}: there is no such file or folder")
+    if path.is_file() or (path / METADATA).is_file():
+        return path
+    for folder in (path / BAG, path):
+        if (folder / METADATA).is_file():
+            return folder
+        files = [file for pattern in STORAGE_FILES for file in folder.glob(pattern)]
+        if len(files) == 1:
+            return files[0]
+        if files:
+            raise RecordError(
+                f"{str(folder)!r} has no {METADATA} and {len(files)} files; name one of "
+                f"{choices(file.name for file in files)}"
+            )
+    raise RecordError(
+        f"no bag at {str(path)!r}: neither {METADATA} nor a file {' or '.join(STORAGE_FILES)}, "
+        f"there or in its folder {BAG!r}"
+    )
+
+
+def clear_bag(folder: Path) -> Path:
+    """The place of a bag in a demo's folder, free of the one of a run before.
+
+    Raises:
+        RecordError: something else than a bag is there.
+    """
+    bag = folder / BAG
+    known = [METADATA, *STORAGE_FILES, "*.db3-*"]
+    for file in [file for pattern in known for file in bag.glob(pattern)]:
+        file.unlink()
+    try:
+        if bag.exists():
+            bag.rmdir()
+    except OSError as error:
+        raise RecordError(f"{str(bag)!r} holds more than a bag; name another --output") from error
+    return bag
+
+
+def read_bag(path: Path, namespace: str | None = None) -> Bag:
+    """Read the messages of one controller.
+
+    Args:
+        path: see `find_bag`.
+        namespace: of the topics; None: that of the only `joint_states`.
+
+    Raises:
+        RecordError: no bag, one that cannot be read, or one without joint states.
+    """
+    path = find_bag(path)
+    try:
+        with Reader(path) as reader:
+            prefix = _prefix(namespace, [connection.topic for connection in reader.connections])
+            names = {
+                connection.topic: _name(connection.topic.removeprefix(prefix))
+                for connection in reader.connections
+                if connection.topic.startswith(prefix)
+            }
+            wanted = [each for each in reader.connections if each.topic in names]
+            messages: dict[str, list[Message]] = {}
+            # Asked for none, it would give all.
+            for connection, time_ns, data in reader.messages(wanted) if wanted else ():
+                messages.setdefault(names[connection.topic], []).append(
+                    Message(time_ns, bytes(data))
+                )
+    except (ReaderError, OSError) as error:
+        raise RecordError(f"cannot read the bag {str(path)!r}: {error}") from error
+    for each in messages.values():
+        each.sort(key=lambda message: message.time_ns)
+    if not messages.get(STATES):
+        raise RecordError(f"the bag {str(path)!r} has no message of {prefix}{STATES}")
+    return Bag(path, messages, path.is_dir())
+
+
+def _prefix(namespace: str | None, topics: Iterable[str]) -> str:
+    if namespace is not None:
+        return f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
+    topics = list(topics)
+    if f"/{STATES}" in topics:
+        return "/"
+    found = [topic for topic in topics if topic.endswith(f"/{STATES}")]
+    if len(found) == 1:
+        return found[0].removesuffix(STATES)
+    if not found:
+        raise RecordError(f"the bag has no topic {STATES}, only {choices(topics) or 'nothing'}")
+    raise RecordError(
+        f"the bag has several robots, choose one with --namespace: "
+        f"{choices(topic.removesuffix('/' + STATES) for topic in found)}"
+    )
+
+
+def _name(topic: str) -> str:
+    """A node's private topic of events, whatever the node is called, as `EVENTS`."""
+    node, _, last = topic.rpartition("/")
+    return EVENTS if last == EVENTS and node and "/" not in node else topic

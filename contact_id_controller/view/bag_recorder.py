@@ -1,0 +1,123 @@
+"""Records what a replay needs of a running controller into a rosbag2 bag; a process of its own.
+
+rclpy's executors need a third of a millisecond a message, and `ros2 bag` a ROS installation: here
+waiting messages are taken as bytes, some hundred times a second, and written as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+from contact_id_controller.exceptions import RecordError
+from contact_id_controller.models import row_of
+from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.view.topics import STATES, Topic, replayed_topics
+
+STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
+READY = "ready"
+"""The line that is printed when messages arrive: what comes later is in the bag."""
+
+_WAIT_S = 0.005
+_SAVE_S = 1.0
+"""A process that is killed loses this much of an sqlite3 bag."""
+
+
+class BagRecorder:
+    """Takes the messages of some topics and writes them, stamped with the time of their sending.
+
+    Args:
+        node: owner of the subscriptions.
+        topics: what is recorded.
+        folder: of the bag, must not exist.
+        storage: name among `STORAGES`.
+
+    Raises:
+        RecordError: the folder exists.
+    """
+
+    def __init__(self, node: Node, topics: list[Topic], folder: Path, storage: str) -> None:
+        if folder.exists():
+            raise RecordError(f"{str(folder)!r} exists; a bag is written into a new folder")
+        self.taken: dict[str, int] = {topic.name: 0 for topic in topics}
+        """Messages so far, by topic."""
+        types = get_typestore(Stores.ROS2_KILTED)
+        self._writer = Writer(folder, version=9, storage_plugin=STORAGES[storage])
+        self._writer.open()
+        self._sources: list[tuple[str, Subscription, object]] = []
+        for name, kind, qos in topics:
+            subscription = node.create_subscription(kind, name, lambda _: None, qos, raw=True)
+            package, _, _ = kind.__module__.partition(".")
+            connection = self._writer.add_connection(
+                subscription.topic_name, f"{package}/msg/{kind.__name__}", typestore=types
+            )
+            self._sources.append((name, subscription, connection))
+        self._save_at = time.monotonic() + _SAVE_S
+
+    def take(self) -> int:
+        """Write what waits; how many messages."""
+        count = 0
+        for name, subscription, connection in self._sources:
+            with subscription.handle:
+                while (
+                    taken := subscription.handle.take_message(subscription.msg_type, True)
+                ) is not None:
+                    data, info = taken
+                    self._writer.write(connection, info["source_timestamp"], data)
+                    self.taken[name] += 1
+                    count += 1
+        if time.monotonic() > self._save_at:
+            self._save_at = time.monotonic() + _SAVE_S
+            connection = getattr(self._writer.storage, "conn", None)
+            if connection is not None:
+                connection.commit()
+        return count
+
+    def close(self) -> None:
+        """Write what still waits and complete the bag."""
+        self.take()
+        self._writer.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Record until asked to end; 1 after an error of which one line has been printed."""
+    parser = argparse.ArgumentParser(prog="bag_recorder", description=__doc__.splitlines()[0])
+    parser.add_argument("--parameters", type=Path, required=True, help="of the controller")
+    parser.add_argument("--bag", type=Path, required=True, help="new folder for the bag")
+    parser.add_argument("--storage", choices=STORAGES, default="sqlite3")
+    parser.add_argument("--controller", default="controller", help="name of the node")
+    given = parser.parse_args(arguments)
+
+    def serve(node: Node, interrupt: Interrupt) -> int:
+        section = ParameterFile(given.parameters).section(given.controller)
+        settings = ControllerSettings.from_mapping(section)
+        sensed = row_of(settings.friction, settings.solver).takes("forces")
+        topics = replayed_topics(settings, sensed, given.controller)
+        recorder = BagRecorder(node, topics, given.bag, given.storage)
+        told = False
+        try:
+            while not interrupt.requested:
+                count = recorder.take()
+                if not told and recorder.taken[STATES]:
+                    told = True
+                    print(READY, flush=True)
+                if not count:
+                    time.sleep(_WAIT_S)
+        finally:
+            recorder.close()
+        return 0
+
+    return run_node("bag_recorder", lambda _: Node("bag_recorder"), serve, [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,396 @@
+"""Computes the torques of a recorded run again, through the node's own door and guard.
+
+The bytes of the bag go to `ros.control_loop.ControlLoop` as those of the topics do in the node, in the
+order of `view.timeline`. With the settings of the run the torques are those that were sent, bit for bit
+on the same kind of processor; with others they are what these would have answered to the same states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.exceptions import ConfigurationError, StateError, choices
+from contact_id_controller.ros.contact_input import ContactInput
+from contact_id_controller.ros.control_loop import ControlLoop
+from contact_id_controller.ros.conversions import OdometryReader
+from contact_id_controller.ros.effort_messages import EffortReader
+from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.safety import states
+from contact_id_controller.safety.states import BASE_SIZE, Refusal
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.shared_rows import EFFORT
+from contact_id_controller.view.bag import Bag, Message
+from contact_id_controller.view.timeline import (
+    EVENT,
+    OBSERVE,
+    PLAN,
+    STARTED,
+    STEP,
+    STOPPED,
+    Action,
+    timeline_of,
+)
+from contact_id_controller.view.topics import COMMANDS, ODOMETRY, PLANS, STATES, contact_topics
+
+NANO = 1_000_000_000
+LOOK_S = 0.005
+"""Longest wait of the node for a message."""
+
+UNSENT = "safe output"
+"""Status of a step that commanded the safe output."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Replayed:
+    """The n answers to states of a replay, m joints, f contacts.
+
+    Attributes:
+        time_s: (n,) stamps of the states.  period_s: of the controller.
+        joint_names, contact_names: m, f names.
+        sent: (n, m) N·m, as recorded; not a number where no command was.
+        torques: (n, m) N·m, computed again.
+        commanded: (n,) bool, by the controller, not the safe output; the rows below are 0 elsewhere.
+        forces: (n, f, 3) N, world frame, predicted.  contact: (n, f) bool.  saturated: (n, m) bool.
+        reference_position, reference_velocity: (n, m).
+        status: (n,) text.  solve_time_s, power_loss_w: (n,).
+        q, v: (n, nq), (n, nv): the states in Pinocchio's convention.
+        refusals: reason -> how often.  told: time_s and line of what the node would have logged.
+        remarks: what is missing in the bag or not certain, a line each.
+    """
+
+    time_s: np.ndarray
+    period_s: float
+    joint_names: tuple[str, ...]
+    contact_names: tuple[str, ...]
+    sent: np.ndarray
+    torques: np.ndarray
+    commanded: np.ndarray
+    forces: np.ndarray
+    contact: np.ndarray
+    saturated: np.ndarray
+    reference_position: np.ndarray
+    reference_velocity: np.ndarray
+    status: np.ndarray
+    solve_time_s: np.ndarray
+    power_loss_w: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    refusals: Counter[str]
+    told: list[tuple[float, str]]
+    remarks: list[str]
+
+    @property
+    def compared(self) -> np.ndarray:
+        """(n,) bool: a command was recorded."""
+        return ~np.isnan(self.sent).any(axis=1)
+
+    @property
+    def exact(self) -> np.ndarray:
+        """(n,) bool: the torques are the sent ones, bit for bit."""
+        return (self.sent.view(np.uint64) == self.torques.view(np.uint64)).all(axis=1)
+
+    @property
+    def largest_difference_nm(self) -> float:
+        """Between torques sent and computed again; 0 where nothing was sent."""
+        return float(np.abs(self.sent - self.torques)[self.compared].max(initial=0.0))
+
+
+class _RecordedContact(ContactInput):
+    """Measured contact out of a bag: what was sent before a state is there when it is answered."""
+
+    def __init__(self, bag: Bag, kind: str, frames: Sequence[str], topics: Sequence[str]) -> None:
+        super().__init__(_NoNode(), None, kind, frames)
+        self._queues = [deque(bag[topic]) for topic in topics]
+        self.until_ns = 0
+
+    def _newest(self, k: int) -> bytes | None:
+        queue, data = self._queues[k], None
+        while queue and stamp_ns(queue[0].data) <= self.until_ns:
+            data = queue.popleft().data
+        return data
+
+
+class _NoNode:
+    """Has no topics."""
+
+    def create_subscription(self, *_: Any, **__: Any) -> None:
+        """Nothing is subscribed to."""
+
+
+class Replay:
+    """One pass of a bag through a controller.
+
+    Args:
+        bag: what was recorded.
+        recorded: settings of the run.
+        settings: those to compute with; None: the recorded ones.
+
+    Raises:
+        ContactIdError: settings that do not fit the robot, or a command interface that is not read.
+    """
+
+    def __init__(
+        self, bag: Bag, recorded: ControllerSettings, settings: ControllerSettings | None = None
+    ) -> None:
+        if recorded.command_interface not in COMMANDS:
+            raise ConfigurationError(
+                f"command_interface {recorded.command_interface!r} cannot be replayed, only "
+                f"{choices(COMMANDS)}"
+            )
+        self._bag, self._recorded = bag, recorded
+        settings = dataclasses.replace(settings or recorded, record_path="")
+        self._kept = {  # what was chosen otherwise stays so through changes of parameters
+            name: value
+            for name, value in vars(settings).items()
+            if value != getattr(recorded, name)
+        }
+        self.robot = settings.robot()
+        self._told: list[tuple[float, str]] = []
+        self._clock_s = bag[STATES][0].time_ns / NANO
+        self.loop = ControlLoop(Controller(self.robot, settings), self._tell)
+        self.loop.guard.clock = lambda: self._clock_s
+        self.loop.warm_up()
+        self._commands = bag[COMMANDS[recorded.command_interface][0]]
+        self._contact = self._contact_of(settings)
+        self._odometry = deque(bag[ODOMETRY])
+        self._plans = {topic: deque(bag[topic]) for topic in PLANS}
+        self._base, self._pose = OdometryReader(), np.zeros(BASE_SIZE)
+        self._rows: list[dict[str, Any]] = []
+        self._missing, self._state = 0, -1
+
+    def _contact_of(self, settings: ControllerSettings) -> _RecordedContact | None:
+        sensed = self.loop.controller.sensed
+        topics = contact_topics(settings, sensed)
+        if not topics:
+            return None
+        kind = "force" if sensed else settings.measured_contact
+        contact = _RecordedContact(self._bag, kind, settings.foot_frames, list(topics))
+        self.loop.contact_input = contact
+        return contact
+
+    def run(self, progress: Callable[[float], None] = lambda share: None) -> Replayed:
+        """Everything from the first message to the last.
+
+        Args:
+            progress: called now and then with the share that is done.
+        """
+        lockstep = self.loop.guard.lockstep
+        period_ns = round(self._recorded.period_s * NANO)
+        timeline = timeline_of(self._bag, self._commands, lockstep, period_ns)
+        sent = self._sent()
+        for k, action in enumerate(timeline.actions):
+            if k % 200 == 0:
+                progress(k / len(timeline.actions))
+            self._do(action, sent)
+        return self._result([*self._remarks(), *timeline.remarks])
+
+    def _do(self, action: Action, sent: np.ndarray) -> None:
+        loop, messages = self.loop, self._bag[STATES]
+        if action.kind != EVENT:
+            self._state = action.state
+        if action.kind == OBSERVE:
+            message = messages[action.state]
+            self._look(message)
+            loop.observe(message.data, self._now_ns(message))
+        elif action.kind == STEP:
+            message = messages[action.state]
+            self._look(message)
+            of_its_own = loop.guard.checks.base_ns == stamp_ns(message.data)
+            self._missing += self.robot.floating_base and not of_its_own
+            torques = loop.command(message.data, self._now_ns(message))
+            self._keep(message, torques, action.command, sent)
+            loop.finish(self._clock_s)
+        else:
+            self._happen(action.event)
+        loop.report()
+
+    def _look(self, message: Message) -> None:
+        """Let time and the odometry come as far as a state."""
+        guard, now_s = self.loop.guard, message.time_ns / NANO
+        while self._clock_s < now_s:  # the node looks as often, whether states come or not
+            self._clock_s = min(self._clock_s + LOOK_S, now_s)
+            guard.look()
+        stamp = stamp_ns(message.data)
+        if self._contact is not None:
+            self._contact.until_ns = stamp
+        while self._odometry and stamp_ns(self._odometry[0].data) <= stamp:
+            last = self._odometry.popleft().data
+            self.loop.take_odometry(last)
+            self._pose, _ = self._base.read(last)
+
+    def _now_ns(self, message: Message) -> int | None:
+        """The time by the clock of the stamps, as the node asks for it.
+
+        The bag's own times are those of the wall clock; of a simulated clock nothing is known but that
+        it shows the stamps.
+        """
+        settings = self.loop.controller.settings
+        if settings.stamp_reference != "clock" or self.loop.guard.lockstep:
+            return None
+        stamp = stamp_ns(message.data)
+        return message.time_ns if abs(message.time_ns - stamp) < 3600 * NANO else stamp
+
+    def _happen(self, event: dict[str, Any]) -> None:
+        loop, guard, kind = self.loop, self.loop.guard, event["event"]
+        if kind == STARTED:
+            refusal = guard.start()
+            if refusal:
+                self._tell(f"not activated: {refusal}")
+        elif kind == PLAN:
+            self._take_plan(event)
+        elif kind == STOPPED:
+            guard.stop()
+        elif kind == "silence":
+            guard.silence()
+        elif kind == "odometry_missing":
+            guard.silence(Refusal("odometry_missing", "no odometry of the time of the state"))
+        elif kind == "emergency_stop":
+            guard.emergency_stop()
+        elif kind == "released":
+            guard.machine.release_emergency_stop(bool(event.get("active")))
+        elif kind == "resumed":
+            guard.resume()
+        elif kind == "settings":
+            values = {**event["values"], **self._kept}
+            values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+            loop.apply(dataclasses.replace(loop.controller.settings, **values))
+
+    def _take_plan(self, event: dict[str, Any]) -> None:
+        topic = event["topic"]
+        queue = self._plans.get(topic, deque())
+        fitting = [k for k, each in enumerate(queue) if stamp_ns(each.data) == event["stamp_ns"]]
+        if not fitting:
+            self._tell(f"a plan of {topic} that was taken is not in the bag")
+            return
+        # Of some with one stamp the newest was taken that had been sent before the next state.
+        following = self._bag[STATES][self._state + 1 : self._state + 2]
+        known = [k for k in fitting if not following or queue[k].time_ns < following[0].time_ns]
+        for _ in range((known or fitting[:1])[-1]):
+            queue.popleft()
+        data = queue.popleft().data
+        getattr(self.loop, f"take_{topic}")(deserialize_message(data, PLANS[topic]))
+
+    def _sent(self) -> np.ndarray:
+        """Torques (c, m), N·m, of the commands, the first ones of trajectories; NaN: unreadable."""
+        rows = np.full((len(self._commands), self.robot.na), np.nan)
+        if self._recorded.command_interface == EFFORT:
+            read = partial(_efforts, self.robot.na)
+        else:
+            reader = EffortReader(self.robot.joint_names)
+
+            def read(data: bytes) -> np.ndarray:
+                return reader.read(data).values[0, 3]
+
+        for row, message in zip(rows, self._commands):
+            try:
+                row[:] = read(message.data)
+            except StateError as error:
+                self._tell(f"a command cannot be read: {error}")
+        return rows
+
+    def _keep(self, message, torques, command, sent) -> None:
+        loop, result = self.loop, self.loop.result
+        robot, joints = self.robot, self.loop.input.joints
+        q, v = robot.neutral(), np.zeros(robot.nv)
+        if robot.floating_base:
+            q[:7], v[:6] = self._pose[:7], self._pose[7:]
+        q[robot.q_index], v[robot.actuated] = joints.position, joints.velocity
+        count, na = len(loop.controller.feet), robot.na
+        row = {
+            "time_s": stamp_ns(message.data) * states.NANO,
+            "sent": np.full(na, np.nan) if command is None else sent[command],
+            "torques": torques.copy(),
+            "commanded": result is not None,
+            "forces": np.zeros((count, 3)),
+            "contact": np.zeros(count, dtype=bool),
+            "saturated": np.zeros(na, dtype=bool),
+            "reference_position": joints.position.copy(),
+            "reference_velocity": np.zeros(na),
+            "status": UNSENT,
+            "solve_time_s": 0.0,
+            "power_loss_w": np.nan,
+            "q": q,
+            "v": v,
+        }
+        if result is not None:
+            row |= {
+                "forces": result.forces.copy(),
+                "contact": result.contact.copy(),
+                "saturated": result.saturated.copy(),
+                "reference_position": result.reference.position.copy(),
+                "reference_velocity": result.reference.velocity.copy(),
+                "status": result.status,
+                "solve_time_s": result.solve_time_s,
+                "power_loss_w": result.power_loss_w,
+            }
+        self._rows.append(row)
+
+    def _tell(self, line: str) -> None:
+        time_s = self.loop.guard.time_s if hasattr(self, "loop") else None
+        self._told.append((time_s or 0.0, line))
+
+    def _remarks(self) -> list[str]:
+        """What the bag lacks, a line each."""
+        bag, remarks = self._bag, []
+        if not bag.finished:
+            remarks.append("the bag was not closed: its last messages may be lost")
+        stamps = np.array([stamp_ns(message.data) for message in bag[STATES]])
+        steps = np.diff(stamps) / NANO
+        period_s = self._recorded.period_s
+        gaps = steps > 1.5 * period_s
+        if gaps.any():
+            widest = int(np.argmax(steps))
+            lost = int(np.rint(steps[gaps] / period_s - 1).sum())
+            remarks.append(
+                f"{int(gaps.sum())} gaps in {STATES}, {lost} states missing; the longest is "
+                f"{steps[widest]:.3f} s, after {stamps[widest] / NANO:.3f} s"
+            )
+        if (steps <= 0.0).any():
+            remarks.append(f"{int((steps <= 0.0).sum())} messages of {STATES} do not go on in time")
+        if self.robot.floating_base and not bag[ODOMETRY]:
+            remarks.append(f"no message of {ODOMETRY}, and the base floats: every state is refused")
+        elif self._missing:
+            remarks.append(f"{self._missing} states have no {ODOMETRY} of their own")
+        remarks += self._joint_order(bag[STATES][0].data)
+        return remarks
+
+    def _joint_order(self, data: bytes) -> list[str]:
+        names = deserialize_message(data, JointState).name
+        missing = [name for name in self.robot.joint_names if name not in names]
+        if missing:
+            return [f"{STATES} lacks {choices(missing)}: every state is refused"]
+        if [name for name in names if name in self.robot.joint_names] == self.robot.joint_names:
+            return []
+        return [f"{STATES} names the joints in another order than the controller: taken by name"]
+
+    def _result(self, remarks: list[str]) -> Replayed:
+        rows = self._rows
+        if not rows:
+            raise StateError("no state of the bag was answered")
+        columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        return Replayed(
+            **columns,
+            period_s=self._recorded.period_s,
+            joint_names=tuple(self.robot.joint_names),
+            contact_names=tuple(self.loop.controller.contact_names),
+            refusals=Counter(self.loop.monitor.refusals),
+            told=self._told,
+            remarks=remarks,
+        )
+
+
+def _efforts(count: int, data: bytes) -> np.ndarray:
+    message = deserialize_message(data, Float64MultiArray)
+    if len(message.data) != count:
+        raise StateError(f"a command has {len(message.data)} efforts, must have {count}")
+    return np.array(message.data)

@@ -1,0 +1,94 @@
+"""A bag with the settings of its run, and with others beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.files import make_folder, write_arrays
+from contact_id_controller.models import row_of
+from contact_id_controller.runs.ros_run import PARAMETERS
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile, parse_value
+from contact_id_controller.view.bag import find_bag, read_bag
+from contact_id_controller.view.replay import Replay, Replayed
+
+RECORDED = "as recorded"
+
+
+def find_parameters(path: Path) -> Path:
+    """The parameter file beside a bag: in the folder named, or around the bag.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    bag = find_bag(path)
+    places = [path, bag, *list(bag.parents)[:2]]
+    for folder in places:
+        if (folder / PARAMETERS).is_file():
+            return folder / PARAMETERS
+    raise ConfigurationError(
+        f"no {PARAMETERS} beside the bag {str(bag)!r}: name the parameter file of the run with --config"
+    )
+
+
+def replay_all(
+    path: Path,
+    *,
+    config: Path | None = None,
+    node: str = "controller",
+    namespace: str | None = None,
+    friction: str | None = None,
+    solver: str | None = None,
+    changes: Sequence[str] = (),
+) -> dict[str, Replayed]:
+    """What came of a bag, by name of the settings: those of the run first, then the others.
+
+    Raises:
+        ContactIdError: no bag or parameters, or settings that are refused.
+    """
+    mapping = ParameterFile(config or find_parameters(path)).section(node)
+    recorded = ControllerSettings.from_mapping(mapping)
+    settings = {RECORDED: recorded}
+    changed = _changed(friction, solver, changes)
+    if changed:
+        other = ControllerSettings.from_mapping({**mapping, **changed})
+        row_of(other.friction, other.solver)
+        settings[", ".join(f"{name} {value}" for name, value in changed.items())] = other
+    bag = read_bag(path, namespace)
+    return {name: Replay(bag, recorded, chosen).run() for name, chosen in settings.items()}
+
+
+def _changed(friction: str | None, solver: str | None, changes: Sequence[str]) -> dict:
+    changed = {"friction": friction, "solver": solver}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        name = name.strip().removeprefix("controller.")
+        if not equals or not name:
+            raise ConfigurationError(f"--set {change!r} is not of the form NAME=VALUE")
+        changed[name] = parse_value(text)
+    return changed
+
+
+def write_all(replays: dict[str, Replayed], folder: Path) -> None:
+    """Write the arrays of each into a file named after its settings.
+
+    Raises:
+        RecordError: a file cannot be written.
+    """
+    make_folder(folder)
+    for name, replayed in replays.items():
+        arrays = {
+            key: value
+            for key, value in vars(replayed).items()
+            if key not in ("refusals", "told", "remarks")
+        }
+        arrays["refused_reasons"] = np.array(list(replayed.refusals), dtype=str)
+        arrays["refused_counts"] = np.array(list(replayed.refusals.values()), dtype=int)
+        arrays["remarks"] = np.array(replayed.remarks, dtype=str)
+        file = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
+        write_arrays(folder / f"{file}.npz", arrays)

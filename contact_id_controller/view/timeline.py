@@ -1,0 +1,222 @@
+"""What happened to a controller in which order, from its bag: states observed or answered, events.
+
+In lockstep each state is answered by one command. In real time some are not: the controller takes
+the newest. `~/events` says between which states plans were taken, parameters changed and so on; a bag
+without it is put in order by the times of its messages, which is told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import String
+
+from contact_id_controller.exceptions import RecordError
+from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.view.bag import Bag, Message
+from contact_id_controller.view.topics import EVENTS, PLANS, STATES
+
+OBSERVE, STEP, EVENT = "observe", "step", "event"
+STARTED, PLAN, STOPPED = "started", "plan", "stopped"
+SENDING = (STOPPED, "silence", "odometry_missing", "emergency_stop")
+"""Events that send a command; the emergency stop only while the controller is active."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """One thing that the controller did.
+
+    Attributes:
+        kind: `OBSERVE` or `STEP` a state, or `EVENT`.
+        state: number of the state.
+        event: the JSON object of the event.
+        command: number of the command it sent; None: none, or none that was recorded.
+    """
+
+    kind: str
+    state: int = -1
+    event: dict[str, Any] = dataclasses.field(default_factory=dict)
+    command: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Timeline:
+    """The actions in order, and what is not certain about them, a line each."""
+
+    actions: list[Action]
+    remarks: list[str]
+
+
+def events_of(bag: Bag) -> list[dict[str, Any]]:
+    """The events of `~/events` in order.
+
+    Raises:
+        RecordError: a message of the topic is no event.
+    """
+    events = []
+    for message in bag[EVENTS]:
+        try:
+            event = json.loads(deserialize_message(message.data, String).data)
+            events.append(
+                (int(event["number"]), int(event["after_ns"]), str(event["event"]), event)
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordError(
+                f"a message of {EVENTS} in {str(bag.path)!r} is none: {error}"
+            ) from error
+    events.sort(key=lambda entry: entry[0])
+    # Configured again: the numbers begin anew, the last life counts.
+    return [event for *_, event in events]
+
+
+def timeline_of(bag: Bag, commands: Sequence[Message], lockstep: bool, period_ns: int) -> Timeline:
+    """Put in order what a bag holds.
+
+    Raises:
+        RecordError: there is neither a command nor the event of a start.
+    """
+    states = bag[STATES]
+    stamps = np.array([stamp_ns(message.data) for message in states])
+    events, remarks = events_of(bag), []
+    if not any(event["event"] == STARTED for event in events):
+        if not commands:
+            raise RecordError(
+                f"the bag {str(bag.path)!r} has neither commands nor {EVENTS}: nothing was sent"
+            )
+        what = "no message of ~/events" if not events else "no event of the start"
+        remarks.append(
+            f"{what}: when the controller was activated and took plans is judged by the times of "
+            "messages; torques can differ where that order was another one"
+        )
+        events = _by_times(bag, commands, stamps, lockstep)
+    elif events[0]["number"] > 0:
+        remarks.append(f"the bag begins after {events[0]['number']} events of the controller")
+    if lockstep:
+        return _in_lockstep(states, stamps, events, commands, remarks)
+    return _in_real_time(states, stamps, events, commands, period_ns, remarks)
+
+
+def _by_times(bag, commands, stamps, lockstep) -> list[dict[str, Any]]:
+    """Start and plans as events, by the times at which messages were sent."""
+    sent = np.array([message.time_ns for message in bag[STATES]])
+
+    def after(time_ns: int) -> int:
+        number = int(np.searchsorted(sent, time_ns, side="right")) - 1
+        return int(stamps[number]) if number >= 0 else 0
+
+    stops = int((np.array([message.time_ns for message in commands]) > sent[-1]).sum()) > 1
+    begun = max(0, int(np.searchsorted(sent, commands[0].time_ns)) - 1)
+    if lockstep:
+        # Every state since the start has its answer: counting is surer than the times of a busy node.
+        begun = max(0, min(begun, len(sent) - (len(commands) - stops)))
+    else:
+        begun = max(0, begun - 1)  # the state that is answered first comes after the start
+    found = [(0, {"event": STARTED, "after_ns": int(stamps[begun])})]
+    for topic in PLANS:
+        for message in bag[topic]:
+            place = after(message.time_ns)
+            if place >= stamps[begun]:
+                facts = {"topic": topic, "stamp_ns": stamp_ns(message.data)}
+                found.append((message.time_ns, {"event": PLAN, "after_ns": place, **facts}))
+    if stops:
+        found.append((commands[-1].time_ns, {"event": STOPPED, "after_ns": int(stamps[-1])}))
+    found.sort(key=lambda entry: entry[0])
+    return [event for _, event in found]
+
+
+class _Cursor:
+    """Hands out events as the states go by, and follows whether the controller is active."""
+
+    def __init__(self, events: Sequence[dict[str, Any]]) -> None:
+        self._events, self._next = list(events), 0
+        self.active = False
+
+    def until(self, stamp: int):
+        """Events that came after states up to this stamp."""
+        while self._next < len(self._events) and self._events[self._next]["after_ns"] <= stamp:
+            event = self._events[self._next]
+            self._next += 1
+            if event["event"] == STARTED:
+                self.active = True
+            elif event["event"] == STOPPED:
+                self.active = False
+            yield event
+
+
+def sends(event: dict[str, Any]) -> bool:
+    """Whether a command belongs to this event."""
+    return event["event"] in SENDING and event.get("active", True)
+
+
+def _in_lockstep(states, stamps, events, commands, remarks) -> Timeline:
+    """Every state since the start is answered; the one before it, which waited, is answered too."""
+    cursor, actions, sent = _Cursor(events), [], 0
+
+    def numbered(does_send: bool) -> int | None:
+        nonlocal sent
+        if not does_send:
+            return None
+        sent += 1
+        return sent - 1 if sent <= len(commands) else None
+
+    actions += [Action(EVENT, event=event) for event in cursor.until(0)]
+    for number in range(len(states)):
+        if cursor.active:
+            actions.append(Action(STEP, number, command=numbered(True)))
+        else:
+            actions.append(Action(OBSERVE, number))
+        for event in cursor.until(int(stamps[number])):
+            actions.append(Action(EVENT, event=event, command=numbered(sends(event))))
+            if event["event"] == STARTED:
+                actions.append(Action(STEP, number, command=numbered(True)))
+    if sent > len(commands):
+        remarks.append(f"{sent - len(commands)} of {sent} commands are not in the bag")
+    elif sent < len(commands):
+        remarks.append(
+            f"the bag has {len(commands) - sent} commands more than answers to its states"
+        )
+    return Timeline(actions, remarks)
+
+
+def _in_real_time(states, stamps, events, commands, period_ns, remarks) -> Timeline:
+    """A command answers the newest state that was sent before it and is not answered yet."""
+    cursor, actions = _Cursor(events), []
+    answers, odd = _answered(states, commands)
+    skipped = 0
+    actions += [Action(EVENT, event=event) for event in cursor.until(0)]
+    for number in range(len(states)):
+        if not cursor.active:
+            actions.append(Action(OBSERVE, number))
+        elif number in answers:
+            actions.append(Action(STEP, number, command=answers[number]))
+        else:
+            skipped += 1
+            continue
+        actions += [Action(EVENT, event=event) for event in cursor.until(int(stamps[number]))]
+    if skipped:
+        remarks.append(f"{skipped} of {len(states)} states were not answered and are left out")
+    if odd:
+        remarks.append(f"{odd} commands belong to no state of the bag")
+    return Timeline(actions, remarks)
+
+
+def _answered(states: Sequence[Message], commands: Sequence[Message]) -> tuple[dict[int, int], int]:
+    """State -> command, by the times of sending; and the number of commands without a state."""
+    sent = np.array([message.time_ns for message in states])
+    last = np.searchsorted(sent, [message.time_ns for message in commands]) - 1
+    answers: dict[int, int] = {}
+    before, odd = -1, 0
+    for k, newest in enumerate(last.tolist()):
+        # Two commands after one state: the first answered the state before.
+        shared = k + 1 < len(last) and last[k + 1] == newest
+        number = newest - 1 if shared and newest - 1 > before else newest
+        if number <= before:
+            odd += 1
+            continue
+        answers[number], before = k, number
+    return answers, odd

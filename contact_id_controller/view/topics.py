@@ -1,0 +1,68 @@
+"""The topics that a replay needs, and what each carries."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
+
+STATES, ODOMETRY, EVENTS = "joint_states", "odometry", "events"
+PLANS = {
+    "joint_trajectory": JointTrajectory,
+    "base_trajectory": MultiDOFJointTrajectory,
+    "contact_schedule": JointTrajectory,
+}
+COMMANDS = {
+    EFFORT: ("commands", Float64MultiArray),
+    JOINT_TRAJECTORY: ("joint_commands", JointTrajectory),
+}
+"""Command interface -> topic and type of what the controller sends."""
+
+DEPTH = 20_000
+"""Messages that wait until a recorder takes them: seconds of a topic."""
+
+
+class Topic(NamedTuple):
+    """A topic to record: name, type, and how its publisher sends."""
+
+    name: str
+    kind: Any
+    qos: QoSProfile
+
+
+def contact_topics(settings: ControllerSettings, sensed: bool) -> dict[str, Any]:
+    """Topics of measured contact that the controller of these settings listens to: name -> type."""
+    if sensed or ("measured" in settings.contact_sources and settings.measured_contact == "force"):
+        return {f"ground_reaction/{frame}": WrenchStamped for frame in settings.foot_frames}
+    return {"contact_states": JointState} if "measured" in settings.contact_sources else {}
+
+
+def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> list[Topic]:
+    """What must be recorded of a controller to compute its torques again.
+
+    sensed: whether its model takes measured forces.  node: its name.
+    """
+    certain = settings.mode == "lockstep" or settings.reliable_topics
+    reliable = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE)
+    unsure = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+    stream = reliable if certain else unsure
+    kept = QoSProfile(
+        depth=DEPTH,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
+    streams = {STATES: JointState, ODOMETRY: Odometry, **contact_topics(settings, sensed)}
+    sent = dict([COMMANDS[settings.command_interface]])
+    return [
+        *(Topic(name, kind, stream) for name, kind in streams.items()),
+        *(Topic(name, kind, reliable) for name, kind in (PLANS | sent).items()),
+        Topic(f"{node}/{EVENTS}", String, kept),
+    ]

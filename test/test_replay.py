@@ -1,0 +1,275 @@
+"""Bags recorded from real topics and computed again: bit for bit, and what is told of what they lack."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+pytest.importorskip("rosbags", reason="needs the extra replay")
+
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.serialization import deserialize_message, serialize_message
+from ros_bench import joint_state, odometry, parameters
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+
+from contact_id_controller import cli
+from contact_id_controller.exceptions import ConfigurationError, RecordError
+from contact_id_controller.exit_codes import DONE, REFUSED
+from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, make_setup
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
+from contact_id_controller.view.companions import recording
+from contact_id_controller.view.replay import UNSENT, Replay
+from contact_id_controller.view.replayed import RECORDED, find_parameters, replay_all
+from contact_id_controller.view.timeline import events_of
+
+SECONDS = 0.6
+"""Long enough for the first steps: plans have come and feet have left the ground."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A folder with bag, parameters and records of a walk in lockstep over real topics."""
+    folder = tmp_path_factory.mktemp("run")
+    setup = make_setup(folder, robot="quadruped", duration_s=SECONDS)
+    run_nodes(setup, folder, {"bag_recorder": recording(folder, folder / "bag", "sqlite3")})
+    return folder
+
+
+def rewrite(run, folder, change, storage=StoragePlugin.SQLITE3):
+    """The run's bag as another one: ``change(topic, data)`` gives the data to keep, or None."""
+    types = get_typestore(Stores.ROS2_KILTED)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(run / PARAMETERS, folder)
+    with (
+        Reader(run / "bag") as reader,
+        Writer(folder / "bag", version=9, storage_plugin=storage) as writer,
+    ):
+        connections = {
+            each.topic: writer.add_connection(each.topic, each.msgtype, typestore=types)
+            for each in reader.connections
+        }
+        for connection, time_ns, data in reader.messages():
+            kept = change(connection.topic, bytes(data))
+            if kept is not None:
+                writer.write(connections[connection.topic], time_ns, kept)
+    return folder
+
+
+def replay(folder, **others):
+    return replay_all(folder, **others)
+
+
+def test_the_sent_torques_come_again_bit_for_bit(run):
+    replayed = replay(run)[RECORDED]
+    assert replayed.remarks == [] and not replayed.refusals
+    assert replayed.compared.all() and replayed.exact.all()
+    assert len(replayed.time_s) >= SECONDS / replayed.period_s
+    # Judged by what the node wrote itself, too: the same stamps, torques, forces and statuses.
+    with np.load(run / CONTROLLER_RECORD) as record:
+        walked = record["time_s"] > 0.1
+        assert walked.sum() > 400
+        rows = np.searchsorted(replayed.time_s, record["time_s"][walked])
+        for name in ("torques", "forces", "contact", "saturated", "reference_position"):
+            np.testing.assert_array_equal(getattr(replayed, name)[rows], record[name][walked])
+        np.testing.assert_array_equal(replayed.status[rows], record["status"][walked])
+        assert not replayed.contact[rows].all(), "no foot has left the ground: a poor test"
+
+
+def test_other_settings_answer_otherwise(run):
+    replays = replay(run, friction="none", solver="pid")
+    same, other = replays.values()
+    assert list(replays) == [RECORDED, "friction none, solver pid"]
+    assert same.exact.all()
+    np.testing.assert_array_equal(same.sent, other.sent)
+    assert not other.exact[100:].any() and other.largest_difference_nm > 0.01
+
+
+def test_plans_count_when_they_were_taken(run, tmp_path):
+    """One plan told a quarter of a second later: the torques differ, so the order is what is tested."""
+    late = 0
+
+    def delay(topic, data):
+        nonlocal late
+        if not topic.endswith("/events"):
+            return data
+        event = json.loads(deserialize_message(data, String).data)
+        if event["event"] == "plan" and late < 3:
+            late += 1
+            return None
+        return data
+
+    other = replay(rewrite(run, tmp_path, delay))[RECORDED]
+    assert not other.exact.all()
+
+
+def test_a_bag_without_events_says_what_is_not_certain(run, tmp_path):
+    folder = rewrite(run, tmp_path, lambda topic, data: None if "events" in topic else data)
+    replayed = replay(folder)[RECORDED]
+    (remark,) = replayed.remarks
+    assert remark.startswith("no message of ~/events: ")
+    assert replayed.compared.all()
+    assert np.median(np.abs(replayed.sent - replayed.torques)) < 0.01
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
+def test_another_order_of_joints_is_told_and_changes_nothing(run, tmp_path, storage):
+    def turned(topic, data):
+        if topic != "/joint_states":
+            return data
+        message = deserialize_message(data, JointState)
+        for name in ("name", "position", "velocity", "effort"):
+            setattr(message, name, list(getattr(message, name))[::-1])
+        return serialize_message(message)
+
+    replayed = replay(rewrite(run, tmp_path, turned, storage))[RECORDED]
+    assert replayed.remarks == [
+        "joint_states names the joints in another order than the controller: taken by name"
+    ]
+    assert replayed.exact.all()
+
+
+def test_gaps_are_told_in_one_line(run, tmp_path):
+    states = [stamp_ns(message.data) for message in read_bag(run)["joint_states"]]
+    lost = set(states[-100:-80])
+
+    def gap(topic, data):
+        return None if topic in ("/joint_states", "/odometry") and stamp_ns(data) in lost else data
+
+    replayed = replay(rewrite(run, tmp_path, gap))[RECORDED]
+    begins = (min(lost) - 1_000_000) / 1e9
+    assert replayed.remarks == [
+        f"1 gaps in joint_states, 20 states missing; the longest is 0.021 s, after {begins:.3f} s",
+        "the bag has 20 commands more than answers to its states",
+    ]
+    before = replayed.time_s < begins
+    assert replayed.exact[before].all()
+
+
+def test_missing_odometry_is_told_in_one_line(run, tmp_path):
+    folder = rewrite(run, tmp_path, lambda topic, data: None if topic == "/odometry" else data)
+    replayed = replay(folder)[RECORDED]
+    assert replayed.remarks == [
+        "no message of odometry, and the base floats: every state is refused"
+    ]
+    assert replayed.refusals["odometry_missing"] > 600
+    assert set(replayed.status) == {UNSENT}
+
+
+def test_some_odometry_missing_is_counted(run, tmp_path):
+    stamps = [stamp_ns(message.data) for message in read_bag(run)["joint_states"]]
+    lost = set(stamps[-50:-45])
+    folder = rewrite(
+        run,
+        tmp_path,
+        lambda topic, data: None if topic == "/odometry" and stamp_ns(data) in lost else data,
+    )
+    assert replay(folder)[RECORDED].remarks == ["5 states have no odometry of their own"]
+
+
+def test_an_unfinished_bag_is_read(run, tmp_path):
+    """What a killed recorder leaves: the file without metadata."""
+    folder = rewrite(run, tmp_path, lambda topic, data: data)
+    (folder / "bag" / "metadata.yaml").unlink()
+    replayed = replay(folder)[RECORDED]
+    assert replayed.remarks == ["the bag was not closed: its last messages may be lost"]
+    assert replayed.exact.all()
+
+
+def test_events_tell_start_plans_and_end_in_order(run):
+    events = events_of(read_bag(run))
+    assert [event["number"] for event in events] == list(range(len(events)))
+    kinds = [event["event"] for event in events]
+    assert kinds[0] == "started" and kinds[-1] == "stopped" and "plan" in kinds[1:-1]
+    after = [event["after_ns"] for event in events]
+    assert after == sorted(after)
+
+
+def test_a_changed_parameter_is_replayed(bench_of, tmp_path):
+    """The node in this process: what it was told to change is in its events, and Replay changes it."""
+    bench = bench_of(mode="lockstep")
+    told, log = [], {"joint_states": [], "odometry": [], "commands": []}
+    bench.node.create_subscription(
+        String, f"{bench.node.get_fully_qualified_name()}/events", told.append, 10
+    )
+    bench.configure()
+    sent = []
+    for k in range(1, 40):
+        time_s = k * 0.001
+        state, base = joint_state(time_s), odometry(time_s)
+        for topic, message in (("odometry", base), ("joint_states", state)):
+            log[topic].append(Message(2 * k, serialize_message(message)))
+        if k == 1:
+            topics = bench.node._topics
+            topics._on_odometry(log["odometry"][-1].data)
+            topics._on_joint_states(log["joint_states"][-1].data)
+            assert bench.node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+            sent.append(bench.node.loop.output.sent.copy())
+            continue
+        if k == 20:
+            changed = Parameter("friction_coefficient", value=[0.11])
+            assert all(each.successful for each in bench.node.set_parameters([changed]))
+            bench.node._apply_changes()
+        topics._on_odometry(log["odometry"][-1].data)
+        topics._on_joint_states(log["joint_states"][-1].data)
+        sent.append(bench.node.loop.output.sent.copy())
+    topics._journal.tell()
+    assert bench.until(lambda: len(told) == 2)
+    log["commands"] = [
+        Message(2 * k + 3, serialize_message(Float64MultiArray(data=row.tolist())))
+        for k, row in enumerate(sent)
+    ]
+    log["events"] = [Message(k, serialize_message(message)) for k, message in enumerate(told)]
+    settings = ControllerSettings.from_mapping(parameters(mode="lockstep"))
+    replayed = Replay(Bag(tmp_path, log), settings).run()
+    assert replayed.remarks == [] and replayed.exact.all() and len(replayed.time_s) == 39
+    log["events"] = log["events"][:1]
+    assert not Replay(Bag(tmp_path, log), settings).run().exact[25:].any()
+
+
+# What is refused, in one line
+
+
+def test_refusals_are_one_line(run, tmp_path, capsys):
+    with pytest.raises(RecordError, match="no such file or folder"):
+        find_bag(tmp_path / "nothing")
+    with pytest.raises(RecordError, match=r"neither metadata.yaml nor a file \*.mcap or \*.db3"):
+        find_bag(tmp_path)
+    shutil.copytree(run / "bag", tmp_path / "alone")
+    with pytest.raises(ConfigurationError, match="--config"):
+        find_parameters(tmp_path / "alone")
+    for words, line in (
+        (["--solver", "lpc"], "lpc"),
+        (["--set", "friction_coefficient"], "is not of the form NAME=VALUE"),
+        (["--namespace", "/other"], "has no message of /other/joint_states"),
+        (["--config", str(ROOT / "config" / "solo12.yaml")], "joint_states lacks"),
+    ):
+        code = cli.run(["replay", str(run), *words])
+        captured = capsys.readouterr()
+        if "lacks" in line:  # the bag of another robot: told, and nothing is the same
+            assert code == REFUSED or line in captured.out
+        else:
+            assert code == REFUSED and line in captured.err
+            assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_command_prints_and_writes(run, tmp_path, capsys):
+    code = cli.run(
+        ["replay", str(run), "--set", "friction_coefficient=[0.2]", "--output", str(tmp_path)]
+    )
+    out = capsys.readouterr().out
+    assert code == DONE
+    assert "torques as sent, bit for bit" in out and "friction_coefficient [0.2]" in out
+    files = sorted(path.name for path in tmp_path.glob("*.npz"))
+    assert files == ["as_recorded.npz", "friction_coefficient__0.2_.npz"]
+    with np.load(tmp_path / files[0]) as arrays:
+        np.testing.assert_array_equal(arrays["torques"], arrays["sent"])
