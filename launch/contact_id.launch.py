@@ -114,6 +114,9 @@ ARGUMENTS = {
 }
 TOPICS = ("commands", "joint_states", "odometry")
 
+RESPAWN_S = 1.0
+"""A watchdog with a mistake in its parameters ends at once, and says so each time."""
+
 ON_AN_ESTIMATE = {
     "contact_sources": ["measured", "schedule"],
     "measured_contact": "state",
@@ -182,6 +185,9 @@ def make_nodes(context):
             Node(
                 executable="command_watchdog",
                 name="command_watchdog",
+                # It starts its own workers again; this is for the end of their keeper.
+                respawn=True,
+                respawn_delay=RESPAWN_S,
                 parameters=[config, simulated_time, *order, first],
                 **common,
             )

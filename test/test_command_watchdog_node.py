@@ -211,6 +211,33 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
     assert "Traceback" not in robot.log()
 
 
+def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, record_property):
+    """The torque of a command is held meanwhile, as ros2_control does."""
+    keeper = robot.watchdog(timeout_s=5.0)
+    times_s = []
+    for _ in range(KILLS):
+        robot.velocity[:] = VELOCITY
+        assert robot.holds(DAMPING), robot.log()
+        assert robot.until(lambda: robot.loop.count_publishers("commands") == 2), robot.log()
+        # It is one of its topics that is seen; the others follow.
+        robot.until(lambda: False, 1.0)
+        robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
+        assert robot.holds([0.1, 0.2, 0.3])
+        children = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
+        begun_s = time.monotonic()
+        os.kill(min(map(int, children)), signal.SIGKILL)
+        assert robot.holds(DAMPING), robot.log()
+        times_s.append(time.monotonic() - begun_s - robot.stall_s)
+    print(f"damping after a kill of the watchdog, s: {times_s}")
+    record_property("damping_after_kill_of_watchdog_s", times_s)
+    assert robot.log().count("the reserve goes on") == KILLS and keeper.poll() is None
+    assert min(times_s) < 0.5
+    assert robot.reset() is False, "not tripped: its service is there"
+    keeper.send_signal(signal.SIGTERM)
+    assert keeper.wait(PATIENCE_S) == 0
+    assert robot.holds(np.zeros(3))
+
+
 def test_a_controller_that_was_active_before_it_was_known_is_asked(robot):
     robot.watchdog(timeout_s=0.5)  # no trip but those that are made
     first = robot.commander()

@@ -241,6 +241,7 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
     nodes = _start(launch_file, watchdog="true", commands="/effort_controller/commands")
     assert ("commands", "commands_in") in nodes["controller"]["remappings"]
     watchdog = nodes["command_watchdog"]
+    assert watchdog["respawn"] and "respawn" not in nodes["controller"]
     assert ("commands", "/effort_controller/commands") in watchdog["remappings"]
     assert {"damp_before_first_command": False} in watchdog["parameters"]
     real = _start(launch_file, watchdog="true", simulate="false")["command_watchdog"]

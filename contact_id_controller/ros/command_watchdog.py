@@ -2,7 +2,8 @@
 
 Takes `commands_in`, `joint_states` and the controller's `transition_event`, and asks its service
 `get_state`; gives `commands` and `/diagnostics`; service `~/reset`. It loads neither pinocchio nor
-numba, and holds no decisions: those are in `control.command_watchdog`.
+numba, and holds no decisions: those are in `safety.command_watchdog`. Its process is the keeper of the
+one that works (`ros.keeper`), which is back in a moment when something kills it.
 """
 
 from __future__ import annotations
@@ -18,21 +19,26 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from lifecycle_msgs.msg import State, TransitionEvent
 from lifecycle_msgs.srv import GetState
+from rcl_interfaces.srv import GetParameters
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter_service import ParameterService
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
+from rclpy.type_support import check_for_type_support
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
+from type_description_interfaces.srv import GetTypeDescription
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.group_controller import check_joint_order
+from contact_id_controller.ros.keeper import Worker, keep
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.safety.command_watchdog import (
@@ -49,8 +55,12 @@ _GET_STATE = "controller/get_state"
 _ASK_PERIOD_S = 0.1
 """Time between two questions whether a controller that came after the trip is active."""
 
-_ANSWER_S = 1.0
-"""An answer that takes longer does not come any more."""
+_ANSWER_S = 5.0
+"""An answer that takes longer does not come any more. Who asks while the service is being discovered
+gets none at all: so the next question does not wait for it."""
+
+_RESERVE_LOOK_S = 0.2
+"""How long a signal to a worker in reserve may go unnoticed."""
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
@@ -72,18 +82,48 @@ def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
 
 
 class CommandWatchdogNode(Node):
-    """Topics around a `CommandWatchdog`. Raises ConfigurationError for a bad parameter."""
+    """Topics around a `CommandWatchdog`.
 
-    def __init__(self, name: str = "command_watchdog", **options) -> None:
-        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+    Args:
+        name: of the node.
+        checked: whether the order of the joints is known to be that of the group controller.
+        reserve: connect only; ``serve`` does the rest.
+        options: of the node.
+
+    Raises:
+        ConfigurationError: a bad parameter, or another order of the joints.
+    """
+
+    def __init__(
+        self,
+        name: str = "command_watchdog",
+        *,
+        checked: bool = False,
+        reserve: bool = False,
+        **options,
+    ) -> None:
+        super().__init__(
+            name,
+            automatically_declare_parameters_from_overrides=True,
+            start_parameter_services=not reserve,
+            **options,
+        )
         try:
             settings = read_settings(self, CommandWatchdogSettings)
             self.watchdog = watchdog_of(settings)
-            if settings.group_controller:
+            self.hot_standby = settings.hot_standby
+            # Publishers and subscriptions are discovered while the question is asked.
+            self._connect(settings)
+            if settings.group_controller and not checked:
                 check_joint_order(self, settings.group_controller, settings.joints)
         except ConfigurationError:
             self.destroy_node()
             raise
+        if not reserve:
+            self.serve()
+
+    def _connect(self, settings: CommandWatchdogSettings) -> None:
+        """Make the topics, and the client that asks the controller."""
         self._trajectories = settings.command_interface == JOINT_TRAJECTORY
         if self._trajectories:
             self._reader = EffortReader(settings.joints)
@@ -114,8 +154,13 @@ class CommandWatchdogNode(Node):
         ]
         self._controller_state = self.create_client(GetState, _GET_STATE)
         self._commanders: dict[tuple, str] = {}
-        self._asked_s = -np.inf
-        self._answer: Future | None = None
+        self._answers: dict[Future, float] = {}
+
+    def serve(self) -> None:
+        """Make what answers and reports; what came before is forgotten, it may be old."""
+        for subscription in self.direct_subscriptions:
+            while take_newest(subscription) is not None:
+                pass
         self.create_service(Trigger, "~/reset", self._on_reset)
         # Simulated time may stand still.
         timer = functools.partial(self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -199,28 +244,29 @@ class CommandWatchdogNode(Node):
         The controller makes its publisher when it is configured: an active controller with one
         that was not there at the trip was activated after the trip.
         """
+        if not self.watchdog.waits_for_activation or not self._has_new_publisher():
+            return
         now_s = time.monotonic()
-        if not self.watchdog.waits_for_activation:
-            return
-        if self._answer is not None and now_s - self._asked_s < _ANSWER_S:
-            return
-        if not self._has_new_publisher():
-            return
-        if self._answer is not None:
-            self._controller_state.remove_pending_request(self._answer)
-            self._answer = None
+        for answer, asked_s in list(self._answers.items()):
+            if now_s - asked_s > _ANSWER_S:
+                self._forget(answer)
         if self._controller_state.service_is_ready():
-            self._asked_s, trips = now_s, self.watchdog.trips
-            self._answer = self._controller_state.call_async(GetState.Request())
-            self._answer.add_done_callback(functools.partial(self._on_answer, trips))
+            answer = self._controller_state.call_async(GetState.Request())
+            self._answers[answer] = now_s
+            answer.add_done_callback(functools.partial(self._on_answer, self.watchdog.trips))
+
+    def _forget(self, answer: Future) -> None:
+        if self._answers.pop(answer, None) is not None:
+            self._controller_state.remove_pending_request(answer)
 
     def _on_answer(self, trips: int, answer: Future) -> None:
-        if self._answer is not answer:
+        if self._answers.pop(answer, None) is None:
             return
-        self._answer = None
         active = answer.result().current_state.id == State.PRIMARY_STATE_ACTIVE
         # The question may be from before another trip.
         if active and trips == self.watchdog.trips:
+            for other in list(self._answers):
+                self._forget(other)
             self.watchdog.controller_changed(True)
 
     def _publishers_in(self) -> dict[tuple, str]:
@@ -279,15 +325,33 @@ class CommandWatchdogNode(Node):
         self._diagnostics.publish(message)
 
 
-def _serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:
+def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
     gc.freeze()  # collections need not look at what stays
+    if worker.reserve:
+        while not worker.is_called(_RESERVE_LOOK_S):
+            if interrupt.requested:
+                return 0
+        node.serve()
+        ParameterService(node)
+    direct.spin_once(node.tick())
+    worker.ready(node.hot_standby)
     while not interrupt.requested:
         direct.spin_once(node.tick())
     node.release()
     return 0
+
+
+def _load() -> None:
+    """Load what rclpy would in the making of the node: half of the time that a new worker needs."""
+    for kind in (JointTrajectory, JointState, Float64MultiArray, DiagnosticArray, TransitionEvent):
+        check_for_type_support(kind)
+    for kind in (GetState, Trigger, GetParameters, GetTypeDescription):
+        check_for_type_support(kind)
+    gc.collect()
+    gc.freeze()  # workers share these pages with their keeper
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -295,7 +359,19 @@ def main(arguments: list[str] | None = None) -> int:
     # In the shared memory of Fast DDS a process that is killed in the wrong moment holds a lock,
     # for which others wait 1 s. Without effect where discovery is confined to this machine.
     os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
-    return run_node("command_watchdog", lambda _: CommandWatchdogNode(), _serve, arguments)
+    name = "command_watchdog"
+
+    def work(worker: Worker) -> int:
+        def make(_) -> CommandWatchdogNode:
+            return CommandWatchdogNode(checked=worker.is_proven, reserve=worker.reserve)
+
+        def serve(node: CommandWatchdogNode, interrupt: Interrupt) -> int:
+            return _serve(node, interrupt, worker)
+
+        return run_node(name, make, serve, arguments)
+
+    _load()
+    return keep(name, work)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,13 @@ class CommandWatchdogSettings(Settings):
         that is still held. False for a simulated robot, which waits for its first command.""",
     )
 
+    hot_standby: bool = parameter(
+        True,
+        """Keep a second process connected, which goes on at once when the first is killed: damping goes
+        on within milliseconds instead of seconds. It costs memory and the receiving of the topics, and
+        shows as a second node of the same name.""",
+    )
+
     def check_together(self) -> None:
         """Raise ConfigurationError when joints are missing or named twice."""
         self.require("joints", "the joints")

@@ -1,0 +1,121 @@
+"""A keeper has a second worker at hand when the first is killed. No ROS here."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from paths import ROOT
+
+PROGRAM = """
+import os, signal, sys, time
+from contact_id_controller.ros.keeper import keep
+ending = []
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+def work(worker):
+    role = "reserve" if worker.reserve else "active"
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    say(role, os.getpid(), int(worker.is_proven))
+    while worker.reserve and not worker.is_called(0.01):
+        pass
+    if role == "reserve":
+        say("called", os.getpid(), 1)
+    {body}
+    worker.ready(True)
+    while not ending:
+        time.sleep(0.005)
+    return 7
+sys.exit(keep("worker", work))
+"""
+
+
+@pytest.fixture
+def start():
+    processes = []
+
+    def started(body="pass"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(body=body)],
+            env=dict(os.environ, PYTHONPATH=str(ROOT)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield started
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def said(process):
+    role, pid, proven = process.stdout.readline().split()
+    return role, int(pid), proven == "1"
+
+
+def alive(pid):
+    """Whether a process runs, rather than waits to be looked at."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid):
+    end_s = time.monotonic() + 10.0
+    while alive(pid) and time.monotonic() < end_s:
+        time.sleep(0.005)
+    return not alive(pid)
+
+
+def test_the_reserve_goes_on_and_another_one_takes_its_place(start):
+    process = start()
+    role, active, proven = said(process)
+    assert (role, proven) == ("active", False)
+    for _ in range(3):
+        role, reserve, proven = said(process)
+        assert (role, proven) == ("reserve", True)
+        time.sleep(0.05)
+        os.kill(active, signal.SIGKILL)
+        assert said(process) == ("called", reserve, True)
+        active = reserve
+    role, reserve, _ = said(process)
+    assert role == "reserve" and alive(active) and alive(reserve)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7, "the exit code of the worker that was asked to end"
+    assert gone(active) and gone(reserve)
+    assert process.stderr.read().count("the reserve goes on") == 3
+
+
+def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
+    process = start()
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    os.kill(reserve, signal.SIGKILL)
+    role, other, _ = said(process)
+    assert role == "reserve" and other != reserve and alive(active)
+
+
+def test_the_death_of_the_keeper_is_that_of_its_workers(start):
+    process = start()
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    process.kill()
+    assert gone(active) and gone(reserve)
+
+
+def test_what_ends_by_itself_is_not_started_again(start):
+    process = start("return 3")
+    assert process.wait(10.0) == 3
+    assert process.stdout.read().count("active") == 1
+
+
+def test_what_is_killed_at_each_start_is_given_up(start):
+    process = start("os.kill(os.getpid(), signal.SIGKILL)")
+    assert process.wait(30.0) == 128 + signal.SIGKILL
+    assert process.stdout.read().count("active") == 5
+    assert "killed 5 times at its start" in process.stderr.read()
