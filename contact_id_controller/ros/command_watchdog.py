@@ -31,7 +31,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
-from type_description_interfaces.srv import GetTypeDescription
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
@@ -348,7 +347,7 @@ def _load() -> None:
     """Load what rclpy would in the making of the node: half of the time that a new worker needs."""
     for kind in (JointTrajectory, JointState, Float64MultiArray, DiagnosticArray, TransitionEvent):
         check_for_type_support(kind)
-    for kind in (GetState, Trigger, GetParameters, GetTypeDescription):
+    for kind in (GetState, Trigger, GetParameters):
         check_for_type_support(kind)
     gc.collect()
     gc.freeze()  # workers share these pages with their keeper
