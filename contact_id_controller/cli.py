@@ -17,6 +17,7 @@ from contact_id_controller.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, MEAN
 COMMANDS = {
     "demo": "let a simulated robot walk through real ROS 2 topics and write a report",
     "benchmark": "measure the speed of every contact model, or its robustness",
+    "new": "write a parameter file for a robot from its URDF",
     "check": "check the parameter file of a robot before anything moves",
     "parameters": "show every parameter of every node, its default, range and meaning",
     "reproduce": "do the papers' experiments again and report what came of them",

@@ -9,7 +9,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.command_watchdog import watchdog_of
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.controller import load_settings
+from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot
 

@@ -11,7 +11,8 @@ from contact_id_controller import cli
 from contact_id_controller.check.config import check_config
 from contact_id_controller.check.findings import ERROR
 from contact_id_controller.settings import reference
-from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
+from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.parameter_file import load_settings
 from contact_id_controller.settings.specification import ParameterSpec
 
 

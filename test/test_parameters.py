@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.controller import TABLE, ControllerSettings, load_settings
+from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.parameter_file import load_settings
 
 MINIMAL = {"urdf": "robot.urdf"}
 KINDS = {

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from paths import CONFIG
 
-from contact_id_controller.settings.controller import load_settings
+from contact_id_controller.settings.parameter_file import load_settings
 
 IN_PROCESS, TRAJECTORY = "_in_process", "_joint_trajectory"
 FILES = sorted((CONFIG / "ros2_control").glob("*.yaml"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from xml.etree import ElementTree
 
 import numpy as np
@@ -72,18 +72,19 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:
-    """Whether each link could be made of matter, and what each joint moves."""
-    findings = []
-    for link in description.findall("link"):
-        inertial = link.find("inertial")
-        if inertial is not None:
-            findings += _check_link(link.get("name"), inertial)
-    for name, body in list(zip(robot.model.names, robot.model.inertias))[1:]:
+    """Whether each link could be made of matter, and what each joint moves.
+
+    A link that could not, such as a sensor that is a point, does no harm where the links that move
+    together with it make a body that could.
+    """
+    model, bodies, impossible = robot.model, [], set()
+    for joint in range(1, model.njoints):
+        name, body = model.names[joint], model.inertias[joint]
         principal = np.linalg.eigvalsh(body.inertia)
         if not body.mass > 0.0:
-            findings.append(error("inertia", f"joint {name!r} moves a body without mass"))
+            bodies.append(error("inertia", f"joint {name!r} moves a body without mass"))
         elif not principal[0] > ROUNDING * principal[2]:
-            findings.append(
+            bodies.append(
                 error(
                     "inertia",
                     f"the links that joint {name!r} moves have together "
@@ -91,10 +92,24 @@ def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[
                     "all above 0",
                 )
             )
+        else:
+            continue
+        impossible.add(joint)
+    findings = []
+    for link in description.findall("link"):
+        inertial, name = link.find("inertial"), link.get("name")
+        if inertial is None:
+            continue
+        alone = model.frames[model.getFrameId(name)].parentJoint in impossible
+        findings += _check_link(name, inertial, error if alone else warning)
+    findings += bodies
     return findings or [note("inertia", f"every link is possible, {robot.mass:.2f} kg together")]
 
 
-def _check_link(name: str, inertial: ElementTree.Element) -> list[Finding]:
+def _check_link(
+    name: str, inertial: ElementTree.Element, no_body: Callable[[str, str], Finding]
+) -> list[Finding]:
+    """no_body: the finding where its inertia is none; a warning where others make up for it."""
     mass = float(_attribute(inertial, "mass", "value"))
     ixx, iyy, izz, ixy, ixz, iyz = (
         float(_attribute(inertial, "inertia", key))
@@ -116,7 +131,7 @@ def _check_link(name: str, inertial: ElementTree.Element) -> list[Finding]:
         ]
     if not principal[0] > 0.0:
         return [
-            error(
+            no_body(
                 "inertia",
                 f"link {name!r}: inertia matrix is not positive definite, "
                 f"principal values {_list(principal)} kg m2",

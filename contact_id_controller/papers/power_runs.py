@@ -29,9 +29,8 @@ from contact_id_controller.projected.dynamics import ProjectedDynamics
 from contact_id_controller.projected.operational_space import joint_task, program, track
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import follow, mujoco_robot
-from contact_id_controller.settings.controller import load_settings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 
 STIFFNESS, DAMPING = 100.0, 20.0  # of the arm's sway, 1/s2 and 1/s
 SWAY, SWAY_PERIOD_S = 0.1, 2.0  # of a standing base, as a share of its height

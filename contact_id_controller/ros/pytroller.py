@@ -22,7 +22,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import conversions
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.safety.in_process import InProcessController
-from contact_id_controller.settings.controller import load_settings
+from contact_id_controller.settings.parameter_file import load_settings
 
 CONFIG_VARIABLE = "CONTACT_ID_CONFIG"
 

@@ -8,7 +8,6 @@ parameters reads it.
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import ConfigurationError
@@ -24,7 +23,6 @@ from contact_id_controller.settings.controller_rows import (
     RobotSettings,
     SafetySettings,
 )
-from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.shared_rows import EFFORT
 from contact_id_controller.settings.specification import table_of
 
@@ -45,7 +43,7 @@ class ControllerSettings(
     RobotSettings,
     Settings,
 ):
-    """Settings of the controller; `from_mapping` and `load_settings` check every value."""
+    """Settings of the controller; `from_mapping` and `parameter_file.load_settings` check every value."""
 
     @property
     def ground(self) -> HalfSpace | HeightField:
@@ -135,12 +133,3 @@ class ControllerSettings(
 
 TABLE: tuple[ParameterSpec, ...] = table_of(ControllerSettings)
 """The rows of the table of parameters, in the order of the fields of `ControllerSettings`."""
-
-
-def load_settings(path: str | Path, section: str = "controller") -> ControllerSettings:
-    """Read the settings from a section of a ROS parameter file, on top of its section `/**`.
-
-    Raises:
-        ConfigurationError: the file is missing, is not YAML, lacks the section, or holds a bad value.
-    """
-    return ControllerSettings.from_mapping(ParameterFile(path).section(section))

@@ -12,13 +12,16 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.files import parse_value as parse_value
 from contact_id_controller.files import read_yaml as read_yaml
 from contact_id_controller.files import write_text
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.nodes import TABLES
 
 _BODY = "ros__parameters"
 _ALL_NODES = "/**"
+_KNOWN = {spec.name for table in TABLES.values() for spec in table}
 
 
 class ParameterFile:
-    """A parameter file: the values of each node, those of ``/**`` in all of them.
+    """A parameter file: the values of each node, those of ``/**`` in all that know them, as in ROS.
 
     Raises:
         ConfigurationError: the file is missing, is no text, or is not YAML.
@@ -40,7 +43,7 @@ class ParameterFile:
         )
 
     def section(self, node: str) -> dict[str, Any]:
-        """Values of one node, on top of those of all nodes.
+        """Values of one node, on top of those of all nodes. Of these what only others know is left out.
 
         Raises:
             ConfigurationError: the file has no such section, or one without ``ros__parameters``.
@@ -49,7 +52,9 @@ class ParameterFile:
         if not names:
             found = choices(self.nodes) or "nothing"
             raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")
-        return self._merged(([_ALL_NODES] if _ALL_NODES in self._bodies else []) + names)
+        shared = self._merged([_ALL_NODES] if _ALL_NODES in self._bodies else [])
+        others = _KNOWN - {spec.name for spec in TABLES.get(node, ())} if node in TABLES else set()
+        return {k: v for k, v in shared.items() if k not in others} | self._merged(names)
 
     def own_section(self, node: str) -> dict[str, Any]:
         """Values of one node alone, for a section that is no node's.
@@ -79,6 +84,15 @@ class ParameterFile:
                 raise ConfigurationError(f"section '{name}' of '{self.path}' has no '{_BODY}'")
             values.update(body[_BODY])
         return values
+
+
+def load_settings(path: str | Path, section: str = "controller") -> ControllerSettings:
+    """Read the controller's settings from a section of a parameter file.
+
+    Raises:
+        ConfigurationError: the file is missing, is not YAML, lacks the section, or holds a bad value.
+    """
+    return ControllerSettings.from_mapping(ParameterFile(path).section(section))
 
 
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:

@@ -15,13 +15,8 @@ import yaml
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
 from contact_id_controller.models.registry import names_text
-from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
-from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
-from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
-from contact_id_controller.settings.specification import ParameterSpec, table_of
+from contact_id_controller.settings.nodes import TABLES
+from contact_id_controller.settings.specification import ParameterSpec
 
 COMMAND = "contact_id parameters --write"
 PAGE, TEMPLATE = Path("docs/parameters.md"), Path("config/template.yaml")
@@ -46,16 +41,6 @@ ROLES = {
     "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",
 }
 """The nodes, in the order of page and template."""
-
-TABLES: dict[str, tuple[ParameterSpec, ...]] = {
-    "controller": table_of(ControllerSettings),
-    "gait_planner": table_of(GaitPlannerSettings),
-    "kino_dynamic_planner": table_of(KinoDynamicPlannerSettings),
-    "dynamics_estimator": table_of(DynamicsEstimatorSettings),
-    "simulated_robot": table_of(SimulatedRobotSettings),
-    "command_watchdog": table_of(CommandWatchdogSettings),
-}
-"""The rows of each node."""
 
 OWN = (
     "urdf",

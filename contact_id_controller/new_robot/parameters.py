@@ -1,0 +1,339 @@
+"""The parameter file of a robot that nobody has described but its URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+import yaml
+from scipy.spatial import ConvexHull, QhullError
+
+from contact_id_controller.control.torques_ahead import joint_inertia
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.new_robot.anatomy import Anatomy, anatomy, posture_near_zero
+from contact_id_controller.new_robot.feet import RoundFoot, Sole, round_foot, shapes, sole
+from contact_id_controller.new_robot.stance import reach, standing_posture
+from contact_id_controller.robot import RobotModel, resolve_urdf
+
+PERIOD_S = 0.001
+FRICTION = 0.6
+"""Of rubber on most floors."""
+
+DAMPING_PER_S = 40.0
+"""Damping of the safe output over the joint's inertia: far slower than any period, as fast as the
+joints' feedback: a robot sinks, and does not drop."""
+
+GAIT_PERIODS = 2.6
+"""Of the trot, in units of sqrt(leg length / gravity), as of animals and of the shipped robots."""
+
+DUTY_FACTOR = 0.65
+STEP_HEIGHT = 0.12
+SPEED = 0.15
+WAY = 3.0
+"""Of the trot, in leg lengths; leg lengths a sqrt(leg length / gravity); leg lengths."""
+
+SWAY = 0.2
+SWAY_S = 2.0
+"""Of joints that go through a motion instead of walking: rad (m), and time of one way, s."""
+
+DIGITS = 5
+
+
+class Row(NamedTuple):
+    """One parameter of a section; why: a comment above it."""
+
+    name: str
+    value: Any
+    why: str = ""
+
+
+class Proposal(NamedTuple):
+    """A file, and in lines what was found and what to look at.
+
+    Attributes:
+        text: of the parameter file.
+        found: lines for people.
+        stands: whether the robot can stand still; a line in ``found`` says why not.
+    """
+
+    text: str
+    found: tuple[str, ...]
+    stands: bool
+
+
+def propose(urdf: str, floating: bool | None = None) -> Proposal:
+    """Propose the parameters of a robot.
+
+    Args:
+        urdf: as `robot.resolve_urdf` takes it.
+        floating: whether the base floats; None: it does if the limbs look like two legs or more.
+
+    Raises:
+        RobotDescriptionError: no such file, not a URDF, or feet that cannot be told.
+        ConfigurationError: no posture to stand in, or nothing that moves.
+    """
+    free = RobotModel.from_urdf(urdf)
+    limbs = anatomy(free.model, floating)
+    name = free.model.name or "robot"
+    if not limbs.legs:
+        if floating:
+            raise ConfigurationError(
+                f"{urdf!r} has fewer than two limbs with three joints or more that reach down: "
+                "no legs to stand on with a floating base"
+            )
+        return _bolted(urdf, name, limbs)
+    return _legged(urdf, name, free, limbs)
+
+
+def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
+    robot = _model(urdf, False, limbs)
+    low, high = _range(robot)
+    middle = 0.5 * (low + high)
+    sway = np.minimum(SWAY, 0.25 * (high - low))
+    times = 0.5 + SWAY_S * np.arange(4)
+    rows = [middle, middle + sway, middle - sway, middle]
+    joints = list(robot.joint_names)
+    shared = [
+        Row("urdf", urdf),
+        Row("floating_base", False),
+        Row("joints", joints, "Order of the command, that of the controller that receives it."),
+        *_locked(limbs),
+    ]
+    return Proposal(
+        _text(
+            f"{name}: {robot.na} joints, bolted to the ground; proposed from its URDF.",
+            {
+                "/**": shared,
+                "controller": _controller(robot, middle, []),
+                "joint_motion": [
+                    Row("times_s", times.tolist(), "From when the controller gets it."),
+                    Row("positions", np.concatenate(rows).tolist(), "A row for each time."),
+                ],
+                "simulated_robot": [
+                    Row("initial_joint_positions", middle.tolist()),
+                    Row("period_s", PERIOD_S),
+                ],
+                "command_watchdog": _watchdog(robot, middle),
+            },
+        ),
+        (f"{name}: no legs, bolted to the ground; {robot.na} joints, {len(limbs.held)} held",),
+        True,
+    )
+
+
+def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
+    model = free.model
+    parts, near = shapes(model, resolve_urdf(urdf)), posture_near_zero(model)
+    flat = limbs.walks_on_soles
+    feet: list[Any] = [
+        (sole if flat else round_foot)(model, near, leg[-1], parts) for leg in limbs.legs
+    ]
+    frames = [model.getFrameId(foot.frame) for foot in feet]
+    centers = np.array([foot.center_m for foot in feet])
+    q = standing_posture(model, limbs.legs, frames, centers, flat)
+    robot = _model(urdf, True, limbs)
+    posture = np.array([q[model.joints[model.getJointId(j)].idx_q] for j in robot.joint_names])
+    length = float(
+        np.mean([reach(model, leg, frame, near) for leg, frame in zip(limbs.legs, frames)])
+    )
+    walks = len(limbs.legs) == 4 and not flat
+    stands = flat or _stands(model, q, frames)
+    contacts = _contacts(feet)
+    shared = [
+        Row("urdf", urdf),
+        Row("floating_base", True),
+        Row(
+            "joints",
+            list(robot.joint_names),
+            "Order of the command, that of the controller that receives it.",
+        ),
+        *_locked(limbs),
+        *contacts,
+    ]
+    sections = {
+        "/**": shared,
+        "controller": _controller(robot, posture, feet, moving_end=walks),
+        **(
+            {"gait_planner": _gait(feet, posture, length, free)}
+            if walks
+            else {"joint_motion": _standing(posture)}
+        ),
+        "dynamics_estimator": [Row("period_s", PERIOD_S)],
+        "simulated_robot": [
+            Row("initial_joint_positions", posture.tolist()),
+            Row("friction_coefficient", FRICTION, "Of the ground; the controller does not see it."),
+            Row("period_s", PERIOD_S),
+        ],
+        "command_watchdog": _watchdog(robot, posture),
+    }
+    found = [
+        f"{name}: {len(feet)} legs of {length:.2f} m on "
+        + ("soles" if flat else "round feet")
+        + f", {robot.mass:.1f} kg; {robot.na} joints, {len(limbs.held)} held",
+        "feet: " + ", ".join(_words(foot) for foot in feet),
+    ]
+    found += [
+        f"{foot.frame}: its shape is not told, radius {foot.radius_m:g} m is a guess"
+        for foot in feet
+        if isinstance(foot, RoundFoot) and not foot.known
+    ]
+    if not stands:
+        found.append(
+            f"{name} cannot stand still: its {len(feet)} point feet span no area; "
+            "no contact force holds it upright"
+        )
+    elif not walks:
+        found.append("it stands; for footsteps write a section kino_dynamic_planner")
+    how = "trots" if walks else "stands"
+    title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {how}; proposed from its URDF."
+    return Proposal(_text(title, sections), tuple(found), stands)
+
+
+def _model(urdf: str, floating: bool, limbs: Anatomy) -> RobotModel:
+    robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0))
+    if not robot.na:
+        raise ConfigurationError(f"{urdf!r} has no joint that can be driven")
+    return robot
+
+
+def _range(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
+    """Where joints may be searched: their limits, within a half turn where these are wider."""
+    low, high = np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi)
+    none = ~(low < high)
+    return np.where(none, robot.lower, low), np.where(none, robot.upper, high)
+
+
+def _locked(limbs: Anatomy) -> list[Row]:
+    if not limbs.held:
+        return []
+    why = "Without a drive that is known, or fingers and wheels: held where they are."
+    return [Row("locked_joints", list(limbs.held), why)]
+
+
+def _contacts(feet: Sequence[Any]) -> list[Row]:
+    frames = [foot.frame for foot in feet]
+    if isinstance(feet[0], RoundFoot):
+        radii = [round(foot.radius_m, DIGITS) for foot in feet]
+        return [
+            Row("contact_frames", frames, "Frames in the middle of spheres that touch the ground."),
+            Row("contact_radii_m", radii[:1] if len(set(radii)) == 1 else radii),
+        ]
+    return [
+        Row("flat_feet_frames", frames, "Frames that carry a sole, z out of the ground."),
+        Row("flat_feet_half_sizes_m", [x for foot in feet for x in foot.half_size_m]),
+        Row("flat_feet_centers_m", [x for foot in feet for x in foot.center_m]),
+    ]
+
+
+def _controller(robot, posture, feet, moving_end: bool = False) -> list[Row]:
+    rows = [
+        Row("period_s", PERIOD_S, "Joint states must come at this rate."),
+        Row("friction", "coulomb"),
+        Row("solver", "qp"),
+        Row("friction_coefficient", [FRICTION]),
+        Row(
+            "joint_position_gain",
+            [1600.0],
+            "Feedback, accelerations per error: the same for light and heavy joints.",
+        ),
+        Row("joint_velocity_gain", [80.0]),
+        Row("safe_output", "damping"),
+        Row("damping_nm_s_rad", _damping(robot, posture)),
+    ]
+    if moving_end:
+        rows.append(Row("allow_moving_trajectory_end", True))
+    limits = robot.effort_limits
+    return rows + [Row("effort_limits_nm", limits.tolist())] * bool(np.isinf(limits).any())
+
+
+def _watchdog(robot: RobotModel, posture: np.ndarray) -> list[Row]:
+    return [
+        Row("effort_limits_nm", robot.effort_limits.tolist()),
+        Row("damping_nm_s_rad", _damping(robot, posture)),
+        Row("timeout_s", 0.03, "Longer than the controller's state_timeout_s."),
+    ]
+
+
+def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
+    base = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] if robot.floating_base else None
+    inertia = joint_inertia(robot, robot.configuration(base, posture))
+    return [float(f"{value:.2g}") for value in DAMPING_PER_S * inertia]
+
+
+def _gait(feet, posture, length: float, robot: RobotModel) -> list[Row]:
+    gravity = float(np.linalg.norm(robot.model.gravity.linear))
+    pendulum_s = float(np.sqrt(length / gravity))
+    radius = max(foot.radius_m for foot in feet)
+    way = float(f"{WAY * length:.1g}")
+    return [
+        Row("feet", [foot.frame for foot in feet]),
+        Row("foot_radius_m", round(radius, DIGITS)),
+        Row("posture", posture.tolist(), "Of standing; it gives the places of the feet."),
+        Row("gait", "trot"),
+        Row("gait_period_s", float(f"{GAIT_PERIODS * pendulum_s:.2g}")),
+        Row("duty_factor", DUTY_FACTOR),
+        Row("step_height_m", float(f"{STEP_HEIGHT * length:.2g}")),
+        Row("swing_profile", "quintic"),
+        Row("waypoints_m", [way, 0.0, way, 0.5 * way, 0.0, 0.0], "x1, y1, x2, y2, ..."),
+        Row("speed_m_s", float(f"{SPEED * length / pendulum_s:.2g}")),
+    ]
+
+
+def _standing(posture: np.ndarray) -> list[Row]:
+    return [
+        Row("times_s", [0.5, 0.5 + SWAY_S], "It stays where it stands."),
+        Row("positions", [*posture.tolist(), *posture.tolist()]),
+    ]
+
+
+def _stands(model: pin.Model, q: np.ndarray, frames: Sequence[int]) -> bool:
+    """Whether the centre of mass is above the area that the feet span."""
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, q)
+    points = np.array([data.oMf[frame].translation[:2] for frame in frames])
+    com = pin.centerOfMass(model, data, q)[:2]
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError):
+        return False
+    return bool((hull.equations[:, :2] @ com + hull.equations[:, 2] < 0.0).all())
+
+
+def _words(foot: RoundFoot | Sole) -> str:
+    if isinstance(foot, RoundFoot):
+        return f"{foot.frame} (radius {1e3 * foot.radius_m:.0f} mm)"
+    length, width = (2e3 * half for half in foot.half_size_m)
+    return f"{foot.frame} ({length:.0f} x {width:.0f} mm)"
+
+
+def _text(title: str, sections: dict[str, list[Row]]) -> str:
+    parts = [
+        f"# {title}\n#\n#   contact_id check --config FILE\n#   contact_id demo --config FILE\n#\n"
+        "# config/quadruped.yaml explains the parameters, contact_id parameters lists them all.\n"
+    ]
+    for name, rows in sections.items():
+        note = "  # what all nodes share" if name == "/**" else ""
+        parts.append(f"\n{name}:{note}\n  ros__parameters:\n" + "".join(_lines(rows)))
+    return "".join(parts)
+
+
+def _lines(rows: Iterable[Row]) -> Iterable[str]:
+    for row in rows:
+        if row.why:
+            yield f"    # {row.why}\n"
+        dumped = yaml.safe_dump(
+            {row.name: _rounded(row.value)},
+            default_flow_style=None if isinstance(row.value, list) else False,
+            width=90,
+            sort_keys=False,
+            allow_unicode=True,
+        )
+        yield "".join(f"    {line}\n" for line in dumped.splitlines())
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(value, DIGITS) + 0.0 if isinstance(value, float) else value

@@ -1,0 +1,133 @@
+"""A posture to stand in: knees bent, feet where the hips have them, the weight between them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+from scipy.optimize import least_squares
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.new_robot.anatomy import posture_near_zero
+
+STRETCHED = 0.85
+"""Part of a leg's length at which it stands: straight legs cannot push, bent ones tire."""
+
+ROUNDS = 4
+"""Of putting the feet below the centre of mass, which moves with them."""
+
+STARTS = 8
+"""Tries of a leg's joints besides the middle of their range, at random."""
+
+ALIKE = 0.5
+"""Weight of being like another leg, over being near zero."""
+
+REACHED_M = 1e-4
+TOWARDS_MIDDLE = 1e-3
+"""Weight of the joints' distance from where the search begins."""
+
+FREE_RANGE = np.pi
+"""Searched around zero where a joint has no limits, or wider ones, rad."""
+
+
+def reach(model: pin.Model, leg: Sequence[int], frame: int, q: np.ndarray) -> float:
+    """Length, m, of a leg from its second joint to its foot, when it is straight."""
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, q)
+    places = [data.oMi[joint].translation for joint in leg[1:]] + [data.oMf[frame].translation]
+    return float(sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(places)))
+
+
+def standing_posture(
+    model: pin.Model,
+    legs: Sequence[Sequence[int]],
+    frames: Sequence[int],
+    centers: np.ndarray,
+    flat: bool,
+) -> np.ndarray:
+    """q (nq,) with the base level at the origin and all feet at one height.
+
+    Args:
+        model: with a floating base.
+        legs: joints of each leg from the trunk on.
+        frames: of the feet.  centers: (legs, 3) m, middles of the feet in their frames.
+        flat: whether the feet are to be level too.
+
+    Raises:
+        ConfigurationError: a leg that does not reach there.
+    """
+    q, data = posture_near_zero(model), model.createData()
+    pin.framesForwardKinematics(model, data, q)
+    lengths = [reach(model, leg, frame, q) for leg, frame in zip(legs, frames)]
+    length = STRETCHED * min(lengths)
+    hips = np.array([data.oMi[leg[1]].translation for leg in legs])
+    beside = np.array([data.oMf[frame].translation[1] for frame in frames])
+    height = hips[:, 2].min() - length
+    ahead, like = 0.0, np.zeros(0)
+    for turn in range(ROUNDS):
+        for leg, frame, hip, y in zip(legs, frames, hips, beside):
+            place = np.array([hip[0] + ahead, y, height])
+            q = _put(model, data, q, leg, frame, place, flat, like if turn == 0 else None)
+            like = q[_index(model, leg)]
+        com = pin.centerOfMass(model, data, q)
+        pin.framesForwardKinematics(model, data, q)
+        middles = [data.oMf[frame].act(center)[0] for frame, center in zip(frames, centers)]
+        ahead += float(com[0] - np.mean(middles))
+    return q
+
+
+def _index(model: pin.Model, leg: Sequence[int]) -> np.ndarray:
+    return np.array([model.joints[joint].idx_q for joint in leg])
+
+
+def _put(model, data, q, leg, frame, place, flat, like) -> np.ndarray:
+    """The configuration with one foot at a place.
+
+    like: joints of another leg, which this one is to resemble if it can; None: the leg stays near
+    where it is.
+    """
+    index = _index(model, leg)
+    low = np.maximum(model.lowerPositionLimit[index], -FREE_RANGE)
+    high = np.minimum(model.upperPositionLimit[index], FREE_RANGE)
+    middle = 0.5 * (low + high)
+
+    def missed(x, home):
+        tried = q.copy()
+        tried[index] = x
+        pin.framesForwardKinematics(model, data, tried)
+        pose = data.oMf[frame]
+        turn = pose.rotation[:, 2][:2] if flat else np.zeros(0)
+        # Feet point ahead.
+        yaw = pose.rotation[1:2, 0] if flat else np.zeros(0)
+        away = np.concatenate([pose.translation - place, 0.1 * turn, 0.1 * yaw])
+        return np.concatenate([away, TOWARDS_MIDDLE * 1e-2 * (x - home)]), away
+
+    rng = np.random.default_rng(0)
+    best = None
+    starts = [q[index]]
+    if like is not None:
+        starts += [middle, *(low + (high - low) * rng.random((STARTS, len(leg))))]
+    for start in starts:
+        found = least_squares(
+            lambda x: missed(x, np.clip(0.0, low, high))[0],
+            np.clip(start, low + 1e-6, high - 1e-6),
+            bounds=(low, high),
+            xtol=1e-12,
+            ftol=1e-12,
+        )
+        away = np.abs(missed(found.x, middle)[1]).max()
+        cost = float(np.abs(found.x).sum())
+        if like is not None and like.shape == found.x.shape:
+            cost += ALIKE * float(np.abs(found.x - like).sum())
+        if away < REACHED_M and (best is None or cost < best[0] - 1e-6):
+            best = (cost, found.x)
+    if best is None:
+        raise ConfigurationError(
+            f"no standing posture found: the leg of joint {model.names[leg[0]]!r} does not reach "
+            f"the place below its hip; give posture and initial_joint_positions by hand"
+        )
+    out = q.copy()
+    out[index] = best[1]
+    return out

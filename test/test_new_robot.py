@@ -1,0 +1,138 @@
+"""`contact_id new`: robots that no configuration ships walk, stand or move from their URDF alone."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+from contact_id_controller.check.config import check_config
+from contact_id_controller.check.findings import ERROR
+from contact_id_controller.cli import run
+from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
+from contact_id_controller.exit_codes import DONE, REFUSED
+from contact_id_controller.new_robot.anatomy import anatomy
+from contact_id_controller.new_robot.parameters import propose
+from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
+from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+
+ROBOTS = "example-robot-data://"
+A1 = ROBOTS + "a1_description/urdf/a1.urdf"
+HYQ = ROBOTS + "hyq_description/robots/hyq_no_sensors.urdf"
+B1 = ROBOTS + "b1_description/urdf/b1.urdf"
+UR5 = ROBOTS + "ur_description/urdf/ur5_robot.urdf"
+TIAGO = ROBOTS + "tiago_description/robots/tiago.urdf"
+G1 = ROBOTS + "g1_description/urdf/g1_29dof_rev_1_0.urdf"
+BOLT = ROBOTS + "bolt_description/robots/bolt.urdf"
+TALOS = ROBOTS + "talos_data/robots/talos_reduced.urdf"
+
+
+@pytest.fixture
+def new(tmp_path):
+    """Writes a file by the command; gives its path."""
+
+    def write(urdf, *options):
+        file = tmp_path / "robot.yaml"
+        assert run(["new", urdf, "--output", str(file), *options]) == DONE
+        return file
+
+    return write
+
+
+def errors(file):
+    return [str(finding) for finding in check_config(file) if finding.level == ERROR]
+
+
+@pytest.mark.parametrize("urdf", [A1, HYQ, B1])
+def test_a_quadruped_trots_as_it_is_written(new, urdf):
+    file = new(urdf)
+    assert errors(file) == []
+    settings = load_settings(file)
+    world = mujoco_robot(settings, settings.friction_coefficient[0])
+    walk = InProcessRun(str(file), settings, world).record(2.5)
+    assert not walk.fell
+    speed = ParameterFile(file).section("gait_planner")["speed_m_s"]
+    assert walk.base[-1, 0] - walk.base[0, 0] > 0.5 * speed * 2.0
+    assert np.abs(walk.reference_position - walk.position).mean() < 0.05
+
+
+@pytest.mark.parametrize("urdf", [G1, TALOS])
+def test_a_humanoid_stands_as_it_is_written(new, urdf):
+    file = new(urdf)
+    assert errors(file) == []
+    settings = load_settings(file)
+    world = mujoco_robot(settings, settings.friction_coefficient[0])
+    stands = InProcessRun(str(file), settings, world, plan=lambda *_: None).record(1.0)
+    assert not stands.fell
+    assert np.linalg.norm(stands.base[-1, :3] - stands.base[0, :3]) < 0.01
+
+
+def test_soles_are_the_lowest_of_the_foot():
+    values = yaml.safe_load(propose(G1).text)["/**"]["ros__parameters"]
+    assert values["flat_feet_frames"] == ["left_ankle_roll_link", "right_ankle_roll_link"]
+    # Four balls of 5 mm at x -50 and 120, y 25 to 30, z -30 mm.
+    np.testing.assert_allclose(values["flat_feet_half_sizes_m"][:2], [0.085, 0.03], atol=1e-6)
+    np.testing.assert_allclose(values["flat_feet_centers_m"][:3], [0.035, 0, -0.035], atol=1e-6)
+
+
+def test_two_point_feet_cannot_stand_and_it_says_so(tmp_path, capsys):
+    file = tmp_path / "bolt.yaml"
+    assert run(["new", BOLT, "--output", str(file)]) == DONE
+    lines = [line for line in capsys.readouterr().out.splitlines() if "cannot stand still" in line]
+    assert len(lines) == 1 and "2 point feet span no area" in lines[0]
+    assert any("stands only by balancing" in str(finding) for finding in check_config(file))
+
+
+def test_an_arm_is_bolted_down_and_sways_within_its_limits(new):
+    file = new(UR5)
+    assert errors(file) == []
+    content = yaml.safe_load(file.read_text())
+    assert content["/**"]["ros__parameters"]["floating_base"] is False
+    robot = RobotModel.from_urdf(UR5, False)
+    motion = content["joint_motion"]["ros__parameters"]
+    rows = np.reshape(motion["positions"], (len(motion["times_s"]), robot.na))
+    assert (rows >= robot.lower).all() and (rows <= robot.upper).all()
+    assert np.ptp(rows, axis=0).min() > 0.1
+
+
+def test_fingers_and_wheels_are_held(new):
+    file = new(TIAGO)
+    assert errors(file) == []
+    shared = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
+    driven = ["torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))]
+    assert shared["joints"] == [*driven, "head_1_joint", "head_2_joint"]
+    assert {"wheel_left_joint", "hand_thumb_joint"} <= set(shared["locked_joints"])
+
+
+@pytest.mark.parametrize("urdf, legs, joints", [(A1, 4, 3), (HYQ, 4, 3), (TALOS, 2, 6)])
+def test_legs_are_named_from_left_to_right_and_front_to_hind(urdf, legs, joints):
+    model = pin.buildModelFromUrdf(str(resolve_urdf(urdf)), pin.JointModelFreeFlyer())
+    found = anatomy(model).legs
+    assert [len(leg) for leg in found] == [joints] * legs
+    data = model.createData()
+    pin.forwardKinematics(model, data, pin.neutral(model))
+    hips = np.array([data.oMi[leg[-1]].translation[:2] for leg in found])
+    assert (hips[::2, 1] > 0.0).all() and (hips[1::2, 1] < 0.0).all()
+    assert legs == 2 or ((hips[:2, 0] > 0.0).all() and (hips[2:, 0] < 0.0).all())
+
+
+def test_the_base_may_be_chosen():
+    text = propose(A1, floating=False).text
+    assert yaml.safe_load(text)["/**"]["ros__parameters"]["floating_base"] is False
+    with pytest.raises(ConfigurationError, match="no legs to stand on"):
+        propose(UR5, floating=True)
+
+
+def test_what_is_there_is_not_written_over(tmp_path, capsys):
+    file = tmp_path / "mine.yaml"
+    file.write_text("mine")
+    assert run(["new", A1, "--output", str(file)]) == REFUSED
+    assert "exists; name another file with --output" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
+def test_no_urdf_is_one_line(tmp_path, capsys):
+    assert run(["new", str(tmp_path / "none.urdf")]) == REFUSED
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    with pytest.raises(RobotDescriptionError, match="not found"):
+        propose("none.urdf")
