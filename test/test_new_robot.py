@@ -52,7 +52,7 @@ def test_a_quadruped_trots_as_it_is_written(new, urdf):
     walk = InProcessRun(str(file), settings, world).record(2.5)
     assert not walk.fell
     speed = ParameterFile(file).section("gait_planner")["speed_m_s"]
-    assert walk.base[-1, 0] - walk.base[0, 0] > 0.5 * speed * 2.0
+    assert walk.q[-1, 0] - walk.q[0, 0] > 0.5 * speed * 2.0
     assert np.abs(walk.reference_position - walk.position).mean() < 0.05
 
 
@@ -64,7 +64,7 @@ def test_a_humanoid_stands_as_it_is_written(new, urdf):
     world = mujoco_robot(settings, settings.friction_coefficient[0])
     stands = InProcessRun(str(file), settings, world, plan=lambda *_: None).record(1.0)
     assert not stands.fell
-    assert np.linalg.norm(stands.base[-1, :3] - stands.base[0, :3]) < 0.01
+    assert np.linalg.norm(stands.q[-1, :3] - stands.q[0, :3]) < 0.01
 
 
 def test_soles_are_the_lowest_of_the_foot():

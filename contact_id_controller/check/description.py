@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from xml.etree import ElementTree
 
 import numpy as np
+import pinocchio as pin
 
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -100,7 +101,8 @@ def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[
         inertial, name = link.find("inertial"), link.get("name")
         if inertial is None:
             continue
-        alone = model.frames[model.getFrameId(name)].parentJoint in impossible
+        frame = model.getFrameId(name, pin.FrameType.BODY)
+        alone = frame < model.nframes and model.frames[frame].parentJoint in impossible
         findings += _check_link(name, inertial, error if alone else warning)
     findings += bodies
     return findings or [note("inertia", f"every link is possible, {robot.mass:.2f} kg together")]
@@ -119,7 +121,8 @@ def _check_link(
     if mass == 0.0 and not principal.any():  # a frame, not a body
         return []
     if not mass > 0.0:
-        return [error("inertia", f"link {name!r} has mass {mass:g} kg, must be above 0")]
+        finding = no_body if mass == 0.0 else error
+        return [finding("inertia", f"link {name!r} has mass {mass:g} kg, must be above 0")]
     rounding = ROUNDING * principal[2]
     if abs(principal[0]) <= rounding <= principal[2]:
         return [

@@ -78,7 +78,7 @@ def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
             if heights[chain[-1]] <= lowest + LOWEST_PART * max(height, 1e-9)
             and lowest < heights[BASE]
         ]
-    if len(legs) < 2 and floating is None:
+    if len(legs) < 2:
         legs = []
     places = {leg: data.oMi[leg[0]].translation for leg in legs}
     across = {leg: data.oMi[leg[-1]].translation[1] for leg in legs}
