@@ -126,8 +126,10 @@ class NodeDoor(Door):
 
     def send_base(self, base, time_s):
         message = self._bench.odometry(time_s, quaternion=base[3:7].tolist(), height_m=base[2])
-        twist = message.twist.twist
+        place, twist = message.pose.pose.position, message.twist.twist
+        place.x, place.y = base[:2].tolist()
         twist.linear.x, twist.linear.y, twist.linear.z = base[7:10].tolist()
+        twist.angular.x, twist.angular.y, twist.angular.z = base[10:].tolist()
         self.loop.take_odometry(message)
 
     def send_joints(self, position, velocity, forces):
@@ -250,6 +252,11 @@ _bad("velocity_not_finite", "joint_state_not_finite", velocity=_spoiled(VELOCITY
 _bad("position_beyond_all_numbers", "joint_state_not_finite", position=_spoiled(STANDING, 3, 1e200))
 _bad("base_not_finite", "odometry_not_finite", base=_spoiled(BASE, 2, math.nan))
 _bad("base_turned_by_no_rotation", "odometry_quaternion", base=_spoiled(BASE, 6, 0.9))
+_bad("joint_beyond_its_end", "joint_position_impossible", position=_spoiled(STANDING, 3, 100.0))
+_bad("joint_faster_than_any", "joint_velocity_impossible", velocity=_spoiled(VELOCITY, 3, -1e30))
+_bad("base_beyond_the_horizon", "odometry_position_impossible", base=_spoiled(BASE, 0, 1e30))
+_bad("base_faster_than_any", "odometry_velocity_impossible", base=_spoiled(BASE, 8, -1e3))
+_bad("base_turning_like_a_drill", "odometry_turning_impossible", base=_spoiled(BASE, 12, 1e3))
 _bad("base_older_than_its_limit", "odometry_old", base_age_s=0.0051)
 _bad("base_from_the_future", "odometry_old", base_age_s=-0.0051)
 
@@ -282,6 +289,48 @@ def _base_jumps_and_comes_back(door):
     door.stand(10)
     assert door.state == "holding"
     np.testing.assert_allclose(door.send(), moves, atol=0.02)
+
+
+@row(overruns_in_a_row=0)
+def _two_publishers_of_one_joint(door):
+    """A joint that alternates by .5 rad: one of the two is refused, and no torque answers it."""
+    door.stand(20)
+    apart = _spoiled(STANDING, 4, STANDING[4] + 0.5)
+    for _ in range(20):
+        before = door.stand(1)
+        assert door.state == "holding" and door.guard.result is not None
+        after = door.send(position=apart)
+        assert door.state == "interrupted"
+        assert np.abs(after - before).max() <= BLEND_NM_S * PERIOD_S + 1e-9
+    assert door.refused == {"joint_jump": 20}
+    assert "'LF_HFE'" not in door.log[0] and "'RF_HFE'" in door.log[0]
+
+
+@row()
+def _joint_that_is_elsewhere_now(door):
+    """An encoder with a new zero: taken at the third state, with its posture held."""
+    follow_goal(door, STANDING + 0.1)
+    door.stand()
+    apart = _spoiled(STANDING, 3, STANDING[3] + 0.5)
+    for _ in range(2):
+        door.send(position=apart)
+        assert door.state == "interrupted"
+    door.send(position=apart)
+    assert door.state == "holding" and door.refused == {"joint_jump": 2}
+    np.testing.assert_allclose(door.guard.result.reference.position, apart)
+
+
+@row()
+def _joint_moves_fast_and_states_are_lost(door):
+    """A motion at the joint's limit, 20 states lost on the way, is none of these."""
+    door.stand()
+    speed, position = 15.0, STANDING.copy()
+    for lost in (0, 0, 0, 5, 0, 14, 0):
+        door.pass_time(lost * PERIOD_S)
+        position[3] += speed * (lost + 1) * PERIOD_S
+        door.send(position, _spoiled(np.zeros(12), 3, speed))
+        assert door.state == "holding"
+    assert not door.refused
 
 
 @row()
@@ -499,7 +548,9 @@ def _schedule_that_comes_after_its_joints_were_refused(door):
 def _schedule_alone(door):
     door.stand()
     door.follow(Plan(contacts=plan_of(door).contacts))
-    door.stand(20)
+    door.stand(45)
+    assert door.guard.result.contact.all(), "its joints may come"
+    door.stand(15)
     assert door.guard.result.contact.tolist() == [False, True, True, True] and not door.refused
 
 
@@ -512,6 +563,132 @@ def _plan_lost_on_the_way(door):
     assert door.state == "following"
     door.stand(20)
     assert door.state == "holding" and door.guard.result.contact.all()
+
+
+def _refused_and_followed_on(door, bad, reason):
+    """Bad plans, each refused; the robot goes on as before, with all feet on the ground."""
+    follow_goal(door, STANDING)
+    before = door.stand(20)
+    for count, plan in enumerate(bad, 1):
+        door.follow(plan)
+        door.stand(60)  # a part waits so long for its joints
+        assert door.refused[reason] == count, door.log[-1]
+    assert door.refused.total() == len(bad)
+    assert door.state == "following" and door.guard.result.contact.all()
+    np.testing.assert_allclose(door.send(), before, atol=0.02)
+
+
+def joints_through(*goals, times=(0.0, 1.0), **rates):
+    return Plan(JointTrajectory(JOINTS, times, np.array(goals), **rates))
+
+
+def _impossible_joints(name, *make):
+    def play(door):
+        _refused_and_followed_on(door, [plan() for plan in make], "joint_trajectory")
+
+    play.__name__ = name
+    return row()(play)
+
+
+def _fast_and_back(speed, time_s):
+    """A joint that has a speed in the middle of a cubic, and the same posture at its ends."""
+    rates = np.zeros((3, 12))
+    rates[1, 3] = speed
+    posture = [STANDING] * 3
+    return lambda: joints_through(*posture, times=(0.0, time_s, 2 * time_s), velocities=rates)
+
+
+_impossible_joints(
+    "joints_beyond_their_ends",
+    *(
+        (lambda far=far: joints_through(STANDING, _spoiled(STANDING, 3, far), times=(0.0, 1e4)))
+        for far in (1e300, -1e100, 13.0, 6.39, -6.39)
+    ),
+)
+_impossible_joints(
+    "joints_faster_than_the_robot",
+    lambda: joints_through(_spoiled(STANDING, 3, STANDING[3] + 0.3), STANDING, times=(1e-9, 1.0)),
+    lambda: joints_through(STANDING, _spoiled(STANDING, 3, STANDING[3] + 0.3), times=(0.0, 1e-9)),
+    _fast_and_back(151.0, 0.1),
+    _fast_and_back(1e300, 0.5),
+)
+_impossible_joints(
+    "joints_that_a_plan_accelerates_beyond_all_measure",
+    _fast_and_back(10.0, 1e-4),
+    lambda: joints_through(
+        STANDING,
+        STANDING,
+        velocities=np.zeros((2, 12)),
+        accelerations=np.tile(_spoiled(np.zeros(12), 3, 1e6), (2, 1)),
+    ),
+)
+
+
+def base_plan(*places, times=(0.0, 1.0), start_s=0.0, spin=0.0, turned=0.0):
+    """A base through heights above its own, turned about z at the end."""
+    position = np.tile(BASE[:3], (len(times), 1))
+    position[:, 0] = places
+    attitude = np.tile(BASE[3:7], (len(times), 1))
+    attitude[-1] = [0.0, 0.0, math.sin(turned / 2), math.cos(turned / 2)]
+    still, spins = np.zeros_like(position), np.zeros_like(position)
+    spins[:, 2] = spin
+    return Plan(base=BaseTrajectory(times, position, attitude, still, spins, start_s))
+
+
+@row()
+def _base_plans_that_no_base_can_follow(door):
+    """Far away, at once or later, too fast, turning like a drill: none is followed."""
+    hour = 3600.0
+    bad = [
+        base_plan(1000.0, 1000.0),
+        base_plan(1e200, 1e200),
+        base_plan(1000.0, 1000.0, times=(hour, hour + 1.0)),
+        base_plan(0.0, 1000.0),
+        base_plan(0.0, 1e200),
+        base_plan(0.0, 0.01, times=(0.0, 1e-4)),
+        base_plan(0.0, 0.0, spin=1e3),
+        base_plan(0.0, 0.0, turned=3.0, times=(0.0, 1e-3)),
+        base_plan(0.0, 0.1, times=(0.0, 0.01)),
+    ]
+    _refused_and_followed_on(door, bad, "base_trajectory")
+
+
+@row()
+def _base_and_schedule_of_another_time(door):
+    """A schedule of long ago must not lift the feet, nor a base of long ago pull the robot."""
+    door.stand()
+    past = round(door.time_s - 50.0, 3)
+    lifted = ContactSchedule(QUADRUPED_FEET, [0.0, 1.0], [[0, 0, 0, 0]] * 2, past)
+    bad = [Plan(contacts=lifted), base_plan(0.0, 0.0, start_s=past)]
+    _refused_and_followed_on(door, bad, "plan")
+
+
+@row()
+def _schedule_an_hour_ahead(door):
+    """What begins later is not followed now, with its joints or alone."""
+    door.stand()
+    ahead = plan_of(door, begin_s=3600.0)
+    door.follow(Plan(contacts=ahead.contacts))
+    door.stand(60)
+    assert door.guard.result.contact.all()
+    door.follow(ahead)
+    door.stand(60)
+    assert door.guard.result.contact.all() and not door.refused
+
+
+@row()
+def _parts_of_a_start_that_has_passed_wait_for_their_joints(door):
+    """Our planner sends its joints last: late or not, the parts share their fate."""
+    follow_goal(door, STANDING)
+    door.stand(20)
+    door.follow(plan_of(door, goal=STANDING + 2.0, begin_s=-0.005))
+    door.stand(1)
+    assert door.refused["joint_trajectory"] == 1 and door.guard.result.contact.all()
+    door.stand(60)
+    assert door.guard.result.contact.all()
+    door.follow(plan_of(door, begin_s=-0.005))
+    door.stand(1)
+    assert door.guard.result.contact.tolist() == [False, True, True, True]
 
 
 def _failing(name, step, counted):

@@ -14,6 +14,7 @@ from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_sources import ContactSources
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import Limits
+from contact_id_controller.control.plan_limits import plan_limits
 from contact_id_controller.control.step_kernels import (
     BALANCED,
     DEADBEAT,
@@ -187,7 +188,8 @@ class Controller:
         self._reference_now, self._base_now = Reference(*self._sample), BaseReference.of(self._goal)
         self._joint_plan: PlanSlot[JointTrajectory] = PlanSlot()
         self._base_plan: PlanSlot = PlanSlot()
-        self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
+        self._schedule: PlanSlot[ContactSchedule] = PlanSlot(early=False)
+        self._plan_limits = plan_limits(robot, settings)
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
@@ -202,6 +204,7 @@ class Controller:
         self._closing, self._room = np.zeros(count), np.zeros((3, 3))
         self._joints, self._bounded = np.zeros((3, na)), np.zeros(na, dtype=np.uint8)
         self._hold = np.zeros(na)
+        self._measured_q: np.ndarray | None = None
         self._task = (
             SENSED * self.sensed
             | SOLES * bool((corners > 1).any())
@@ -246,7 +249,7 @@ class Controller:
         self._known[:] = False
         self._previous = None
         self._hold = state.q[self.robot.q_index].copy()
-        self._joints[POSITION] = self._hold
+        self._joints[POSITION], self._measured_q = self._hold, state.q
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         if self._up_in_base is None or not keep_upright:
             self._up_in_base = self._up(state.q)
@@ -270,6 +273,7 @@ class Controller:
             "_measured",
             "_hold",
             "_joints",
+            "_measured_q",
             "_hold_base",
             "_up_in_base",
             "_has_posture",
@@ -361,6 +365,7 @@ class Controller:
             self._balance.foresight.forget()
 
     def _followed(self) -> Followed:
+        measured = self._measured_q
         return Followed(
             self.robot.joint_names,
             [foot.frame for foot in self.feet.feet],
@@ -368,6 +373,10 @@ class Controller:
             self._hold,
             self._joints[POSITION] if self._has_posture else None,
             self.settings.plan_jump_limit,
+            self._plan_limits,
+            self._base_plan,
+            self._hold_base,
+            None if self._hold_base is None or measured is None else measured[:7],
             self.robot.locked,
         )
 
@@ -402,6 +411,7 @@ class Controller:
         if not self._has_posture:
             self.reset(state)
         robot, t, q, v = self.robot, state.time_s, state.q, state.v
+        self._measured_q = q
         # State and plan.
         following = self._follows(t)
         self._take_reference(t)

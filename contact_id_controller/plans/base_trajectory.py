@@ -71,7 +71,8 @@ class BaseTrajectory:
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
         self._attitudes = list(np.ascontiguousarray(self.quaternions_xyzw))
-        self._coefficients = list(self._segments())
+        self.segments = self._segments()
+        self._coefficients = list(self.segments)
 
     def _segments(self) -> np.ndarray:
         """Coefficients (p - 1, 4, 6) of position and phi together."""
@@ -88,6 +89,13 @@ class BaseTrajectory:
             np.zeros_like(change), change, np.transpose(start_rate) * step, end_rate.T * step
         )
         return np.ascontiguousarray(np.concatenate([linear, angular], axis=2))
+
+    def peek(self, t_s: float) -> np.ndarray:
+        """Pose (7,) at time t_s: position, m, quaternion xyzw; a start of 0 stays one."""
+        start_s = self.start_s
+        reference = self.sample(t_s)
+        self.start_s = start_s
+        return np.concatenate([reference.position, reference.quaternion_xyzw])
 
     def sample(self, t_s: float) -> BaseReference:
         """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""

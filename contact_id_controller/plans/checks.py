@@ -12,8 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans import rotations
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.limits import (
+    PlanLimits,
+    check_base,
+    check_base_jump,
+    check_joints,
+    check_way,
+)
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import JointTrajectory, PlanSlot
+
+LATE_S = 0.5
+"""A base or a schedule whose last point is older belongs to another time: more than a message takes."""
 
 
 class Followed(NamedTuple):
@@ -22,6 +34,8 @@ class Followed(NamedTuple):
     joint_names (na), frames (n_feet): of the robot; slot: the joint plans that are followed until
     now; hold (na,): posture without one; measured (na,): positions of the joints, rad, None before
     the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves.
+    limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
+    the base is fixed; base_measured (7,): its pose, None before the first state.
     """
 
     joint_names: Sequence[str]
@@ -30,6 +44,10 @@ class Followed(NamedTuple):
     hold: np.ndarray
     measured: np.ndarray | None
     jump_limit: float
+    limits: PlanLimits
+    base_slot: PlanSlot[BaseTrajectory]
+    base_hold: np.ndarray | None = None
+    base_measured: np.ndarray | None = None
     locked: Container[str] = ()
 
 
@@ -38,18 +56,25 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
 
     Raises:
         TrajectoryError: parts that do not begin together, unknown or missing joints, an unknown
-            contact frame, planned joints that end in the past, or that begin farther than
-            ``jump_limit`` from the motion followed until then and from the joints.
+            contact frame, parts that end in the past, or that begin farther than the jump limits
+            from the motion followed until then and from where the robot is, and whatever leads
+            beyond the limits of position, speed and acceleration.
     """
     starts = {name: part.start_s for name, part in plan.parts.items()}
     if len(set(starts.values())) > 1:
         told = ", ".join(f"{name} at {start_s:.6f} s" for name, start_s in starts.items())
         raise TrajectoryError(f"the parts of a plan must begin together: {told}")
-    joints, contacts = plan.joints, plan.contacts
-    if joints is not None:
-        joints = _approached(
-            joints.in_order(followed.joint_names, followed.locked), now_s, followed
-        )
+    joints, base, contacts = plan.joints, plan.base, plan.contacts
+    if joints is None:
+        for name, part in plan.parts.items():
+            _refuse_past(name, part.start_s, float(part.times_s[-1]), now_s)
+    else:
+        joints = joints.in_order(followed.joint_names, followed.locked)
+        check_joints(joints, followed.limits)
+        joints = _approached(joints, now_s, followed)
+    if base is not None:
+        check_base(base, followed.limits)
+        _refuse_base_jump(base, now_s, followed)
     if contacts is not None:
         contacts = contacts.in_order(followed.frames)
     return dataclasses.replace(plan, joints=joints, contacts=contacts)
@@ -62,6 +87,9 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
     if current is not None:
         begin_s = max(joints.start_s or now_s, now_s)
         before = current.sample(begin_s)
+    first_s = (joints.start_s or now_s) + float(joints.times_s[0])
+    if first_s > begin_s:
+        check_way(joints.names, before[0], joints.positions[0], first_s - begin_s, followed.limits)
     joints = joints.received(begin_s, *before)
     if followed.measured is not None:
         first = joints.sample(begin_s).position
@@ -80,3 +108,42 @@ def _refuse_jump(first, before, measured, followed: Followed) -> None:
         f"joint {followed.joint_names[k]!r} would jump by {jump[k]:.3g} where the "
         f"trajectory begins, plan_jump_limit is {limit:g}: give its first point a later time"
     )
+
+
+def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None:
+    """A TrajectoryError for a part whose last point lies more than `LATE_S` in the past."""
+    end_s = (start_s or now_s) + last_s
+    if end_s < now_s - LATE_S:
+        raise TrajectoryError(
+            f"planned {what} end at {end_s:.6f} s, in the past: it is {now_s:.6f} s"
+        )
+
+
+def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) -> None:
+    """A TrajectoryError unless the base begins near where it was to be then, or near where it is."""
+    begin_s = max(base.start_s or now_s, now_s)
+    current = followed.base_slot.at(now_s)
+    if current is not None:
+        reference = current.sample(begin_s)
+        before = np.concatenate([reference.position, reference.quaternion_xyzw])
+    else:
+        before = followed.base_hold
+    nearest = None
+    first = base.peek(begin_s)
+    for pose in (before, followed.base_measured):
+        if pose is None:
+            continue
+        jump = _pose_difference(first, pose)
+        if all(value <= most for value, most in zip(jump, followed.limits.base_jump)):
+            return
+        nearest = nearest or jump
+    if nearest is not None:
+        check_base_jump(*nearest, followed.limits)
+
+
+def _pose_difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """Distance, m, and angle, rad, between two poses (7,): position, quaternion xyzw."""
+    turn = np.array(rotations.multiply(rotations.conjugate(a[3:]), b[3:]))
+    angle = 2.0 * np.arctan2(np.linalg.norm(turn[:3]), abs(turn[3]))
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(a[:3] - b[:3])), float(angle)

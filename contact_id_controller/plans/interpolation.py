@@ -73,3 +73,42 @@ def fill_basis(basis: np.ndarray, u: float, rate: float) -> None:
     basis[0, 4], basis[0, 5] = u4, u4 * u
     basis[1, 4], basis[1, 5] = 4 * u3 * rate, 5 * u4 * rate
     basis[2, 4], basis[2, 5] = 12 * u2 * rate2, 20 * u3 * rate2
+
+
+_SAMPLES = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8)
+"""Where on a segment rates are looked at: between these a quintic is at most 6 % beyond."""
+
+
+def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest value (j,) of points (p, j) and of the segments between them."""
+    if not len(coefficients):
+        return positions.min(axis=0), positions.max(axis=0)
+    powers = np.arange(coefficients.shape[1])
+    values = np.matmul(_SAMPLES[:, None] ** powers, coefficients)
+    return values.min(axis=(0, 1)), values.max(axis=(0, 1))
+
+
+def largest_rates(
+    times_s: np.ndarray, coefficients: np.ndarray, vectors: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Largest size of the first and of the second derivative over all segments.
+
+    Shapes: times (p,), coefficients (p - 1, degree + 1, j); results (j,). ``vectors``: of each three
+    columns the norm, (j / 3,). Infinite where numbers overflow; 0 for a single point.
+    """
+    count = coefficients.shape[2] // (3 if vectors else 1)
+    if not len(coefficients):
+        return np.zeros(count), np.zeros(count)
+    powers = np.arange(coefficients.shape[1])
+    first = powers * _SAMPLES[:, None] ** np.maximum(powers - 1, 0)
+    second = powers * (powers - 1) * _SAMPLES[:, None] ** np.maximum(powers - 2, 0)
+    step = np.diff(times_s)[:, None, None]
+    largest = []
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for basis, duration in ((first, step), (second, step**2)):
+            rates = np.matmul(basis, coefficients) / duration
+            if vectors:
+                rates = np.sqrt((rates.reshape(*rates.shape[:2], count, 3) ** 2).sum(axis=3))
+            top = np.abs(rates).max(axis=(0, 1))
+            largest.append(np.where(np.isnan(top), np.inf, top))
+    return largest[0], largest[1]

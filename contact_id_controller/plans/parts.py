@@ -7,24 +7,30 @@ import dataclasses
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.plan import Plan
 
+WAIT_S = 0.05
+"""So long, s, a part whose start has come waits for its joints: messages overtake each other."""
+
 
 class PlanParts:
     """Base and schedule wait for the joints that begin with them, and share their fate.
 
-    Parts with the same start, other than 0, are one plan. A base or a schedule that begins later
-    waits for joints with its start: it is followed with them, or refused with them. When its start
-    comes without any, it is followed alone.
+    Parts with the same start, other than 0, are one plan. A base or a schedule waits for joints with
+    its start: it is followed with them, or refused with them. When its start has come without any,
+    and `WAIT_S` has passed since it came, it is followed alone.
     """
 
     def __init__(self) -> None:
         self.waiting: dict[str, Plan] = {}
         """Plans of one part each, by its name."""
+        self._came_s: dict[str, float] = {}
+        self._alone: list[Plan] = []
         self._followed_s: float | None = None
         self._refused_s: float | None = None
 
     def clear(self) -> None:
         """Forget all parts."""
         self.waiting.clear()
+        self._alone.clear()
         self._followed_s = self._refused_s = None
 
     def join(self, plan: Plan, now_s: float) -> Plan | None:
@@ -42,9 +48,12 @@ class PlanParts:
             for name in mates:
                 del self.waiting[name]
             return dataclasses.replace(plan, **{**mates, **plan.parts})
-        if start_s > now_s and start_s != self._followed_s:
+        told = start_s == self._refused_s and start_s <= now_s
+        waited = told or any(plan is part for part in self._alone)
+        if start_s not in (0.0, self._followed_s) and not waited:
             for name, part in plan.parts.items():
                 self.waiting[name] = Plan(**{name: part})
+                self._came_s[name] = now_s
             return None
         if start_s == self._refused_s:
             raise TrajectoryError(
@@ -53,11 +62,15 @@ class PlanParts:
         return plan
 
     def due(self, now_s: float) -> list[Plan]:
-        """Parts whose start has come without joints; `join` them again."""
-        names = [
-            name for name, part in self.waiting.items() if getattr(part, name).start_s <= now_s
-        ]
-        return [self.waiting.pop(name) for name in names]
+        """Parts that have waited long enough for joints; `join` them again."""
+        names = []
+        for name, part in self.waiting.items():
+            start_s = getattr(part, name).start_s
+            patience_s = 0.0 if start_s == self._refused_s else WAIT_S
+            if max(start_s, self._came_s[name] + patience_s) <= now_s:
+                names.append(name)
+        self._alone = [self.waiting.pop(name) for name in names]
+        return self._alone
 
     def told(self, plan: Plan, refused: bool) -> None:
         """Whether what `join` returned was refused or is followed."""

@@ -94,7 +94,8 @@ class JointTrajectory:
         coefficients = segment_coefficients(
             self.times_s, self.positions, self.velocities, self.accelerations
         )
-        self._coefficients = list(np.ascontiguousarray(coefficients))
+        self.segments = np.ascontiguousarray(coefficients)
+        self._coefficients = list(self.segments)
 
     def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
         """Desired motion at time t_s, in the order of `names`.
@@ -297,16 +298,18 @@ Plan = TypeVar("Plan", bound=_Plan)
 class PlanSlot(Generic[Plan]):
     """The plan that is followed, and the newest one until its start time comes.
 
-    A new plan replaces everything from its start on, a waiting one included.
+    A new plan replaces everything from its start on, a waiting one included. The first one is sampled
+    before its start too, unless it is not to be ``early``.
     """
 
-    def __init__(self):
+    def __init__(self, early: bool = True):
+        self._early = early
         self._current: Plan | None = None
         self._next: Plan | None = None
 
     def replace(self, plan: Plan) -> None:
-        """Follow `plan` from its start on; at once when there is none before it."""
-        if self._current is None or plan.start_s == 0.0:
+        """Follow `plan` from its start on; at once when there is none before it and early ones may."""
+        if (self._early and self._current is None) or plan.start_s == 0.0:
             self._current, self._next = plan, None
         else:
             self._next = plan
@@ -324,7 +327,7 @@ class PlanSlot(Generic[Plan]):
 
     def copy(self) -> PlanSlot[Plan]:
         """A slot that follows the same plans, and goes on by itself."""
-        slot: PlanSlot[Plan] = PlanSlot()
+        slot: PlanSlot[Plan] = PlanSlot(self._early)
         slot._current, slot._next = self._current, self._next
         return slot
 

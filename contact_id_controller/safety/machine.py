@@ -71,8 +71,17 @@ REACTIONS = {
         "the last posture of the plan is held, all feet stand", "by itself with the next plan"
     ),
     "bad plan": Reaction(
-        "malformed, in the past, or beginning farther than plan_jump_limit: refused as a whole, "
-        "base and schedule with its joints; the plan before is followed",
+        "malformed, in the past, beginning too far away, or beyond a limit of position, speed or "
+        "acceleration: refused as a whole, base and schedule with its joints; the plan before is "
+        "followed",
+        "by itself with the next plan",
+    ),
+    "impossible state": Reaction(
+        "a joint or a base farther or faster than possible: a bad state",
+        "by itself with the next good state",
+    ),
+    "joint jump": Reaction(
+        "a bad state; if three states agree with the new place: plans dropped, present posture held",
         "by itself with the next plan",
     ),
     "odometry jump": Reaction(

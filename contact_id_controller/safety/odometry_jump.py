@@ -7,15 +7,16 @@ import math
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.safety.jump_filter import JumpFilter
 
-_AGREEING = 3
-"""So many poses in a row that agree with each other are the new place."""
+BASE_SIZE = 13
+"""Numbers of a base: position, quaternion xyzw, linear and angular velocity."""
 
 _FASTEST_M_S2, _FASTEST_RAD_S2 = 20.0, 200.0
 """Accelerations that may hide between two poses: what a gap in time explains."""
 
 
-class OdometryJump:
+class OdometryJump(JumpFilter):
     """Follows the pose of a floating base, refuses outliers, and notices when they stay.
 
     Attributes:
@@ -23,47 +24,20 @@ class OdometryJump:
     """
 
     def __init__(self, limit_m: float = math.inf, limit_rad: float = math.inf):
+        super().__init__(BASE_SIZE)
         self.limit_m, self.limit_rad = limit_m, limit_rad
-        self._place, self._candidate = np.zeros(13), np.zeros(13)
-        self.reset()
-
-    def reset(self) -> None:
-        """The next pose may be anywhere."""
-        self._place_ns: int | None = None
-        self._candidate_ns = 0
-        self._agreeing = 0
+        self._row = np.zeros(BASE_SIZE)
 
     def take(self, pose: np.ndarray, twist: np.ndarray, stamp_ns: int) -> tuple[str, bool]:
         """Judge a pose (7,) with its twist (6,) in the base frame.
 
         Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
         """
-        if self._place_ns is None:
-            self._accept(pose, twist, stamp_ns)
-            return "", False
-        away = self._away(self._place, self._place_ns, pose, stamp_ns)
-        if not away:
-            self._accept(pose, twist, stamp_ns)
-            return "", False
-        if stamp_ns != self._candidate_ns:
-            agrees = self._agreeing and not self._away(
-                self._candidate, self._candidate_ns, pose, stamp_ns
-            )
-            self._agreeing = self._agreeing + 1 if agrees else 1
-            _store(self._candidate, pose, twist)
-            self._candidate_ns = stamp_ns
-        if self._agreeing >= _AGREEING:
-            self._accept(pose, twist, stamp_ns)
-            return "", True
-        return away, False
+        self._row[:7], self._row[7:] = pose, twist
+        return self.judge(self._row, stamp_ns)
 
-    def _accept(self, pose, twist, stamp_ns: int) -> None:
-        _store(self._place, pose, twist)
-        self._place_ns, self._agreeing = stamp_ns, 0
-
-    def _away(self, place, place_ns: int, pose, stamp_ns: int) -> str:
-        dt = 1e-9 * (stamp_ns - place_ns)
-        distance, angle = _unexplained(place, pose, dt)
+    def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
+        distance, angle = _unexplained(place, row, dt)
         if (
             distance <= self.limit_m + 0.5 * _FASTEST_M_S2 * dt * dt
             and angle <= self.limit_rad + 0.5 * _FASTEST_RAD_S2 * dt * dt
@@ -73,10 +47,6 @@ class OdometryJump:
             f"the base is {distance:.3f} m and {angle:.3f} rad from where its velocity leads "
             f"in {dt:.4f} s"
         )
-
-
-def _store(row: np.ndarray, pose: np.ndarray, twist: np.ndarray) -> None:
-    row[:7], row[7:] = pose, twist
 
 
 @bare_kernel

@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.safety.odometry_jump import OdometryJump
+from contact_id_controller.safety.joint_jump import JointJump, first_outside
+from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
-
-BASE_SIZE = 13
-"""Numbers of a base: position, quaternion xyzw, linear and angular velocity."""
 
 UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
@@ -80,7 +78,10 @@ class StateChecks:
         self.base_ns: int | None = None
         self.clock_lags = False
         self._robot = robot
-        self._jump = OdometryJump()
+        self._jump, self._joint_jump = OdometryJump(), JointJump(robot.joint_names)
+        self._low, self._high = np.full(2 * robot.na, -math.inf), np.full(2 * robot.na, math.inf)
+        self._joints = np.zeros(2 * robot.na)
+        self._base_limits = (math.inf, math.inf, math.inf)
         self._base = np.zeros(BASE_SIZE)
         self._base_refusal: Refusal | None = None
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
@@ -94,16 +95,20 @@ class StateChecks:
             settings.odometry_jump_m,
             settings.odometry_jump_rad,
         )
+        self._joint_jump.limit = settings.joint_jump
+        self._low, self._high = possible_joints(self._robot, settings)
+        self._base_limits = settings.possible_base
 
     def reset(self) -> None:
         """Let time and place start anywhere."""
         self._last_ns = None
         self.velocity_is_true = False
-        self._jump.reset()
+        self.reset_place()
 
     def reset_place(self) -> None:
-        """Let the base start anywhere."""
+        """Let base and joints start anywhere."""
         self._jump.reset()
+        self._joint_jump.reset()
 
     def is_before_the_last(self, time_ns: int) -> bool:
         """Whether time has gone back."""
@@ -132,6 +137,9 @@ class StateChecks:
         if refusal is not None:
             return refusal
         self._last_ns = time_ns
+        refusal = self._check_possible(joints)
+        if refusal is not None:
+            return refusal
         self.position[:] = joints.position
         self.velocity[:] = joints.velocity
         self.has_position, self.time_s = True, time_ns * NANO
@@ -154,6 +162,22 @@ class StateChecks:
             "joint_state_not_finite",
             f"joint state of {', '.join(names) or 'the joints'} is not finite",
         )
+
+    def _check_possible(self, joints: JointReading) -> Refusal | None:
+        """Whether joints can be where and as fast as they say, after where they were."""
+        row, na = self._joints, self._robot.na
+        row[:na], row[na:] = joints.position, joints.velocity
+        k = first_outside(row, self._low, self._high)
+        if k >= 0:
+            what = "position" if k < na else "velocity"
+            return Refusal(
+                f"joint_{what}_impossible",
+                f"measured {what} of joint {self._robot.joint_names[k % na]!r} is {row[k]:.6g}, "
+                f"possible is [{self._low[k]:.6g}, {self._high[k]:.6g}]",
+            )
+        away, moved = self._joint_jump.judge(row, joints.time_ns)
+        self.moved_elsewhere = moved
+        return Refusal("joint_jump", away) if away else None
 
     def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
         last_ns = self._last_ns
@@ -184,8 +208,7 @@ class StateChecks:
             "to stream",
         )
 
-    @staticmethod
-    def _check_base(base: np.ndarray) -> Refusal | None:
+    def _check_base(self, base: np.ndarray) -> Refusal | None:
         if base.shape != (BASE_SIZE,):
             return Refusal(
                 "odometry_size", f"base has shape {base.shape}, must have ({BASE_SIZE},)"
@@ -197,6 +220,18 @@ class StateChecks:
             return Refusal(
                 "odometry_quaternion", f"quaternion of the odometry has norm {norm:g}, must be 1"
             )
+        for what, values, limit, unit in zip(
+            ("position", "velocity", "turning"),
+            (base[:3], base[7:10], base[10:]),
+            self._base_limits,
+            ("m", "m/s", "rad/s"),
+        ):
+            if not values.dot(values) <= limit * limit:
+                return Refusal(
+                    f"odometry_{what}_impossible",
+                    f"{what} of the base is {math.sqrt(values.dot(values)):.6g} {unit}, "
+                    f"possible_base is {limit:g}",
+                )
         return None
 
     def _check_base_now(self, time_ns: int) -> Refusal | None:
@@ -215,8 +250,22 @@ class StateChecks:
             )
         if abs(age_s) > self.odometry_age_limit_s:
             return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
-        away, self.moved_elsewhere = self._jump.take(self._base[:7], self._base[7:], self.base_ns)
+        away, moved = self._jump.take(self._base[:7], self._base[7:], self.base_ns)
+        self.moved_elsewhere = self.moved_elsewhere or moved
         return Refusal("odometry_jump", away) if away else None
+
+
+def possible_joints(
+    robot: RobotModel, settings: ControllerSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest positions, then velocities, (2 na,), that a measurement can have."""
+    stated = np.isfinite(robot.upper - robot.lower) & (robot.upper > robot.lower)
+    margin = settings.possible_position_margin
+    speed = settings.possible_speed_factor * robot.velocity_limits
+    speed = np.where(np.isfinite(speed), speed, settings.possible_speed)
+    high = np.where(stated, robot.upper + margin, math.inf)
+    low = np.where(stated, robot.lower - margin, -math.inf)
+    return np.concatenate([low, -speed]), np.concatenate([high, speed])
 
 
 def all_finite(values: np.ndarray) -> bool:
@@ -228,5 +277,8 @@ def all_finite(values: np.ndarray) -> bool:
 def warm_up() -> None:
     """Compile what `StateChecks` uses."""
     jump, pose = OdometryJump(), np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    joint_jump, row = JointJump(["one"]), np.zeros(2)
+    first_outside(row, row, row)
     for time_ns in (1, 2):
         jump.take(pose, np.zeros(6), time_ns)
+        joint_jump.judge(row, time_ns)

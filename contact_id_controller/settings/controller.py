@@ -23,6 +23,7 @@ from contact_id_controller.settings.controller_rows import (
     RobotSettings,
     SafetySettings,
 )
+from contact_id_controller.settings.plausibility_rows import PlausibilitySettings
 from contact_id_controller.settings.shared_rows import EFFORT
 from contact_id_controller.settings.specification import table_of
 
@@ -35,6 +36,7 @@ UP = (0.0, 0.0, 1.0)
 @dataclasses.dataclass(frozen=True)
 class ControllerSettings(
     NodeSettings,
+    PlausibilitySettings,
     SafetySettings,
     FeedbackSettings,
     ContactSettings,

@@ -1,0 +1,110 @@
+"""How far, how fast and how suddenly a plan may move the robot: what is beyond is no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.interpolation import largest_rates, range_between
+from contact_id_controller.plans.trajectories import JointTrajectory
+
+SHORTEST_WAY_S = 0.001
+"""The way to a plan's first point counts as no shorter: less is a step, whatever its time says."""
+
+
+class PlanLimits(NamedTuple):
+    """Limits of plans.
+
+    lower, upper, speed (na,): of the joints, rad, rad/s (m, m/s); acceleration: of any joint,
+    rad/s^2.  base_jump, base_speed, base_acceleration: of the base, each linear (m) and angular (rad).
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    speed: np.ndarray
+    acceleration: float
+    base_jump: tuple[float, float]
+    base_speed: tuple[float, float]
+    base_acceleration: tuple[float, float]
+
+
+def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
+    """Refuse joints, in the robot's order, that a plan moves too far, too fast or too suddenly.
+
+    Raises:
+        TrajectoryError: naming the joint, its value and the limit.
+    """
+    names = joints.names
+    lowest, highest = range_between(joints.positions, joints.segments)
+    _within("position", names, lowest, highest, limits.lower, limits.upper)
+    speed, acceleration = largest_rates(joints.times_s, joints.segments)
+    _below("speed", names, speed, limits.speed)
+    _below("acceleration", names, acceleration, np.full(len(names), limits.acceleration))
+
+
+def check_way(
+    names: Sequence[str], before: np.ndarray, first: np.ndarray, lead_s: float, limits: PlanLimits
+) -> None:
+    """Refuse a first point (na,) that is too far from ``before`` (na,) for the time ahead of it, s.
+
+    Raises:
+        TrajectoryError: naming the joint, the speed and the limit.
+    """
+    speed = np.abs(first - before) / max(lead_s, SHORTEST_WAY_S)
+    _below("speed on the way to the first point", names, speed, limits.speed)
+
+
+def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
+    """Refuse a base that a plan moves too fast or too suddenly.
+
+    Raises:
+        TrajectoryError: naming what is beyond its limit.
+    """
+    speed, acceleration = largest_rates(base.times_s, base.segments, vectors=True)
+    for what, values, most, units in (
+        ("speed", speed, limits.base_speed, ("m/s", "rad/s")),
+        ("acceleration", acceleration, limits.base_acceleration, ("m/s^2", "rad/s^2")),
+    ):
+        for kind, value, limit, unit in zip(("linear", "angular"), values, most, units):
+            if not value <= limit:
+                raise TrajectoryError(
+                    f"the base would reach a {kind} {what} of {value:.3g} {unit}, "
+                    f"base_plan_{what} is {limit:g}"
+                )
+
+
+def check_base_jump(distance: float, angle: float, limits: PlanLimits) -> None:
+    """Refuse a base that begins so far, m and rad, from where the robot is.
+
+    Raises:
+        TrajectoryError: naming the distance and the limit.
+    """
+    if not (distance <= limits.base_jump[0] and angle <= limits.base_jump[1]):
+        raise TrajectoryError(
+            f"the base would jump by {distance:.3g} m and {angle:.3g} rad where its plan begins, "
+            f"base_plan_jump is {limits.base_jump[0]:g} m and {limits.base_jump[1]:g} rad"
+        )
+
+
+def _within(what, names, lowest, highest, lower, upper) -> None:
+    bad = np.flatnonzero(~((lowest >= lower) & (highest <= upper)))
+    if bad.size:
+        k = int(bad[0])
+        value = highest[k] if not highest[k] <= upper[k] else lowest[k]
+        raise TrajectoryError(
+            f"joint {names[k]!r} would reach {what} {value:.6g}, "
+            f"must stay within [{lower[k]:.6g}, {upper[k]:.6g}]"
+        )
+
+
+def _below(what, names, values, limits) -> None:
+    bad = np.flatnonzero(~(values <= limits))
+    if bad.size:
+        k = int(bad[np.argmax(np.nan_to_num(values[bad] / limits[bad], nan=np.inf))])
+        raise TrajectoryError(
+            f"joint {names[k]!r} would reach {what} {values[k]:.6g}, must be at most {limits[k]:.6g}"
+        )

@@ -1,0 +1,56 @@
+"""Tells joints that move from measurements that no joint can have made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.safety.jump_filter import JumpFilter
+
+_FASTEST_RAD_S2 = 1000.0
+"""Acceleration that may hide between two states: what a gap in time explains."""
+
+
+class JointJump(JumpFilter):
+    """Follows the joints, refuses outliers, and notices when they stay.
+
+    Attributes:
+        limit: change of a position, rad or m, beyond what the velocities explain that is a jump.
+    """
+
+    def __init__(self, names: Sequence[str], limit: float = math.inf):
+        super().__init__(2 * len(names))
+        self._names, self.limit = tuple(names), limit
+
+    def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
+        k, distance = _unexplained(place, row, dt)
+        if distance <= self.limit + 0.5 * _FASTEST_RAD_S2 * dt * dt:
+            return ""
+        return (
+            f"joint {self._names[k]!r} is {distance:.3g} from where its velocity leads "
+            f"in {dt:.4f} s"
+        )
+
+
+@bare_kernel
+def _unexplained(place, row, dt):
+    """The joint, and by how much, that is farthest from where the mean velocity leads in dt."""
+    count, worst, most = row.shape[0] // 2, 0, 0.0
+    for k in range(count):
+        speed = 0.5 * (place[count + k] + row[count + k])
+        away = abs(row[k] - place[k] - dt * speed)
+        if away > most:
+            worst, most = k, away
+    return worst, most
+
+
+@bare_kernel
+def first_outside(row, low, high):
+    """Index of the first number of a row that is not within its limits, -1 if there is none."""
+    for k in range(row.shape[0]):
+        if not low[k] <= row[k] <= high[k]:
+            return k
+    return -1
