@@ -259,3 +259,72 @@ def test_command_interfaces_and_local_gains_must_fit(good, tmp_path):
     assert not lines(found, ERROR)
     assert lines(found, WARNING, "local_position_gain", "times what fits")
     assert not lines(found, WARNING, "local_velocity_gain")
+
+
+ROS2_CONTROL = CONFIG / "ros2_control"
+
+
+def told(findings):
+    return [(finding.level, str(finding)) for finding in findings]
+
+
+def beside(name, tmp_path, change=lambda sections: None):
+    """A file of ros2_control, with a change."""
+    content = yaml.safe_load((ROS2_CONTROL / f"{name}.yaml").read_text(encoding="utf-8"))
+    change({node: body["ros__parameters"] for node, body in content.items()})
+    file = tmp_path / "ros2_control.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+@pytest.mark.parametrize("robot", ["quadruped", "solo12", "go2", "anymal_c"])
+def test_the_gains_of_our_joint_trajectory_controllers_fit(robot, tmp_path):
+    content = yaml.safe_load((CONFIG / f"{robot}.yaml").read_text(encoding="utf-8"))
+    for section in ("controller", "simulated_robot", "command_watchdog"):
+        content[section]["ros__parameters"]["command_interface"] = "joint_trajectory"
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(content))
+    found = told(check_config(file, ROS2_CONTROL / f"{robot}_joint_trajectory.yaml"))
+    assert not lines(found, WARNING, "local feedback") and not lines(found, ERROR, "ros2_control")
+    for gain in ("p", "d"):
+        assert lines(found, "ok", f"trajectory_controller.gains {gain} fit")
+
+
+def test_a_file_of_ros2_control_that_does_not_fit(good, tmp_path):
+    file = tmp_path / "robot.yaml"
+
+    def found_with(name, change):
+        file.write_text(yaml.safe_dump(good))
+        return told(check_config(file, beside(name, tmp_path, change)))
+
+    def swap(sections):
+        joints = sections["effort_controller"]["joints"]
+        joints[0], joints[1] = joints[1], joints[0]
+        sections["controller_manager"]["update_rate"] = 500
+
+    found = found_with("quadruped", swap)
+    assert lines(found, ERROR, "effort_controller.joints is [LF_HFE, LF_HAA")
+    assert lines(found, WARNING, "update_rate is 500 Hz")
+    found = found_with("quadruped_joint_trajectory", lambda sections: None)
+    assert lines(found, ERROR, "starts no effort_controllers/JointGroupEffortController")
+    for section in ("controller", "simulated_robot", "command_watchdog"):
+        good[section]["ros__parameters"]["command_interface"] = "joint_trajectory"
+
+    def spoil(sections):
+        controller = sections["trajectory_controller"]
+        controller["command_interfaces"] = ["position"]
+        controller["gains"]["LF_HAA"] = {"p": 8, "d": 0.2, "i": 0.0}
+        controller["gains"]["LF_KFE"] = {"p": 1.76, "d": 0.0441, "i": 3.0}
+        del controller["gains"]["RH_KFE"]
+
+    found = found_with("quadruped_joint_trajectory", spoil)
+    assert lines(found, ERROR, "command_interfaces is ['position'], must be ['effort']")
+    for words in ("LF_HAA.p is 8,", "LF_KFE.i is 3.0", "RH_KFE.p is None"):
+        assert lines(found, ERROR, words)
+
+    def stiffen(sections):
+        sections["trajectory_controller"]["gains"]["RF_HFE"]["p"] = 500.0
+
+    found = found_with("quadruped_joint_trajectory", stiffen)
+    assert not lines(found, ERROR)
+    assert lines(found, WARNING, "trajectory_controller.gains p of 'RF_HFE'", "times what fits")

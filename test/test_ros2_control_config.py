@@ -25,7 +25,9 @@ def test_every_walking_robot_has_one():
     robots = {file.stem: _sections(file) for file in CONFIG.glob("*.yaml")}
     # The template for a new file names no robot.
     walking = {name for name, nodes in robots.items() if nodes.get("gait_planner", {}).get("urdf")}
-    assert len(walking) >= 4 and walking <= {file.stem for file in FILES}
+    assert len(walking) >= 4
+    for kind in ("", TRAJECTORY):
+        assert {name + kind for name in walking} <= {file.stem for file in FILES}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -60,6 +62,7 @@ def test_the_trajectory_controller_has_the_gains_of_the_local_feedback(file):
     assert tuple(group["joints"]) == settings.joints == tuple(group["gains"])
     assert group["command_interfaces"] == ["effort"]
     gains = [group["gains"][name] for name in settings.joints]
+    assert all(type(value) is float for gain in gains for value in gain.values()), "ROS is strict"
     assert [gain["p"] for gain in gains] == robot["local_position_gain"]
     assert [gain["d"] for gain in gains] == robot["local_velocity_gain"]
     assert all(gain.keys() == {"p", "d"} for gain in gains)

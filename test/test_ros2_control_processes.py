@@ -1,14 +1,12 @@
-"""Controller and command watchdog as they are launched for ros2_control, and kill -9 in between.
+"""Controller and command watchdog in front of a process of ros2_control, and kill -9 in between.
 
-The stand-in for the group controller, and a robot that stands still, are in this process.
+Every test runs against the stand-in, and against a real `ros2_control_node` where there is one
+(`ros2_control_hosts`).
 """
 
 import os
 import signal
-import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -17,157 +15,275 @@ from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-import contextlib
+from ros2_control_hosts import (
+    GAINS,
+    UPDATE_RATE_HZ,
+    VARIABLE,
+    WITHIN,
+    RealHost,
+    StandIn,
+    find_node,
+)
+from ros_bench import JOINTS, STANDING, VELOCITY, parameters
+from std_srvs.srv import Trigger
 
-import rclpy
-from group_effort_controller import GroupEffortController
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.qos import qos_profile_system_default
-from ros_bench import JOINTS, STANDING, VELOCITY, joint_state, parameters
-from sensor_msgs.msg import JointState
-
-PATIENCE_S = 300.0
-"""The controller may have to compile."""
-PERIOD_S = 0.01
+PERIOD_S = 1.0 / UPDATE_RATE_HZ
 TIMEOUT_S = 0.25
 DAMPING_NM_S_RAD = 0.25
 DAMPING = -DAMPING_NM_S_RAD * VELOCITY
-VALUES = {
-    "controller": parameters(
-        floating_base=False,
-        joints=list(JOINTS),
-        period_s=PERIOD_S,
-        ground_offset_m=-1.0,
-        group_controller="/effort_controller",
-        autostart=True,
-        reliable_topics=False,
-        damping_nm_s_rad=0.5,
-        state_timeout_s=1.0,
-    ),
-    "command_watchdog": {
-        "joints": list(JOINTS),
-        "effort_limits_nm": 50.0,
-        "damping_nm_s_rad": DAMPING_NM_S_RAD,
-        "timeout_s": TIMEOUT_S,
-        "state_timeout_s": 2.0,
-        "group_controller": "/effort_controller",
-    },
-}
+SWAPPED = [JOINTS[1], JOINTS[0], *JOINTS[2:]]
+SOME = 0.1 * np.arange(1.0, 13.0)
 
 
-class Machine:
-    """What stays when controllers are killed."""
+def _real():
+    _, why_not = find_node()
+    return pytest.param(
+        RealHost, id="real", marks=pytest.mark.skipif(bool(why_not), reason=why_not)
+    )
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.file = folder / "robot.yaml"
-        self.file.write_text(
-            yaml.safe_dump({name: {"ros__parameters": values} for name, values in VALUES.items()})
-        )
-        self.processes = []
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        self.group = GroupEffortController(JOINTS)
-        self.group.activate()
-        self.node = self.group.node("effort_controller", context=self.context)
-        self.states = self.node.create_publisher(
-            JointState, "joint_states", qos_profile_system_default
-        )
-        self.timer = self.node.create_timer(PERIOD_S, self._update)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
-        self.thread = threading.Thread(target=self._spin, daemon=True)
-        self.thread.start()
 
-    def _spin(self):
-        with contextlib.suppress(ExternalShutdownException):
-            self.executor.spin()
+@pytest.fixture(params=[pytest.param(StandIn, id="stand-in"), _real()])
+def host_of(request, tmp_path):
+    """Starts the host with velocities of its joints; the group controller is active."""
+    hosts = []
 
-    def _update(self):
-        self.group.update()
-        # ros2_control does not keep an order.
-        self.states.publish(joint_state(time.time(), JOINTS[::-1], STANDING[::-1], VELOCITY[::-1]))
+    def started(velocity=VELOCITY, controller="effort_controller"):
+        hosts.append(request.param(tmp_path, JOINTS, STANDING, velocity))
+        hosts[-1].start()
+        hosts[-1].activate(controller)
+        return hosts[-1]
 
-    def run(self, name, *arguments):
-        environment = dict(
-            os.environ,
-            PYTHONPATH=str(ROOT),
-            ROS_LOG_DIR=str(self.folder),
-        )
-        with open(self.folder / f"{name}.log", "ab") as output:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    f"contact_id_controller.ros.{name}",
-                    "--ros-args",
-                    "--params-file",
-                    str(self.file),
-                    *arguments,
-                ],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-        self.processes.append(process)
-        return process
-
-    def controller(self):
-        return self.run("controller", "-r", "commands:=commands_in")
-
-    def log(self):
-        names = ("command_watchdog", "controller")
-        files = [self.folder / f"{name}.log" for name in names]
-        return "".join(file.read_text() for file in files if file.exists())
-
-    @staticmethod
-    def until(condition):
-        end = time.monotonic() + PATIENCE_S
-        while not condition() and time.monotonic() < end:
-            time.sleep(0.002)
-        return condition()
-
-    def damps(self):
-        return np.allclose(self.group.efforts, DAMPING)
-
-    def is_controlled(self):
-        """Neither zero nor anybody's damping."""
-        efforts = self.group.efforts
-        return bool(
-            np.abs(efforts).max() > 0.0
-            and not any(np.allclose(efforts, k * DAMPING, atol=1e-6) for k in (1, 2))
-        )
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        self.executor.shutdown()
-        self.thread.join(10.0)
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
+    yield started
+    for host in hosts:
+        host.close()
 
 
 @pytest.fixture
-def machine(tmp_path):
-    machine = Machine(tmp_path)
-    yield machine
-    machine.close()
+def host(host_of):
+    return host_of()
 
 
-def test_a_killed_controller_is_damped_and_a_new_one_takes_over_by_itself(machine):
-    watchdog = machine.run("command_watchdog", "-r", "commands:=/effort_controller/commands")
-    assert machine.until(machine.damps), machine.log()
-    first = machine.controller()
-    assert machine.until(machine.is_controlled), machine.log()
+def ours(host, name, *arguments, **changes):
+    """Start a node of ours with the parameters of these tests."""
+    values = {
+        "controller": parameters(
+            floating_base=False,
+            joints=list(JOINTS),
+            period_s=PERIOD_S,
+            ground_offset_m=-1.0,
+            group_controller="/effort_controller",
+            autostart=True,
+            reliable_topics=False,
+            stamp_reference="clock",
+            damping_nm_s_rad=0.5,
+            state_timeout_s=1.0,
+            recovery_window_s=0.5,
+        ),
+        "command_watchdog": {
+            "joints": list(JOINTS),
+            "effort_limits_nm": 50.0,
+            "damping_nm_s_rad": DAMPING_NM_S_RAD,
+            "timeout_s": TIMEOUT_S,
+            "state_timeout_s": 2.0,
+            "group_controller": "/effort_controller",
+        },
+    }[name] | changes
+    file = host.folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump({name: {"ros__parameters": values}}))
+    module = f"contact_id_controller.ros.{name}"
+    command = [sys.executable, "-m", module, "--ros-args", "--params-file", str(file), *arguments]
+    return host.run(name, command)
+
+
+def controller(host, **changes):
+    remapped = ("-r", "commands:=commands_in", "-r", "joint_commands:=joint_commands_in")
+    return ours(host, "controller", *remapped, **changes)
+
+
+def watchdog(host, **changes):
+    remapped = (
+        *("-r", "commands:=/effort_controller/commands"),
+        *("-r", "joint_commands:=/trajectory_controller/joint_trajectory"),
+    )
+    return ours(host, "command_watchdog", *remapped, **changes)
+
+
+def is_controlled(host):
+    """Neither zero nor anybody's damping."""
+    efforts = host.efforts
+    return bool(
+        np.abs(efforts).max() > 0.0
+        and not any(np.allclose(efforts, k * DAMPING, atol=1e-6) for k in (1, 2))
+    )
+
+
+def in_log(host, words, times=1):
+    return host.until(lambda: host.log().count(words) >= times)
+
+
+def test_commands_act_and_the_last_one_stays_for_ever(host):
+    host.send(SOME)
+    assert host.holds(SOME)
+    assert host.hears(100) and np.allclose(host.efforts, SOME)
+
+
+def test_deactivation_writes_zero_and_activation_waits_for_a_command(host):
+    host.send(SOME)
+    assert host.holds(SOME)
+    host.deactivate("effort_controller")
+    assert host.holds(np.zeros(12))
+    host.send(2.0 * SOME)
+    assert host.hears() and not host.efforts.any()
+    host.activate("effort_controller")
+    assert host.hears() and not host.efforts.any(), "a command of before is forgotten"
+    host.send(SOME)
+    assert host.holds(SOME)
+
+
+def test_nan_is_dropped_and_an_empty_list_ignored(host):
+    host.send(SOME)
+    assert host.holds(SOME)
+    host.send([np.nan, *SOME[1:]])
+    host.send([])
+    assert host.hears() and np.allclose(host.efforts, SOME)
+    host.send(2.0 * SOME)
+    assert host.holds(2.0 * SOME), "it is still active"
+
+
+def test_one_command_of_the_wrong_length_deactivates_the_group_controller(host):
+    host.send(SOME)
+    assert host.holds(SOME)
+    host.send(SOME[:-1])
+    assert host.holds(np.zeros(12))
+    host.send(SOME)
+    assert host.hears() and not host.efforts.any(), "until somebody activates it"
+    host.activate("effort_controller")
+    host.send(SOME)
+    assert host.holds(SOME)
+
+
+def test_efforts_are_clipped_and_zero_beyond_the_speed_limit(host_of):
+    """Limits of the robot's URDF: 20 N·m and 15 rad/s."""
+    host = host_of(velocity=np.r_[16.0, -16.0, VELOCITY[2:]])
+    host.send(np.full(12, 30.0))
+    assert host.holds([0.0, 20.0, *np.full(10, 20.0)])
+    host.send(np.full(12, -3.0))
+    assert host.holds([-3.0, 0.0, *np.full(10, -3.0)])
+
+
+def test_another_order_is_refused_by_both(host):
+    wrong = watchdog(host, joints=SWAPPED)
+    assert wrong.wait(120.0) == 1
+    assert in_log(host, "make them the same")
+    assert not host.efforts.any(), "nothing was commanded"
+    assert controller(host, joints=SWAPPED).wait(300.0) == 1
+    assert in_log(host, "make them the same", 2)
+
+
+def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_over(host):
+    guard = watchdog(host)
+    assert host.holds(DAMPING, 300.0), host.log()
+    first = controller(host)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    assert in_log(host, "says enforce_command_limits True")
     first.send_signal(signal.SIGKILL)
-    assert machine.until(machine.damps), machine.log()
+    assert host.holds(DAMPING), host.log()
     # Nobody resets: the new one is active before the watchdog can have seen its transition.
-    second = machine.controller()
-    assert machine.until(machine.is_controlled), machine.log()
-    assert second.poll() is None and machine.group.errors == machine.group.dropped == 0
-    watchdog.send_signal(signal.SIGTERM)
-    assert watchdog.wait(PATIENCE_S) == 0
-    assert machine.until(lambda: not machine.group.efforts.any())
-    text = machine.log()
-    assert text.count("takes the same joints") == 3 and "Traceback" not in text
+    second = controller(host)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    # The watchdog with all its processes: the last torque is held until it is started again.
+    guard.send_signal(signal.SIGKILL)
+    held = host.efforts
+    assert host.hears() and np.allclose(host.efforts, held, atol=1e-3)
+    guard = watchdog(host)
+    assert in_log(host, "takes the same joints", 4), host.log()
+    assert host.until(lambda: is_controlled(host)), host.log()
+    for process in (guard, second):
+        process.send_signal(signal.SIGKILL)
+    held = host.efforts
+    assert host.hears(100) and np.allclose(host.efforts, held, atol=1e-3), "nobody is left"
+    guard = watchdog(host)
+    assert host.holds(DAMPING, 300.0), host.log()
+    third = controller(host)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    assert third.poll() is None
+    guard.send_signal(signal.SIGTERM)
+    assert guard.wait(60.0) == 0
+    assert host.holds(np.zeros(12))
+    assert "Traceback" not in host.log()
+
+
+def test_after_a_restart_of_controller_manager_the_controller_waits_for_resume(host):
+    watchdog(host)
+    process = controller(host, start_ramp_s=0.5)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    host.kill()
+    assert in_log(host, "no good state")
+    host.start()
+    host.activate("effort_controller")
+    assert in_log(host, "stopped: no good state"), host.log()
+    # Its safe output goes through the watchdog.
+    assert host.holds(2.0 * DAMPING), host.log()
+    answer = host.call(Trigger, "/controller/resume", Trigger.Request())
+    assert answer.success, answer.message
+    assert host.until(lambda: is_controlled(host)), host.log()
+    assert process.poll() is None and "Traceback" not in host.log()
+
+
+def test_active_again_the_start_ramp_acts(host):
+    """Deactivated and activated by somebody else, while controller and watchdog go on."""
+    watchdog(host)
+    controller(host, start_ramp_s=4.0, effort_gap_s=0.1)
+    assert in_log(host, "configured")
+    last = []
+
+    def settled():
+        last.append(host.efforts.copy())
+        return (
+            len(last) > 400 and is_controlled(host) and np.allclose(last[-1], last[-400], atol=1e-3)
+        )
+
+    assert host.until(settled), host.log()
+    full = np.linalg.norm(host.efforts)
+    host.deactivate("effort_controller")
+    assert in_log(host, "measured efforts are no longer"), host.log()
+    host.activate("effort_controller")
+    assert host.until(lambda: host.efforts.any(), 30.0)
+    assert np.linalg.norm(host.efforts) < 0.5 * full
+    assert in_log(host, "follow again: start ramp"), host.log()
+    assert host.until(lambda: np.linalg.norm(host.efforts) > 0.95 * full, 60.0)
+
+
+def test_trajectories_act_through_the_joint_trajectory_controller(host_of):
+    """Feed-forward and feedback give our torque; a kill of the controller leaves damping."""
+    host = host_of(velocity=np.zeros(12), controller="trajectory_controller")
+    chosen = {"command_interface": "joint_trajectory", "group_controller": "/trajectory_controller"}
+    watchdog(host, **chosen, joints=SWAPPED)  # joints have names there
+    process = controller(host, **chosen)
+    assert host.until(lambda: is_controlled(host)), host.log()
+    process.send_signal(signal.SIGKILL)
+    # At rest where it is: the feed-forward fades, the feedback has nothing to do.
+    assert host.holds(np.zeros(12)), host.log()
+    host.deactivate("trajectory_controller")
+    assert host.hears() and not host.efforts.any()
+    assert GAINS["p"] > 0.0 and "Traceback" not in host.log()
+
+
+def test_a_real_one_is_found_where_it_is_installed_or_named(tmp_path):
+    assert find_node({}, tmp_path)[0] is None and VARIABLE in find_node({}, tmp_path)[1]
+    node = tmp_path / "kilted" / WITHIN
+    node.parent.mkdir(parents=True)
+    node.write_text("")
+    assert find_node({}, tmp_path)[0] is None, "it cannot be run"
+    node.chmod(0o755)
+    assert find_node({}, tmp_path) == (node, "")
+    assert find_node({"AMENT_PREFIX_PATH": f"/a:{tmp_path / 'kilted'}"}, tmp_path / "no")[0] == node
+    ros2 = tmp_path / "kilted" / "bin" / "ros2"
+    ros2.parent.mkdir()
+    ros2.write_text("")
+    ros2.chmod(0o755)
+    assert find_node({"PATH": str(ros2.parent)}, tmp_path / "no")[0] == node
+    assert find_node({VARIABLE: str(node)}, tmp_path / "no")[0] == node
+    named, why_not = find_node({VARIABLE: str(tmp_path / "absent")}, tmp_path)
+    assert named is None and "is no executable" in why_not
+    assert os.access(ROOT / "test" / "fake_ros2_control_node.py", os.R_OK)

@@ -20,6 +20,7 @@ from contact_id_controller.check.description import (
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
 from contact_id_controller.check.local_feedback import check_interfaces, check_local_feedback
+from contact_id_controller.check.ros2_control import check_ros2_control
 from contact_id_controller.check.standing import (
     check_feet,
     check_forces,
@@ -45,11 +46,14 @@ POSTURES = (
 )
 
 
-def check_config(path: Path) -> list[Finding]:
+def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
     """All findings about a parameter file; later checks are left out where they cannot be done.
 
+    ros2_control: parameter file of controller_manager and its controllers, which must fit.
+
     Raises:
-        ConfigurationError: the file is missing, not YAML, or without section ``controller``.
+        ConfigurationError: a file is missing, not YAML, or without section ``controller`` (of the
+            other: ``controller_manager``).
     """
     file = ParameterFile(path)
     file.section("controller")  # refused first, and by name
@@ -70,6 +74,8 @@ def check_config(path: Path) -> list[Finding]:
         return between + findings
     simulated = sections.get("simulated_robot", {})
     findings = between + findings + check_local_feedback(robot, settings, posture, simulated)
+    if ros2_control is not None:
+        findings += check_ros2_control(ros2_control, robot, settings, posture)
     try:
         return findings + check_at_rest(Controller(robot, settings), posture)
     except ContactIdError as problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,19 @@ def check_local_feedback(
                 else note(SUBJECT, f"{name} that fit: [{words}]")
             )
             continue
-        ratio = np.maximum(given, 1e-12) / fits
-        worst = int(np.argmax(np.abs(np.log(ratio)) * np.ones(robot.na)))
-        told = f"simulated_robot.{name} of {robot.joint_names[worst]!r} is {ratio[worst]:.2g} times"
-        if max(ratio[worst], 1.0 / ratio[worst]) > LARGEST_RATIO:
-            findings.append(warning(SUBJECT, f"{told} what fits: [{words}]"))
-        else:
-            findings.append(note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours"))
+        given = np.broadcast_to(given, fits.shape)
+        findings.append(compare_gains(f"simulated_robot.{name}", given, fits, robot.joint_names))
     return findings
+
+
+def compare_gains(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequence[str]) -> Finding:
+    """How far gains (na,) of the robot's own side are from those that fit, at the worst joint."""
+    ratio = np.maximum(given, 1e-12) / np.maximum(fits, 1e-12)
+    worst = int(np.argmax(np.abs(np.log(ratio))))
+    if max(ratio[worst], 1.0 / ratio[worst]) > LARGEST_RATIO:
+        words = ", ".join(f"{value:.3g}" for value in fits)
+        return warning(
+            SUBJECT,
+            f"{name} of {joints[worst]!r} is {ratio[worst]:.2g} times what fits: [{words}]",
+        )
+    return note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours")

@@ -17,6 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="parameter file of the robot, such as config/quadruped.yaml",
     )
+    parser.add_argument(
+        "--ros2-control",
+        type=Path,
+        metavar="FILE",
+        help="parameter file of controller_manager and its controllers, such as "
+        "config/ros2_control/quadruped_joint_trajectory.yaml: joints, rate and gains are compared",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only errors and warnings")
 
 
@@ -25,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.check.config import check_config
     from contact_id_controller.check.findings import ERROR, NOTE, WARNING
 
-    findings = check_config(arguments.config)
+    findings = check_config(arguments.config, arguments.ros2_control)
     for finding in findings:
         if finding.level != NOTE or not arguments.quiet:
             print(finding)

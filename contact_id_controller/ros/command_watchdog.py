@@ -114,7 +114,8 @@ class CommandWatchdogNode(Node):
             # Publishers and subscriptions are discovered while the question is asked.
             self._connect(settings)
             if settings.group_controller and not checked:
-                check_joint_order(self, settings.group_controller, settings.joints)
+                by_name = settings.command_interface == JOINT_TRAJECTORY
+                check_joint_order(self, settings.group_controller, settings.joints, by_name=by_name)
         except ConfigurationError:
             self.destroy_node()
             raise

@@ -27,6 +27,7 @@ from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -149,7 +150,8 @@ class ControllerNode(LifecycleNode):
                 loop = ControlLoop(controller, self.get_logger().warning)
                 loop.warm_up()
             group = settings.group_controller
-            if group and check_joint_order(self, group, robot.joint_names):
+            by_name = settings.command_interface == JOINT_TRAJECTORY
+            if group and check_joint_order(self, group, robot.joint_names, by_name=by_name):
                 loop.guard.host_enforces = enforces_limits(self, group)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")

@@ -27,8 +27,12 @@ _MANAGER, _ENFORCES = "controller_manager", "enforce_command_limits"
 _POLL_S = 0.02
 
 
-def check_joint_order(node: Node, group: str, joints: Sequence[str]) -> bool:
+def check_joint_order(
+    node: Node, group: str, joints: Sequence[str], *, by_name: bool = False
+) -> bool:
     """Compare `joints` with the parameter `joints` of the group controller named `group`.
+
+    by_name: it takes trajectories, in which joints have names: any order is right.
 
     Returns within `WAIT_S`; one line in the log of `node` says how it came out. A group controller
     that does not answer is a warning. May be called inside a callback of the node. Returns whether
@@ -45,11 +49,13 @@ def check_joint_order(node: Node, group: str, joints: Sequence[str]) -> bool:
             "the order of the joints is not checked"
         )
         return False
-    if list(joints) != list(theirs.string_array_value):
+    arranged = sorted if by_name else list
+    if arranged(joints) != arranged(theirs.string_array_value):
         raise ConfigurationError(
             f"group controller '{group}' takes joints [{', '.join(theirs.string_array_value)}], but "
-            "parameter "
-            f"'joints' is [{', '.join(joints)}]: the command has no names, make them the same"
+            f"parameter 'joints' is [{', '.join(joints)}]: "
+            + ("" if by_name else "the command has no names, ")
+            + "make them the same"
         )
     node.get_logger().info(f"group controller '{group}' takes the same joints")
     return True

@@ -1,0 +1,249 @@
+"""Who plays ros2_control in a test: a stand-in of this project, or the real thing where there is one.
+
+A real `ros2_control_node` is looked for in the environment variable CONTACT_ID_ROS2_CONTROL_NODE (its
+path), on AMENT_PREFIX_PATH, beside `ros2` on PATH, and in /opt/ros/*. The robot is ros2_control's own
+`mock_components/GenericSystem`. Nothing is installed, fetched or built for it.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import rclpy
+import yaml
+from paths import ROOT
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool
+
+VARIABLE = "CONTACT_ID_ROS2_CONTROL_NODE"
+WITHIN = Path("lib", "controller_manager", "ros2_control_node")
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+)
+PATIENCE_S = 300.0
+"""Our controller may have to compile."""
+UPDATE_RATE_HZ = 200
+GAINS = {"p": 2.0, "d": 0.1}
+
+
+def find_node(environment=os.environ, installed=Path("/opt/ros")):
+    """Path of a real `ros2_control_node`, and why there is none."""
+    named = environment.get(VARIABLE)
+    if named:
+        found = os.access(named, os.X_OK)
+        return (Path(named), "") if found else (None, f"{VARIABLE}={named} is no executable")
+    prefixes = [Path(part) for part in environment.get("AMENT_PREFIX_PATH", "").split(":") if part]
+    ros2 = shutil.which("ros2", path=environment.get("PATH", ""))
+    prefixes += [Path(ros2).parent.parent] if ros2 else []
+    prefixes += sorted(installed.glob("*"))
+    for prefix in prefixes:
+        if os.access(prefix / WITHIN, os.X_OK):
+            return prefix / WITHIN, ""
+    return None, (
+        f"no ros2_control_node: not in {VARIABLE}, on AMENT_PREFIX_PATH, beside ros2 on PATH, or in "
+        f"{installed}"
+    )
+
+
+def urdf_of(joints, position, velocity, effort_nm=20.0, speed_rad_s=15.0):
+    """A robot of joints side by side whose system is `mock_components/GenericSystem`."""
+    links = ["<link name='base'/>"]
+    interfaces = []
+    for name, q, v in zip(joints, position, velocity):
+        links.append(
+            f"<link name='{name}_link'/><joint name='{name}' type='revolute'><parent link='base'/>"
+            f"<child link='{name}_link'/><axis xyz='0 0 1'/><limit lower='-3' upper='3' "
+            f"effort='{effort_nm}' velocity='{speed_rad_s}'/></joint>"
+        )
+        initial = (
+            "<state_interface name='{}'><param name='initial_value'>{}</param></state_interface>"
+        )
+        interfaces.append(
+            f"<joint name='{name}'><command_interface name='effort'/>"
+            + initial.format("position", q)
+            + initial.format("velocity", v)
+            + "<state_interface name='effort'><param name='initial_value'>0.0</param>"
+            "</state_interface></joint>"
+        )
+    system = (
+        "<ros2_control name='mock' type='system'><hardware><plugin>"
+        "mock_components/GenericSystem</plugin></hardware>"
+        + "".join(interfaces)
+        + "</ros2_control>"
+    )
+    return f"<robot name='mock'>{''.join(links)}{system}</robot>"
+
+
+def parameters_of(joints):
+    """The file of controller_manager and its controllers."""
+    types = {
+        "joint_state_broadcaster": "joint_state_broadcaster/JointStateBroadcaster",
+        "effort_controller": "effort_controllers/JointGroupEffortController",
+        "trajectory_controller": "joint_trajectory_controller/JointTrajectoryController",
+    }
+    manager = {"update_rate": UPDATE_RATE_HZ, "enforce_command_limits": True}
+    manager |= {name: {"type": kind} for name, kind in types.items()}
+    trajectories = {
+        "joints": list(joints),
+        "command_interfaces": ["effort"],
+        "state_interfaces": ["position", "velocity"],
+        "gains": {name: dict(GAINS) for name in joints},
+    }
+    sections = {
+        "controller_manager": manager,
+        "effort_controller": {"joints": list(joints), "interface_name": "effort"},
+        "trajectory_controller": trajectories,
+    }
+    return {name: {"ros__parameters": body} for name, body in sections.items()}
+
+
+class Host:
+    """A process of ros2_control, started with some joints; what its motors get is listened to.
+
+    Args:
+        folder: for its files and logs.
+        joints: in the order of the command.
+        position, velocity: which the robot says for ever.
+    """
+
+    def __init__(self, folder, joints, position, velocity):
+        self.folder, self.joints = folder, list(joints)
+        self.urdf = urdf_of(joints[::-1], position[::-1], velocity[::-1])  # an order of its own
+        (folder / "mock.urdf").write_text(self.urdf)
+        self.file = folder / "ros2_control.yaml"
+        self.file.write_text(yaml.safe_dump(parameters_of(joints)))
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self.node = rclpy.create_node("bystander", context=self.context)
+        self.node.create_subscription(JointState, "/joint_states", self._on_states, 1)
+        self.commands = self.node.create_publisher(
+            Float64MultiArray, "/effort_controller/commands", RELIABLE
+        )
+        self.description = self.node.create_publisher(String, "/robot_description", LATCHED)
+        self.description.publish(String(data=self.urdf))
+        self.efforts, self.heard = np.full(len(joints), np.nan), 0
+        self.processes = []
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.thread = threading.Thread(target=self._spin, daemon=True)
+        self.thread.start()
+
+    def _spin(self):
+        with contextlib.suppress(ExternalShutdownException):
+            self.executor.spin()
+
+    def _on_states(self, message):
+        effort = dict(zip(message.name, message.effort))
+        self.efforts = np.array([effort[name] for name in self.joints])
+        self.heard += 1
+
+    def run(self, name, command):
+        """Start a process whose output goes to a file of this name."""
+        environment = dict(os.environ, PYTHONPATH=str(ROOT), ROS_LOG_DIR=str(self.folder))
+        with open(self.folder / f"{name}.log", "ab") as output:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
+        self.processes.append(process)
+        return process
+
+    def log(self):
+        return "".join(file.read_text(errors="replace") for file in self.folder.glob("*.log"))
+
+    @staticmethod
+    def until(condition, patience_s=PATIENCE_S):
+        end = time.monotonic() + patience_s
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.002)
+        return bool(condition())
+
+    def hears(self, states=20):
+        """Whether so many more states come."""
+        last = self.heard + states
+        return self.until(lambda: self.heard > last)
+
+    def holds(self, efforts, patience_s=30.0):
+        return self.until(lambda: np.allclose(self.efforts, efforts), patience_s)
+
+    def send(self, values):
+        """A command, straight to the group controller."""
+        assert self.until(self.commands.get_subscription_count, 30.0), self.log()
+        self.commands.publish(Float64MultiArray(data=[float(value) for value in values]))
+
+    def kill(self):
+        """kill -9 of ros2_control."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def call(self, kind, service, request):
+        client = self.node.create_client(kind, service)
+        assert client.wait_for_service(30.0), service
+        future = client.call_async(request)
+        assert self.until(future.done, 30.0), service
+        self.node.destroy_client(client)
+        return future.result()
+
+    def close(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.executor.shutdown()
+        self.thread.join(10.0)
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+class StandIn(Host):
+    """`fake_ros2_control_node.py`."""
+
+    def start(self):
+        program = str(ROOT / "test" / "fake_ros2_control_node.py")
+        urdf = str(self.folder / "mock.urdf")
+        self.process = self.run("manager", [sys.executable, program, urdf, str(self.file)])
+        assert self.hears(), self.log()
+        assert self.until(self.commands.get_subscription_count, 30.0)
+
+    def activate(self, name):
+        assert self.call(SetBool, f"/{name}/active", SetBool.Request(data=True)).success
+
+    def deactivate(self, name):
+        assert self.call(SetBool, f"/{name}/active", SetBool.Request(data=False)).success
+
+
+class RealHost(Host):
+    """`ros2_control_node`, with the spawner that lies beside it."""
+
+    def start(self):
+        node, _ = find_node()
+        command = [str(node), "--ros-args", "--params-file", str(self.file)]
+        command += ["-p", f"robot_description:={self.urdf}"]
+        self.process = self.run("manager", command)
+        spawner = [str(node.with_name("spawner")), "--param-file", str(self.file)]
+        subprocess.run([*spawner, "joint_state_broadcaster"], check=True, timeout=120)
+        for name in ("effort_controller", "trajectory_controller"):
+            subprocess.run([*spawner, "--inactive", name], check=True, timeout=120)
+        assert self.hears(), self.log()
+
+    def activate(self, name):
+        self._switch(activate_controllers=[name])
+
+    def deactivate(self, name):
+        self._switch(deactivate_controllers=[name])
+
+    def _switch(self, **names):
+        from controller_manager_msgs.srv import SwitchController
+
+        strict = SwitchController.Request.STRICT
+        request = SwitchController.Request(strictness=strict, **names)
+        assert self.call(SwitchController, "/controller_manager/switch_controller", request).ok
