@@ -118,7 +118,7 @@ def _check_trajectories(
             )
         )
     gains = section.get("gains", {})
-    rows = {joint: gains[joint] if joint in gains else {} for joint in joints}
+    rows = {joint: gains.get(joint, {}) for joint in joints}
     wrong = [
         f"{joint}.{gain} is {row.get(gain)!r}"
         for joint, row in rows.items()
