@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from contact_id_controller.check.description import (
     check_joints,
     check_limits,
     check_posture,
-    read_description,
 )
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
@@ -38,6 +36,10 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.robot_description import read_description, unreadable
+
+MOST_PROBLEMS = 20
+"""Of a description that nobody can read: more lines help nobody."""
 
 POSTURES = (
     ("gait_planner", "posture"),
@@ -86,11 +88,14 @@ def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None,
     """The robot, None when it cannot be built, and what is wrong with its description."""
     try:
         description = read_description(settings.urdf)
-    except (ContactIdError, ElementTree.ParseError, OSError) as problem:
+    except ContactIdError as problem:
         return None, [error("URDF", problem)]
+    problems = list(unreadable(description, settings.locked_joints))
+    if problems:
+        return None, [error("URDF", problem) for problem in problems[:MOST_PROBLEMS]]
     findings = check_joints(description, settings.joints, settings.locked_joints)
     try:
-        robot = settings.robot()
+        robot = settings.load_robot()
     except ContactIdError as problem:
         if not any(finding.level == ERROR for finding in findings):
             findings.append(error("URDF", problem))

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import numpy as np
-import pinocchio as pin
 
 from contact_id_controller.check.findings import Finding, error, note, warning
-from contact_id_controller.robot import RobotModel, resolve_urdf
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.robot_description import body_flaws
 
 MOVING = ("revolute", "continuous", "prismatic")
-TRIANGLE = 1e-3
-"""Relative excess of a principal inertia over the sum of the others that rounding explains."""
-
-ROUNDING = 1e-9
-"""Part of the largest principal inertia that counts as zero."""
-
-
-def read_description(urdf: str) -> ElementTree.Element:
-    """The XML of a URDF.
-
-    Raises:
-        RobotDescriptionError: no such file.
-        ElementTree.ParseError: not XML.
-    """
-    return ElementTree.parse(resolve_urdf(urdf)).getroot()
 
 
 def check_joints(
@@ -73,88 +58,12 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
 
 
 def check_inertias(description: ElementTree.Element, robot: RobotModel) -> list[Finding]:
-    """Whether each link could be made of matter, and what each joint moves.
-
-    A link that could not, such as a sensor that is a point, does no harm where the links that move
-    together with it make a body that could.
-    """
-    model, bodies, impossible = robot.model, [], set()
-    for joint in range(1, model.njoints):
-        name, body = model.names[joint], model.inertias[joint]
-        principal = np.linalg.eigvalsh(body.inertia)
-        if not body.mass > 0.0:
-            bodies.append(error("inertia", f"joint {name!r} moves a body without mass"))
-        elif not principal[0] > ROUNDING * principal[2]:
-            bodies.append(
-                error(
-                    "inertia",
-                    f"the links that joint {name!r} moves have together "
-                    f"principal inertias {_list(principal)} kg m2, not "
-                    "all above 0",
-                )
-            )
-        else:
-            continue
-        impossible.add(joint)
-    findings = []
-    for link in description.findall("link"):
-        inertial, name = link.find("inertial"), link.get("name")
-        if inertial is None:
-            continue
-        frame = model.getFrameId(name, pin.FrameType.BODY)
-        alone = frame < model.nframes and model.frames[frame].parentJoint in impossible
-        findings += _check_link(name, inertial, error if alone else warning)
-    findings += bodies
+    """Whether each link could be made of matter, and what each joint moves; see `body_flaws`."""
+    findings = [
+        (error if flaw.fatal else warning)("inertia", flaw.text)
+        for flaw in body_flaws(description, robot)
+    ]
     return findings or [note("inertia", f"every link is possible, {robot.mass:.2f} kg together")]
-
-
-def _check_link(
-    name: str, inertial: ElementTree.Element, no_body: Callable[[str, str], Finding]
-) -> list[Finding]:
-    """no_body: the finding where its inertia is none; a warning where others make up for it."""
-    mass = float(_attribute(inertial, "mass", "value"))
-    ixx, iyy, izz, ixy, ixz, iyz = (
-        float(_attribute(inertial, "inertia", key))
-        for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-    )
-    principal = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
-    if mass == 0.0 and not principal.any():  # a frame, not a body
-        return []
-    if not mass > 0.0:
-        finding = no_body if mass == 0.0 else error
-        return [finding("inertia", f"link {name!r} has mass {mass:g} kg, must be above 0")]
-    rounding = ROUNDING * principal[2]
-    if abs(principal[0]) <= rounding <= principal[2]:
-        return [
-            warning(
-                "inertia",
-                f"link {name!r} has no thickness, principal inertias "
-                f"{_list(principal)} kg m2; it needs other links fixed to it",
-            )
-        ]
-    if not principal[0] > 0.0:
-        return [
-            no_body(
-                "inertia",
-                f"link {name!r}: inertia matrix is not positive definite, "
-                f"principal values {_list(principal)} kg m2",
-            )
-        ]
-    if principal[2] > (principal[0] + principal[1]) * (1.0 + TRIANGLE):
-        return [
-            warning(
-                "inertia",
-                f"link {name!r}: no body has principal inertias "
-                f"{_list(principal)} kg m2, the largest exceeds the sum of the "
-                "others",
-            )
-        ]
-    return []
-
-
-def _attribute(element: ElementTree.Element, child: str, key: str) -> str:
-    found = element.find(child)
-    return "0" if found is None else found.get(key, "0")
 
 
 def check_limits(
@@ -222,7 +131,3 @@ def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> lis
 
 def _names(robot: RobotModel, where: np.ndarray) -> list[str]:
     return [name for name, chosen in zip(robot.joint_names, where) if chosen]
-
-
-def _list(values: np.ndarray) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)

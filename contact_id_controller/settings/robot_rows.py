@@ -62,6 +62,21 @@ class Description(Settings):
         """The robot's model, with the joints in the order of the parameters.
 
         Raises:
+            RobotDescriptionError: also for a number that is none, or a body that cannot be.
+            UnknownJointError, ConfigurationError: see ``RobotModel.from_urdf``.
+        """
+        from contact_id_controller.settings import robot_description
+
+        description = robot_description.read_description(self.urdf)
+        robot_description.refuse_unreadable(description, self.locked_joints)
+        robot = self.load_robot()
+        robot_description.refuse_impossible(description, robot)
+        return robot
+
+    def load_robot(self) -> RobotModel:
+        """The same, whatever its bodies are.
+
+        Raises:
             RobotDescriptionError, UnknownJointError, ConfigurationError: see ``RobotModel.from_urdf``.
         """
         from contact_id_controller.robot import RobotModel

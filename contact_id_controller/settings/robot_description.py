@@ -1,0 +1,239 @@
+"""What a robot description (URDF) says, before and after it is loaded: what cannot be is refused.
+
+The parser behind Pinocchio drops the whole inertia of a link of which one number is none, with a line on
+the screen, and goes on with a lighter robot. Here such a description is no robot.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.exceptions import RobotDescriptionError
+from contact_id_controller.robot import RobotModel, resolve_urdf
+
+MOVING = ("revolute", "continuous", "prismatic", "planar", "floating")
+"""Types of joints that move."""
+
+MOST_BYTES, MOST_DEPTH = 20_000_000, 100
+"""Size of a file, and how deep its elements may stand in each other."""
+
+MOST_LINKS, MOST_JOINTS = 5000, 200
+"""Links of a robot, and joints of it that move."""
+
+TRIANGLE = 1e-3
+"""Relative excess of a principal inertia over the sum of the others that rounding explains."""
+
+ROUNDING = 1e-9
+"""Part of the largest principal inertia that counts as zero."""
+
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+class Flaw(NamedTuple):
+    """What is wrong with a link or a body.
+
+    Attributes:
+        fatal: it must not be driven so.  text: one line.
+    """
+
+    fatal: bool
+    text: str
+
+
+def read_description(urdf: str | Path) -> ElementTree.Element:
+    """The XML of a URDF.
+
+    Raises:
+        RobotDescriptionError: no such file, not XML, or larger or deeper than any robot.
+    """
+    file = resolve_urdf(urdf)
+    parser = ElementTree.XMLPullParser(("start", "end"))
+    depth, root = 0, None
+    try:
+        size = file.stat().st_size
+        if size > MOST_BYTES:
+            raise RobotDescriptionError(
+                f"URDF {str(file)!r} has {size} bytes, must have at most {MOST_BYTES}"
+            )
+        text = file.read_bytes()
+        if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+            raise RobotDescriptionError(f"URDF {str(file)!r} declares a document type, must not")
+        for begin in range(0, len(text), 65536):
+            parser.feed(text[begin : begin + 65536])
+            for event, element in parser.read_events():
+                root = element if root is None else root
+                depth += 1 if event == "start" else -1
+                if depth > MOST_DEPTH:
+                    raise RobotDescriptionError(
+                        f"URDF {str(file)!r} nests elements deeper than {MOST_DEPTH}"
+                    )
+        parser.close()
+    except (ElementTree.ParseError, OSError, ValueError) as error:
+        raise RobotDescriptionError(f"URDF {str(file)!r} cannot be read: {error}") from error
+    if root is None or root.tag != "robot":
+        raise RobotDescriptionError(f"URDF {str(file)!r} describes no robot")
+    return root
+
+
+def refuse_unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> None:
+    """Refuse what the parser would read as another robot, or nobody could control.
+
+    Raises:
+        RobotDescriptionError: naming the first number that is none, or what there is too much of.
+    """
+    for problem in unreadable(description, locked):
+        raise RobotDescriptionError(f"URDF: {problem}")
+
+
+def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> Iterator[str]:
+    """What is wrong with a description before it is loaded, one line each."""
+    links, joints = description.findall("link"), description.findall("joint")
+    moving = [j for j in joints if j.get("type") in MOVING and j.get("name") not in locked]
+    for what, count, most in (
+        ("links", len(links), MOST_LINKS),
+        ("joints that move", len(moving), MOST_JOINTS),
+    ):
+        if count > most:
+            yield f"{count} {what}, must be at most {most}"
+    for link in links:
+        inertial = link.find("inertial")
+        if inertial is not None:
+            yield from _bad_numbers(f"link {link.get('name')!r}", inertial)
+    for joint in joints:
+        yield from _bad_numbers(f"joint {joint.get('name')!r}", joint)
+
+
+def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
+    required = {"mass": ("value",), "inertia": _INERTIA} if element.tag == "inertial" else {}
+    for child, keys in (
+        ("mass", ("value",)),
+        ("inertia", _INERTIA),
+        ("limit", ("lower", "upper", "effort", "velocity")),
+        ("origin", ("xyz", "rpy")),
+        ("axis", ("xyz",)),
+    ):
+        found = element.find(child)
+        if found is None:
+            if child in required:
+                yield f"{of} has an inertial without {child}"
+            continue
+        for key in keys:
+            text = found.get(key)
+            if text is None:
+                if child in required:
+                    yield f"{of}: {child} has no {key}"
+                continue
+            count = 3 if key in ("xyz", "rpy") else 1
+            words = text.split() if count == 3 else [text]
+            if len(words) != count or not all(map(_is_number, words)):
+                shown = text if len(text) <= 40 else text[:37] + "..."
+                words = "three finite numbers" if count == 3 else "a finite number"
+                yield f"{of}: {child} {key} is {shown!r}, must be {words}"
+
+
+def _is_number(word: str) -> bool:
+    return bool(_NUMBER.fullmatch(word)) and math.isfinite(float(word))
+
+
+def refuse_impossible(description: ElementTree.Element, robot: RobotModel) -> None:
+    """Refuse a robot with a body that cannot be, or a joint with its ends exchanged.
+
+    Raises:
+        RobotDescriptionError: naming the first of them.
+    """
+    for flaw in body_flaws(description, robot):
+        if flaw.fatal:
+            raise RobotDescriptionError(f"URDF: {flaw.text}")
+    for name, low, high in zip(robot.joint_names, robot.lower, robot.upper):
+        if low > high:
+            raise RobotDescriptionError(
+                f"URDF: joint {name!r} has its lower position limit {low:g} above the upper {high:g}"
+            )
+
+
+def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw]:
+    """Whether each link could be made of matter, and what each joint moves.
+
+    A link that could not, such as a sensor that is a point, does no harm where the links that move
+    together with it make a body that could.
+    """
+    model, bodies, impossible = robot.model, [], set()
+    for joint in range(1, model.njoints):
+        name, body = model.names[joint], model.inertias[joint]
+        principal = np.linalg.eigvalsh(body.inertia)
+        if not body.mass > 0.0:
+            bodies.append(Flaw(True, f"joint {name!r} moves a body without mass"))
+        elif not principal[0] > ROUNDING * principal[2]:
+            bodies.append(
+                Flaw(
+                    True,
+                    f"the links that joint {name!r} moves have together principal inertias "
+                    f"{_list(principal)} kg m2, not all above 0",
+                )
+            )
+        else:
+            continue
+        impossible.add(joint)
+    flaws = []
+    for link in description.findall("link"):
+        inertial, name = link.find("inertial"), link.get("name")
+        if inertial is None:
+            continue
+        frame = model.getFrameId(name, pin.FrameType.BODY)
+        alone = frame < model.nframes and model.frames[frame].parentJoint in impossible
+        flaws += _link_flaws(name, inertial, alone)
+    return flaws + bodies
+
+
+def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[Flaw]:
+    """alone: no other link makes up for an inertia that is none."""
+    mass = float(_attribute(inertial, "mass", "value"))
+    ixx, ixy, ixz, iyy, iyz, izz = (float(_attribute(inertial, "inertia", key)) for key in _INERTIA)
+    principal = np.linalg.eigvalsh([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    if mass == 0.0 and not principal.any():  # a frame, not a body
+        return []
+    values = f"principal inertias {_list(principal)} kg m2"
+    if not mass > 0.0:
+        text = f"link {name!r} has mass {mass:g} kg, must be above 0"
+        return [Flaw(alone or mass < 0.0, text)]
+    rounding = ROUNDING * principal[2]
+    if abs(principal[0]) <= rounding <= principal[2]:
+        return [
+            Flaw(
+                False, f"link {name!r} has no thickness, {values}; it needs other links fixed to it"
+            )
+        ]
+    if not principal[0] > 0.0:
+        return [
+            Flaw(
+                alone,
+                f"link {name!r}: inertia matrix is not positive definite, principal values "
+                f"{_list(principal)} kg m2",
+            )
+        ]
+    if principal[2] > (principal[0] + principal[1]) * (1.0 + TRIANGLE):
+        return [
+            Flaw(
+                False,
+                f"link {name!r}: no body has {values}, the largest exceeds the sum of the others",
+            )
+        ]
+    return []
+
+
+def _attribute(element: ElementTree.Element, child: str, key: str) -> str:
+    found = element.find(child)
+    return "0" if found is None else found.get(key, "0")
+
+
+def _list(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)

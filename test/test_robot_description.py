@@ -1,0 +1,121 @@
+"""Descriptions that are no robot: refused in one line by every node, and what check calls an error too."""
+
+import time
+
+import pytest
+from robots import QUADRUPED, QUADRUPED_FEET
+
+from contact_id_controller.exceptions import RobotDescriptionError
+from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.safety.in_process import InProcessController
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.robot_rows import MovedRobot
+
+TEXT = resolve_urdf(QUADRUPED).read_text(encoding="utf-8")
+MASS, INERTIA, EFFORT, AXIS = '<mass value="0.1"', 'ixx="', 'effort="20"', '<axis xyz="'
+AT_MOST_S = 2.0
+
+
+def chain(links, mass="1"):
+    """A row of links that each turn about the one before."""
+    body = (
+        f'<inertial><mass value="{mass}"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    parts = [f'<link name="l{k}">{body}</link>' for k in range(links)]
+    parts += [
+        f'<joint name="j{k}" type="revolute"><parent link="l{k - 1}"/><child link="l{k}"/>'
+        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+        for k in range(1, links)
+    ]
+    return f'<robot name="chain">{"".join(parts)}</robot>'
+
+
+def replaced(old, new):
+    assert old in TEXT
+    return TEXT.replace(old, new, 1)
+
+
+BAD = {
+    **{
+        f"mass {value}": (replaced(MASS, f'<mass value="{value}"'), "mass value is ")
+        for value in ("inf", "nan", "heavy", "1,2", "0x10", "1_0", "1.2kg", " 1.2 ", "1e400", "")
+    },
+    "mass negative": (replaced(MASS, '<mass value="-0.1"'), "has mass -0.1 kg"),
+    "no mass": (replaced(MASS, '<weight value="0.1"'), "inertial without mass"),
+    "mass of arabic digits": (replaced(MASS, '<mass value="٣"'), "mass value is "),
+    "mass of 5,000 digits": (replaced(MASS, f'<mass value="{"9" * 5000}"'), "mass value is '9999"),
+    "inertia word": (replaced(INERTIA, 'ixx="much" was="'), "inertia ixx is 'much'"),
+    "inertia negative": (replaced(INERTIA, 'ixx="-'), "not positive definite"),
+    "effort nan": (replaced(EFFORT, 'effort="nan"'), "limit effort is 'nan'"),
+    "axis of two": (replaced(AXIS, '<axis xyz="0 1" was="'), "axis xyz is '0 1'"),
+    "ends exchanged": (
+        replaced('lower="-6.283185307179586"', 'lower="7"'),
+        "lower position limit 7 above the upper",
+    ),
+    "1,000 links": (chain(1000), "999 joints that move, must be at most 200"),
+    "deep": ("<robot>" + "<a>" * 100_000, "nests elements deeper than 100"),
+    "entities": ('<!DOCTYPE r [<!ENTITY a "b">]><robot name="r">&a;</robot>', "document type"),
+    "not XML": ("<robot <", "not well-formed"),
+    "no robot": ("<html></html>", "describes no robot"),
+    "empty": ("", "no element found"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_robot_is_refused_in_one_line(name, tmp_path):
+    text, words = BAD[name]
+    file = tmp_path / "robot.urdf"
+    file.write_text(text, encoding="utf-8")
+    begun = time.perf_counter()
+    with pytest.raises(RobotDescriptionError) as refused:
+        MovedRobot(urdf=str(file)).robot()
+    took_s = time.perf_counter() - begun
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 400 and took_s < AT_MOST_S
+
+
+@pytest.mark.parametrize("urdf", [QUADRUPED, "package://contact_id_controller/urdf/arm.urdf"])
+def test_our_robots_are_robots(urdf):
+    robot = MovedRobot(urdf=urdf, floating_base=urdf == QUADRUPED).robot()
+    assert robot.mass > 0.0
+
+
+def test_a_hundred_joints_are_a_robot(tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text(chain(101), encoding="utf-8")
+    assert MovedRobot(urdf=str(file), floating_base=False).robot().na == 100
+
+
+@pytest.fixture
+def heavy(tmp_path):
+    """Settings of the quadruped with a thigh whose mass is a word."""
+    file = tmp_path / "robot.urdf"
+    file.write_text(BAD["mass heavy"][0], encoding="utf-8")
+    return {"urdf": str(file), "contact_frames": QUADRUPED_FEET, "contact_radii_m": [0.01]}
+
+
+def test_the_in_process_door_refuses_it(heavy):
+    with pytest.raises(RobotDescriptionError, match="mass value is 'heavy'"):
+        InProcessController(ControllerSettings.from_mapping(heavy))
+
+
+def test_the_node_refuses_to_configure(heavy, capfd):
+    pytest.importorskip("rclpy", reason="the node's door needs ROS 2")
+    import rclpy
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+
+    from contact_id_controller.ros.controller import ControllerNode
+
+    context = rclpy.Context()
+    context.init()
+    overrides = [Parameter(name, value=value) for name, value in heavy.items()]
+    node = ControllerNode("refusing", parameter_overrides=overrides, context=context)
+    try:
+        assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+    finally:
+        node.destroy_node()
+        context.try_shutdown()
+    said = [line for line in capfd.readouterr().err.splitlines() if "not configured" in line]
+    assert len(said) == 1 and "mass value is 'heavy'" in said[0]
