@@ -311,6 +311,23 @@ def test_run_that_fell_at_once_has_a_report_too(tmp_path):
     assert (tmp_path / "animation.gif").stat().st_size > 0
 
 
+def test_run_of_an_arm_that_touches_nothing_has_a_report_without_forces(tmp_path):
+    walk, nothing = synthetic_walk(0.3), np.zeros((300, 0, 3))
+    walk = dataclasses.replace(
+        walk,
+        foot_names=(),
+        predicted_forces=nothing[: len(walk)],
+        simulated_forces=nothing[: len(walk)],
+        contact=np.zeros((len(walk), 0), dtype=bool),
+    )
+    changes = ["contact_frames=[]", "simulated_robot.contact_frames=[]"]
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=30.0, changes=changes)
+    written = report.write_report(walk, setup, tmp_path, 0.1)
+    assert written.summary["normal_force_relative_error"] is None
+    assert "normal_forces.png" not in _links(tmp_path / "report.html")
+    assert len(_frames(tmp_path / "animation.gif")) > 3
+
+
 def test_animation_of_a_fall_shows_the_end():
     walk = dataclasses.replace(synthetic_walk(14.0), fell_time_s=0.02)
     rows = animation._excerpt(walk)

@@ -50,7 +50,7 @@ def save_animation(
     strip = ForceStrip(walk, normal, WIDTH, STRIP_HEIGHT)
     try:
         pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet, ground_file))
-        caption = f"The walk from {shown}. Green arrows: simulated contact forces."
+        caption = f"The run from {shown}. Green arrows: simulated contact forces."
     except RenderingError:
         pictures = list(
             draw_stick_figure(
@@ -65,7 +65,7 @@ def save_animation(
             )
         )
         caption = (
-            f"The walk from {shown} as a stick figure; MuJoCo could not draw it. Arrows: "
+            f"The run from {shown} as a stick figure; MuJoCo could not draw it. Arrows: "
             "contact forces, simulated (blue) and predicted (orange)."
         )
     instants = walk.time_s[rows][:: _stride(walk)]

@@ -28,7 +28,8 @@ class ForceStrip:
         self._walk = walk
         self._predicted = walk.predicted_forces @ normal
         self._simulated = walk.simulated_forces @ normal
-        self._scale = max(1e-9, 1.1 * float(np.percentile(self._simulated, 99.8)))
+        highest = float(np.percentile(self._simulated, 99.8)) if self._simulated.size else 0.0
+        self._scale = max(1e-9, 1.1 * highest)
         self._size = (width, height)
         self._font = ImageFont.load_default(OVERSAMPLING * FONT_SIZE)
 
@@ -45,7 +46,7 @@ class ForceStrip:
         left, right = OVERSAMPLING * LABEL_WIDTH, width - OVERSAMPLING * MARGIN
         x = right + (walk.time_s[rows] - time_s) / SPAN_S * (right - left)
         top = OVERSAMPLING * TOP
-        pitch = (height - top - OVERSAMPLING * MARGIN) / len(walk.foot_names)
+        pitch = (height - top - OVERSAMPLING * MARGIN) / max(1, len(walk.foot_names))
         for foot, name in enumerate(walk.foot_names):
             base = top + (foot + 0.9) * pitch
             pen.rectangle((left, base - 0.8 * pitch, right, base), fill=SHADE)
@@ -67,11 +68,13 @@ class ForceStrip:
     def _draw_legend(self, pen: ImageDraw.ImageDraw, width: int, time_s: float) -> None:
         middle = OVERSAMPLING * TOP / 2
         x = OVERSAMPLING * LABEL_WIDTH
-        for label, colour in (("simulated", SIMULATED), ("predicted", PREDICTED)):
+        touches = bool(self._walk.foot_names)
+        labels = (("simulated", SIMULATED), ("predicted", PREDICTED)) if touches else ()
+        for label, colour in labels:
             pen.line((x, middle, x + 30, middle), fill=colour, width=4)
             pen.text((x + 40, middle), label, fill=colour, font=self._font, anchor="lm")
             x += 170
-        text = f"normal force, full scale {self._scale:.0f} N, last {SPAN_S:g} s"
+        text = f"normal force, full scale {self._scale:.0f} N, last {SPAN_S:g} s" * touches
         pen.text((x, middle), text, fill=GREY, font=self._font, anchor="lm")
         pen.text(
             (width - OVERSAMPLING * MARGIN, middle),

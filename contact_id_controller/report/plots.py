@@ -41,12 +41,14 @@ def save_plots(
         weight_n: of the robot, N.  normal: of the ground, unit vector (3,), world frame.
         waypoints: that were to be visited, (w, 2), m; may be empty.
     """
-    plots = {
-        "normal_forces.png": (
+    plots = {}
+    if walk.foot_names:
+        plots["normal_forces.png"] = (
             lambda: plot_normal_forces(walk, weight_n, normal),
             "Normal force on each foot: predicted by the controller, which has no force sensor, "
             "and exerted by the simulated ground. Shaded: the foot counts as in contact.",
-        ),
+        )
+    plots |= {
         "joint_error.png": (
             lambda: plot_joint_error(walk),
             "Tracking error of the joints: mean over all joints, and the range from the best to "
