@@ -9,7 +9,8 @@ rigid, and giving way by 1 mm. A blackout LENGTH/EVERY begins at random, EVERY s
 and lasts LENGTH seconds: nothing is planned, measured or solved. What the robot's side does meanwhile, at
 1 kHz: ``hold`` keeps the last torques; ``impedance`` adds local feedback to them, along the motion of the
 moment before; ``plan`` along the planned one; ``ahead`` follows the torques solved ahead on the plan
-(command_interface joint_trajectory). Solutions at lower rates: ``solve_every``.
+(command_interface joint_trajectory); ``linear`` applies the feedback of the last solution around its
+state (command_interface linear_feedback). Solutions at lower rates: ``solve_every``.
 Aims: with 100 ms a second no fall and at most 3 times the joint error without blackouts; solved at 100 Hz
 no fall and at most twice, at 50 Hz no fall. Ends with 1 where an aim is missed.
 Measured figures: docs/real_time.md.
@@ -34,7 +35,8 @@ PLANES = {
     "compliant mu .1": (0.1, COMPLIANT_GROUND),
 }
 BLACKOUTS = ("0.02/0.3", "0.05/0.5", "0.1/1", "0.2/2")
-WAYS = ("hold", "impedance", "plan", "ahead")
+WAYS = ("hold", "impedance", "plan", "ahead", "linear")
+INTERFACES = {"hold": "effort", "linear": "linear_feedback"}
 RATES_HZ = (200, 100, 50)
 AIM_BLACKOUT, BLACKOUT_RATIO = "0.1/1", 3.0
 RATE_RATIOS = {100: 2.0, 50: np.inf}
@@ -89,19 +91,24 @@ RUNS = {
     "impedance": OtherWay,
     "plan": Plan,
     "ahead": one_process.InProcessRun,
+    "linear": one_process.InProcessRun,
 }
 
 
 def walk(plane: str, seconds: float, way: str = "hold", late=None, **changes):
     """Mean joint error, rad, and time of the fall, s, or None."""
     mu, ground = PLANES[plane]
-    if way != "hold":
-        changes["command_interface"] = "joint_trajectory"
+    changes["command_interface"] = INTERFACES.get(way, "joint_trajectory")
     settings = one_process.controller_settings("quadruped", friction_coefficient=[mu], **changes)
     world = one_process.mujoco_robot(settings, mu, ground=ground)
     record = RUNS[way]("quadruped", settings, world, late=late).record(seconds)
     error = float(np.abs(record.reference_position - record.position).mean())
     return error, record.fell_time_s if record.fell else None
+
+
+def aim(way: str, limit: float | None) -> float | None:
+    """The limit of those that are aimed at."""
+    return limit if way == "ahead" else None
 
 
 class Table:
@@ -153,16 +160,20 @@ def main() -> int:
     table = Table(given.seconds)
     for plane in planes:
         table.never_late(plane)
-        for rate in given.rates:
-            found = walk(plane, given.seconds, solve_every=round(1000 / rate))
-            table.add(plane, f"{rate} Hz", "ahead", "", found, RATE_RATIOS.get(rate))
+        for rate, way in itertools.product(given.rates, ("ahead", "linear")):
+            if way in given.ways:
+                interface = (
+                    "linear" if way == "linear" else "hold"
+                )  # torques ahead fill in with effort
+                found = walk(plane, given.seconds, interface, solve_every=round(1000 / rate))
+                table.add(plane, f"{rate} Hz", way, "", found, aim(way, RATE_RATIOS.get(rate)))
     for seed, blackout, way, plane in itertools.product(
         range(given.seeds), given.blackouts, given.ways, planes
     ):
         length_s, every_s = map(float, blackout.split("/"))
         found = walk(plane, given.seconds, way, Blackouts(length_s, every_s, seed))
-        aimed = (way, blackout) == ("ahead", AIM_BLACKOUT)
-        table.add(plane, blackout, way, seed, found, BLACKOUT_RATIO if aimed else None)
+        limit = BLACKOUT_RATIO if blackout == AIM_BLACKOUT else None
+        table.add(plane, blackout, way, seed, found, aim(way, limit))
     return min(table.missed, 1)
 
 

@@ -101,9 +101,10 @@ ARGUMENTS = {
     ),
     "command_interface": dict(
         default_value="",
-        choices=["", "effort", "joint_trajectory"],
+        choices=["", "effort", "joint_trajectory", "linear_feedback"],
         description="what is commanded: efforts, or set-points and efforts over a horizon for a "
-        "joint_trajectory_controller, on /<name>/joint_trajectory with ros2_control:=name; empty: "
+        "joint_trajectory_controller, on /<name>/joint_trajectory with ros2_control:=name, or torques "
+        "with feedback of the whole state for linear_feedback_controller, on control; empty: "
         "as in the file",
     ),
     "commands": dict(default_value="commands", description="topic of the efforts"),

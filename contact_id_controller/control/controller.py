@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -18,6 +18,7 @@ from contact_id_controller.control.plan_limits import plan_limits
 from contact_id_controller.control.step_kernels import (
     BALANCED,
     DEADBEAT,
+    EARLY,
     ERROR,
     GOAL,
     LANDED_M,
@@ -91,6 +92,27 @@ class StepResult(NamedTuple):
     limits: np.ndarray | None = None
 
 
+class Workings(NamedTuple):
+    """What the last step's desired acceleration was made of; arrays that the next step overwrites.
+
+    wanted, acceleration (nv,): before and after standing and landing feet (n,) bool had their say;
+    weights (nv,) of that; base: its goal. gains: of position, velocity and integral of the joints;
+    base_gains (4, 3): of the base's linear and angular position and velocity. options: of the model.
+    stops_early: a foot is being stopped within the period.
+    """
+
+    wanted: np.ndarray
+    acceleration: np.ndarray
+    standing: np.ndarray
+    landing: np.ndarray
+    weights: np.ndarray
+    base: BaseReference
+    gains: list[np.ndarray]
+    base_gains: np.ndarray
+    options: dict[str, Any]
+    stops_early: bool
+
+
 def effective_model(settings: ControllerSettings) -> tuple[str, str]:
     """Friction and solver with which the settings' problem is solved.
 
@@ -115,6 +137,8 @@ class Controller:
         feet: the n contacts.  contact_names: theirs.
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
             whoever sends something else than its torques writes that here.
+        delay_s: until the torques of a step act, s: they are for the state predicted for then.
+        answered: the state that the last step's torques are for.
 
     Raises:
         ConfigurationError, UnknownFrameError, UnknownModelError: settings do not fit the robot.
@@ -218,6 +242,9 @@ class Controller:
         self._up_in_base: np.ndarray | None = None
         self._has_posture = self._lower_feet = False
         self.commanded, self._decided = np.zeros(na), np.zeros(na)
+        self.delay_s = settings.command_delay_s
+        self.answered: RobotState | None = None
+        self._found: np.ndarray | None = None
 
     def _period_numbers(self) -> np.ndarray:
         settings, limits = self.settings, self.limits
@@ -247,7 +274,7 @@ class Controller:
         self._integral[:] = 0.0
         self._measured[:] = 0.0
         self._known[:] = False
-        self._previous = None
+        self._previous = self._found = None
         self._hold = state.q[self.robot.q_index].copy()
         self._joints[POSITION], self._measured_q = self._hold, state.q
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
@@ -281,6 +308,7 @@ class Controller:
             "commanded",
             "_decided",
             "_known",
+            "_found",
             "sources",
         ):
             setattr(self, name, getattr(other, name))
@@ -410,6 +438,7 @@ class Controller:
         begun = time.perf_counter()
         if not self._has_posture:
             self.reset(state)
+        measured, state = state, self._when_it_acts(state)
         robot, t, q, v = self.robot, state.time_s, state.q, state.v
         self._measured_q = q
         # State and plan.
@@ -442,6 +471,10 @@ class Controller:
         limited, acting, loss = self._limit(
             torques, impulses, contact, _NOWHERE if solution is None else forces
         )
+        self.answered = state
+        if self.delay_s > 0.0 and solution is not None:
+            self._found = (solution.velocity - v) / self.settings.period_s
+            self._take_reference(measured.time_s)
         return StepResult(
             limited,
             status,
@@ -455,6 +488,34 @@ class Controller:
             loss,
             following,
             acting,
+        )
+
+    def _when_it_acts(self, state: RobotState) -> RobotState:
+        """The state in which the torques will find the robot, by the last solution's accelerations.
+
+        Before the first solution, and where there is no delay, the state itself.
+        """
+        delay, found = self.delay_s, self._found
+        if delay <= 0.0 or found is None:
+            return state
+        change = (state.v + 0.5 * delay * found) * delay
+        q = pin.integrate(self.robot.model, state.q, change)
+        return RobotState(state.time_s + delay, q, state.v + delay * found)
+
+    @property
+    def workings(self) -> Workings:
+        """Of the last step, for whoever differentiates it (``state_gain``)."""
+        return Workings(
+            self._wanted,
+            self._acceleration,
+            self._known[TOUCHING],
+            self._known[LANDING],
+            self._weights,
+            self._base_now,
+            self._gains,
+            self._base_gains,
+            self._options,
+            bool(self._known[EARLY].any()),
         )
 
     def between_solutions(

@@ -146,8 +146,13 @@ class TorquesAhead:
         self._last = None  # an error on the way: the next state is solved
         result = controller.step(state)
         self._last, self._left = result, controller.settings.solve_every - 1
-        self._lead_on(state, result)
+        self._lead_on(controller.answered or state, result)
         return result
+
+    @property
+    def command(self) -> EffortTrajectory:
+        """What the robot's side is told."""
+        return self.trajectory
 
     @property
     def solved_now(self) -> bool:

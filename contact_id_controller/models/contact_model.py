@@ -64,6 +64,14 @@ class Option:
         )
 
 
+DERIVABLE = {
+    "distribution": ("least_torque", "least_force"),
+    "cone": ("pyramid",),
+    "objective": ("contact_velocity",),
+}
+"""Values of options with which the forces of a model that says what its contacts carry have a derivative."""
+
+
 def literal(names: Iterable[str]) -> str:
     """The type of a value that is one of these names."""
     return f"Literal[{', '.join(repr(name) for name in names)}]".replace("'", '"')
@@ -94,6 +102,9 @@ class ContactModel:
         unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
         solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
+        carried: "module:function" in ``models``, which says of a solution what each contact carries
+            and how it moves (``models.carried``): with that held fixed the derivative of its torques
+            by the state is known (``control.state_gain``). Empty: it is not.
     """
 
     friction: str
@@ -115,6 +126,7 @@ class ContactModel:
     unique_forces: bool = True
     accuracy: float = 1e-6
     solved_share: float = 0.9999
+    carried: str = ""
 
     def __str__(self) -> str:
         return f"{self.friction}/{self.solver}"
@@ -154,6 +166,30 @@ class ContactModel:
         home = importlib.import_module(f"contact_id_controller.models.{module}")
         found: Callable[..., Any] = getattr(home, function)
         return found
+
+    @functools.cached_property
+    def contacts_carry(self) -> Callable[..., Any]:
+        """The function that ``carried`` names, loaded when first asked for."""
+        module, _, function = self.carried.partition(":")
+        home = importlib.import_module(f"contact_id_controller.models.{module}")
+        found: Callable[..., Any] = getattr(home, function)
+        return found
+
+    def not_derivable(self, settings: Any) -> str:
+        """Why the derivative of its torques by the state is not known; empty where it is.
+
+        settings: an attribute for each parameter, options among them.
+        """
+        if not self.carried:
+            return f"{self} does not say what its contacts carry"
+        for option in self.options:
+            parameter = option.parameter
+            if parameter is not None and option.keyword in DERIVABLE:
+                value = getattr(settings, parameter.name, parameter.default)
+                if value not in DERIVABLE[option.keyword]:
+                    few = " or ".join(DERIVABLE[option.keyword])
+                    return f"{parameter.name} is {value!r}, must be {few}"
+        return ""
 
     def takes(self, keyword: str) -> bool:
         """Whether it has the option ``keyword``."""

@@ -71,6 +71,7 @@ for _row in (
         options=(EDGES, POLYGON, CONE, OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
         engine=True,
         switchable=True,
+        carried="carried:of_coulomb_qp",
     ),
     ContactModel(
         "coulomb",
@@ -123,6 +124,7 @@ for _row in (
         Tangential.NO_SLIP,
         options=(OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
         switchable=True,
+        carried="carried:of_no_slip_qp",
     ),
     ContactModel(
         "no_slip",
@@ -143,6 +145,7 @@ for _row in (
         options=(EDGES, DISTRIBUTION, CONSISTENCY),
         engine=True,
         switchable=True,
+        carried="carried:of_no_slip_lcp",
     ),
     ContactModel(
         "viscous",

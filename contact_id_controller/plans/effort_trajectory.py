@@ -31,6 +31,9 @@ class EffortTrajectory:
         efforts: (p, na), N·m.
     """
 
+    holds_still = True
+    """It ends at rest by itself."""
+
     def __init__(self, points: int, joints: int):
         self.start_s = 0.0
         self.times_s = np.arange(points, dtype=float)
@@ -49,8 +52,13 @@ class EffortTrajectory:
         self._times = self.times_s.tolist()
         self._segment, self._coefficients = -1, None
 
-    def copy_from(self, other: EffortTrajectory, added_effort: np.ndarray) -> None:
-        """Become another trajectory of this size, with an effort (na,) added to each point."""
+    def copy_from(
+        self, other: EffortTrajectory, added_effort: np.ndarray, share: float = 1.0
+    ) -> None:
+        """Become another trajectory of this size, with an effort (na,) added to each point.
+
+        share: of the feedback, which is the robot's here: nothing to do.
+        """
         self.start_s = other.start_s
         self.times_s[:] = other.times_s
         self.values[:] = other.values
@@ -117,6 +125,10 @@ class LocalFeedback:
                 )
         self._limits = np.asarray(effort_limits, dtype=float)
         self.trajectory: EffortTrajectory | None = None
+
+    def forget(self) -> None:
+        """Nobody has said anything."""
+        self.trajectory = None
 
     def torques(self, t_s: float, position: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, at a time for measured positions and velocities (na,); zero without a trajectory."""

@@ -38,6 +38,12 @@ from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.keeper import Worker, keep
+from contact_id_controller.ros.linear_feedback_messages import (
+    TOPIC,
+    control_messages,
+    read_control,
+    set_feedback,
+)
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.safety.command_watchdog import (
@@ -46,7 +52,7 @@ from contact_id_controller.safety.command_watchdog import (
     WatchdogState,
 )
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -124,14 +130,19 @@ class CommandWatchdogNode(Node):
 
     def _connect(self, settings: CommandWatchdogSettings) -> None:
         """Make the topics, and the client that asks the controller."""
+        linear = settings.command_interface == LINEAR_FEEDBACK
+        control = control_messages().Control if linear else None
+        self._joints = settings.joints
         self._trajectories = settings.command_interface == JOINT_TRAJECTORY
+        self._linear, self._forwarded_control = linear, None
         if self._trajectories:
             self._reader = EffortReader(settings.joints)
             self._forwarded: EffortTrajectory | None = None
             self._messages: dict[int, EffortMessage] = {}
             self._rest = EffortTrajectory(2, len(settings.joints))
-            self._joints = settings.joints
             self._commands = self.create_publisher(JointTrajectory, "joint_commands", _RELIABLE)
+        elif linear:
+            self._commands = self.create_publisher(control, TOPIC, _RELIABLE)
         else:
             data = array.array("d", bytes(8 * len(settings.joints)))
             self._message = Float64MultiArray(data=data)
@@ -141,11 +152,14 @@ class CommandWatchdogNode(Node):
         self._counts = (0, 0, 0)
         self._state = self.watchdog.state
         listen = self.create_subscription
-        self._commands_in = (
-            listen(JointTrajectory, "joint_commands_in", self._on_trajectory, _NEWEST, raw=True)
-            if self._trajectories
-            else listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
-        )
+        if self._trajectories:
+            topic = "joint_commands_in"
+            commands_in = listen(JointTrajectory, topic, self._on_trajectory, _NEWEST, raw=True)
+        elif linear:
+            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _NEWEST)
+        else:
+            commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
+        self._commands_in = commands_in
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
             self._commands_in,
@@ -184,6 +198,8 @@ class CommandWatchdogNode(Node):
     def _send(self, torques: np.ndarray | None) -> None:
         if torques is not None and self._trajectories:
             self._send_rest(torques)
+        elif torques is not None and self._linear:
+            self._send_without_gain(torques)
         elif torques is not None:
             self._efforts[:] = torques
             self._commands.publish(self._message)
@@ -210,6 +226,29 @@ class CommandWatchdogNode(Node):
         self._forwarded = trajectory
         self._publish_trajectory(trajectory)
         self._send(None)
+
+    def _on_control(self, message) -> None:
+        """Forward torques and their feedback as they came, torques within the limits."""
+        now_s = time.monotonic()
+        try:
+            effort, _ = read_control(message, self._joints)
+        except StateError:
+            self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_feedback"))
+            return
+        answer = self.watchdog.take_trajectory(effort[None], now_s)
+        if answer is None or answer.ndim == 1:
+            self._send(answer)
+            return
+        set_feedback(message, answer[0], keep_gain=True)
+        self._forwarded_control = message
+        self._commands.publish(message)
+        self._send(None)
+
+    def _send_without_gain(self, torques: np.ndarray) -> None:
+        """Torques without feedback; nothing before the first message, which says how large a gain is."""
+        if self._forwarded_control is not None:
+            set_feedback(self._forwarded_control, torques, keep_gain=False)
+            self._commands.publish(self._forwarded_control)
 
     def _send_rest(self, torques: np.ndarray) -> None:
         """Say that the joints shall rest where they are: the local feedback then only damps them.

@@ -26,11 +26,12 @@ from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage
 from contact_id_controller.ros.journal import Journal
+from contact_id_controller.ros.linear_feedback_messages import TOPIC, FeedbackMessage
 from contact_id_controller.ros.markers import contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -85,11 +86,15 @@ class ControlTopics:
         reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
-        self._sends_trajectories = settings.command_interface == JOINT_TRAJECTORY
-        if self._sends_trajectories:
+        # What says the guard's command; torques alone are sent where nothing does.
+        self._said: EffortMessage | FeedbackMessage | None = None
+        if settings.command_interface == JOINT_TRAJECTORY:
             points = len(loop.guard.ahead.trajectory.times_s)
-            self._trajectory = EffortMessage(self._robot.joint_names, points)
+            self._said = EffortMessage(self._robot.joint_names, points)
             self._commands = node.create_publisher(JointTrajectory, "joint_commands", reliable)
+        elif settings.command_interface == LINEAR_FEEDBACK:
+            self._said = FeedbackMessage(self._robot)
+            self._commands = node.create_publisher(type(self._said.message), TOPIC, reliable)
         else:
             data = markers(self._robot.na, 0)
             self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
@@ -292,14 +297,14 @@ class ControlTopics:
         return response
 
     def _publish(self, torques: np.ndarray) -> None:
-        if not self._sends_trajectories:
+        if self._said is None:
             self._efforts[:] = torques
             self._command.publish(self._commands)
             return
         command = self._loop.guard.command
         if command is not None:
-            self._trajectory.fill(command)
-            self._trajectory.publish(self._commands)
+            self._said.fill(command)
+            self._said.publish(self._commands)
 
     def note_settings(self, changed: dict[str, Any]) -> None:
         """Other settings, name -> value, hold from the next state on."""

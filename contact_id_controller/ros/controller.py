@@ -23,11 +23,12 @@ from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
+from contact_id_controller.ros.linear_feedback_messages import control_messages
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -144,6 +145,8 @@ class ControllerNode(LifecycleNode):
         """Load the robot, compile, allocate; a bad configuration fails with one line in the log."""
         try:
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
+            if settings.command_interface == LINEAR_FEEDBACK:
+                control_messages()
             with self._interrupt.leaving_at_once(self):
                 robot = settings.robot()
                 controller = Controller(robot, settings)

@@ -22,16 +22,27 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError, StateError
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
+from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.ros.lateness import Lateness
+from contact_id_controller.ros.linear_feedback_messages import (
+    TOPIC,
+    control_messages,
+    read_feedback,
+)
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_publisher import StatePublisher
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LOCAL_GAINS
+from contact_id_controller.settings.shared_rows import (
+    JOINT_TRAJECTORY,
+    LINEAR_FEEDBACK,
+    LOCAL_GAINS,
+)
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
+from contact_id_controller.state import RobotState
 
 HOLD_PERIOD_S = 0.005
 """Wall time between states while the robot is held; shorter than a controller's patience."""
@@ -68,6 +79,8 @@ class SimulatedRobot(Node):
             self.settings = read_settings(self, SimulatedRobotSettings)
             self.simulated = build_robot(self.settings)
             self.sensors = build_sensors(self.simulated, self.settings)
+            linear = self.settings.command_interface == LINEAR_FEEDBACK
+            control = control_messages().Control if linear else None
             path = self.settings.record_path
             self._recorder = SimulationRecorder(path) if path else None
         except ContactIdError:
@@ -86,7 +99,7 @@ class SimulatedRobot(Node):
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
         )
-        self._local: LocalFeedback | None = None
+        self._local: LocalFeedback | LinearFeedback | None = None
         if self.settings.command_interface == JOINT_TRAJECTORY:
             robot = self.simulated.robot
             self._local = LocalFeedback(
@@ -97,6 +110,9 @@ class SimulatedRobot(Node):
             self._commands = self.create_subscription(
                 JointTrajectory, "joint_commands", self._on_trajectory, qos, raw=True
             )
+        elif linear:
+            self._local = LinearFeedback(self.simulated.robot.effort_limits)
+            self._commands = self.create_subscription(control, TOPIC, self._on_control, qos)
         else:
             self._commands = self.create_subscription(
                 Float64MultiArray, "commands", self._on_command, qos
@@ -247,7 +263,7 @@ class SimulatedRobot(Node):
         self._fall = self._make_fall_detector()
         self._command = np.zeros(self.simulated.robot.na)
         if self._local is not None:
-            self._local.trajectory = None
+            self._local.forget()
         self._commands_received = self._step_count = 0
         self._publisher.begin_anew()
         self._hold()
@@ -316,10 +332,7 @@ class SimulatedRobot(Node):
     def _step(self) -> None:
         before = self._state
         if self._local is not None:
-            robot = self.simulated.robot
-            self._command = self._local.torques(
-                before.time_s, before.q[robot.q_index], before.v[robot.actuated]
-            )
+            self._command = self._own_feedback(before)
         command = self._command
         refused = self.simulated.refused_commands
         self._state = self.simulated.step(command)
@@ -337,6 +350,13 @@ class SimulatedRobot(Node):
             self.get_logger().error(
                 f"the robot fell at {self._fall.fell_time_s:.3f} s{self._lateness.words()}"
             )
+
+    def _own_feedback(self, state: RobotState) -> np.ndarray:
+        """What the robot's own side makes of the last command."""
+        robot = self.simulated.robot
+        if isinstance(self._local, LinearFeedback):
+            return self._local.torques(state.q, state.v)
+        return self._local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
 
     def _publish(self, extra_ns: int = 0) -> None:
         stamp_ns = self._step_count * self._period_ns + extra_ns
@@ -357,15 +377,26 @@ class SimulatedRobot(Node):
         try:
             trajectory = self._reader.read(message)
         except StateError as error:
-            self.simulated.refused_commands += 1
-            self.get_logger().warning(
-                f"command refused: {error}; the one before goes on", throttle_duration_sec=1.0
-            )
+            self._refuse(error)
             return
         # Stamp 0 asks to start at once.
         trajectory.start_s = trajectory.start_s or self._state.time_s
         self._local.trajectory = trajectory
         self._commands_received += 1
+
+    def _on_control(self, message) -> None:
+        try:
+            self._local.command = read_feedback(message, self.simulated.robot)
+        except StateError as error:
+            self._refuse(error)
+            return
+        self._commands_received += 1
+
+    def _refuse(self, error: StateError) -> None:
+        self.simulated.refused_commands += 1
+        self.get_logger().warning(
+            f"command refused: {error}; the one before goes on", throttle_duration_sec=1.0
+        )
 
     def _on_plan(self, message: JointTrajectory) -> None:
         stamp = message.header.stamp

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.stabiliser import Stabiliser
-from contact_id_controller.control.torques_ahead import TorquesAhead, local_gains
+from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.state_feedback import LinearFeedback, StateFeedback
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.estimated_state import EstimatedState
 from contact_id_controller.runs.record import Estimated, RecordBuilder, RunRecord
@@ -24,7 +26,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -146,11 +148,12 @@ class InProcessRun:
         surface: the ground as the gait planner sees it, where its setting ground is ``map``.
         late: told the time of each state, s, whether the computer is late at it: then nothing is
             planned or solved. With command_interface effort the robot keeps its last torques, with
-            joint_trajectory its local feedback goes on along the last trajectory.
+            joint_trajectory its local feedback goes on along the last trajectory, with
+            linear_feedback around the last state that was solved.
 
     Attributes:
         ahead: torques that are solved ahead, None where the settings ask for none.
-        local: the robot's own feedback, with command_interface joint_trajectory.
+        local: the robot's own feedback, with other command interfaces than effort.
         error: why the simulation broke down, None where it did not.
     """
 
@@ -172,8 +175,8 @@ class InProcessRun:
         self.settings, self.world, self._told = settings, world, told
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
-        self.ahead = TorquesAhead(self.controller) if settings.looks_ahead else None
-        self.local: LocalFeedback | None = None
+        self.ahead = ahead_of(self.controller)
+        self.local: LocalFeedback | LinearFeedback | None = None
         self._late, self._last = late, None
         if plan is None:
             self.planner = gait_planner(name, self.robot, surface, **(planner or {}))
@@ -197,6 +200,8 @@ class InProcessRun:
             self.local = LocalFeedback(
                 *local_gains(self.robot, settings, self.believed.q), self.controller.effort_limits
             )
+        elif settings.command_interface == LINEAR_FEEDBACK:
+            self.local = LinearFeedback(self.controller.effort_limits)
         self._stabiliser = (
             Stabiliser(
                 self.robot,
@@ -261,13 +266,17 @@ class InProcessRun:
         result = self.ahead.step(believed)
         self.ahead.solve_ahead()
         if self.local is not None:
-            self.local.trajectory = self.said(believed, result)
+            said = self.said(believed, result)
+            if isinstance(self.local, LinearFeedback):
+                self.local.command = said
+            else:
+                self.local.trajectory = said
             result = result._replace(torques=self._local_torques(believed))
         return result
 
-    def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory:
+    def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory | StateFeedback:
         """What the robot's side is told after a step; experiments tell it something else."""
-        return self.ahead.trajectory
+        return self.ahead.command
 
     def _coast(self, believed: RobotState) -> StepResult:
         """What the robot does without the controller."""
@@ -281,6 +290,8 @@ class InProcessRun:
         return result
 
     def _local_torques(self, state: RobotState) -> np.ndarray:
+        if isinstance(self.local, LinearFeedback):
+            return self.local.torques(state.q, state.v)
         robot = self.robot
         return self.local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
 

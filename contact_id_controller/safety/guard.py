@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.linear_feedback import LinearSteps, ahead_of
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError, TrajectoryError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety import states
 from contact_id_controller.safety.attention import Attention, Pace
 from contact_id_controller.safety.command_limits import CommandLimits
@@ -35,12 +37,15 @@ from contact_id_controller.safety.monitor import StepMonitor, contact_figures, s
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
 from contact_id_controller.safety.torque_output import TorqueOutput
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN, EFFORT
 from contact_id_controller.solution import NOT_CONVERGED
 from contact_id_controller.state import RobotState
 
 LATE_STEPS = 100
 """So many steps in a row that each lost states are worth a line in the log."""
+
+LONGEST_DELAY_S = 0.05
+"""A state is predicted no further, however late it is."""
 
 OK, WARNING, ERROR = range(3)
 """Levels of `Guard.summary`."""
@@ -89,8 +94,8 @@ class Guard:
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
         self._good_s, self._good_stamp_s = -math.inf, None
-        self.ahead: TorquesAhead | None = None
-        self._command: EffortTrajectory | None = None
+        self.ahead: TorquesAhead | LinearSteps | None = None
+        self._command: EffortTrajectory | StateFeedback | None = None
         self._leads = False
         self._attention = Attention()
         self._slept_by_good_s = self._slept_between_s = 0.0
@@ -107,12 +112,13 @@ class Guard:
         self._take_over()
 
     @property
-    def command(self) -> EffortTrajectory | None:
-        """What to send with command_interface joint_trajectory: set-points and efforts from now on.
+    def command(self) -> EffortTrajectory | StateFeedback | None:
+        """What to send with another command_interface than effort, from now on.
 
-        In a stop and at the end: rest where the joints were measured last, the safe output as effort;
-        while states are bad or missing the last trajectory, which ends at rest by itself. None with
-        another interface, and while no joints were ever measured.
+        joint_trajectory: set-points and efforts; in a stop and at the end rest where the joints were
+        measured last, the safe output as effort; while states are bad or missing the last one, which
+        ends at rest by itself. linear_feedback: torques and their feedback; where those are the safe
+        output, no feedback. None with effort, and while no joints were ever measured.
         """
         return self._command if self.checks.has_position else None
 
@@ -142,10 +148,10 @@ class Guard:
     def _take_over(self) -> None:
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
-        self.ahead = TorquesAhead(controller) if settings.looks_ahead else None
+        self.ahead = ahead_of(controller)
         # What was commanded last stays until the next solution.
-        if self._command is None and settings.command_interface == JOINT_TRAJECTORY:
-            self._command = self.ahead.trajectory.like()
+        if self._command is None and settings.command_interface != EFFORT:
+            self._command = self.ahead.command.like()
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
@@ -349,7 +355,7 @@ class Guard:
         """Make the command that goes with the torques (na,) of this period.
 
         What ramp, blending and limits changed of them stays changed until the next solution. While
-        states are bad or missing the last trajectory goes on, and ends at rest by itself; a stop
+        states are bad or missing a trajectory goes on, and ends at rest by itself; all else, a stop
         and the end of commanding say rest at once.
         """
         command, result, checks = self._command, self.result, self.checks
@@ -357,9 +363,12 @@ class Guard:
             return
         if result is not None:
             if self.ahead.solved_now:
-                command.copy_from(self.ahead.trajectory, sent - result.torques)
+                added = sent - result.torques
+                command.copy_from(self.ahead.command, added, self.output.share)
                 self._leads = True
-        elif self.machine.latched or self.machine.state is SafetyState.INACTIVE or not self._leads:
+            return
+        stopped = self.machine.latched or self.machine.state is SafetyState.INACTIVE
+        if stopped or not (self._leads and command.holds_still):
             command.rest(checks.time_s, checks.position, sent)
             self._leads = False
 
@@ -384,7 +393,9 @@ class Guard:
                 result.solve_time_s,
                 result.status,
             )
-            self.machine.timed(lost)
+            self._count_solution()
+            # Solving as fast as it can, it means to miss states.
+            self.machine.timed(lost and self.controller.settings.solve_every != AS_FAST_AS_IT_CAN)
             if self.machine.overruns == LATE_STEPS:
                 self._news.append(
                     f"late: the last {LATE_STEPS} states were each more than 1.5 times period_s "
@@ -395,6 +406,14 @@ class Guard:
                 until_s = -math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
                 self.guarded("torques_ahead", self.ahead.solve_ahead, until_s, self.clock)
         return step_s
+
+    def _count_solution(self) -> None:
+        if self.ahead is not None and not self.ahead.solved_now:
+            return
+        rate = self.monitor.solutions
+        told = rate.count(self._now_s)
+        if told and self.controller.settings.solve_every == AS_FAST_AS_IT_CAN:
+            self._news.append(f"solves {rate.hz:.0f} times a second")
 
     def is_silent(self) -> bool:
         """No good state has come for `state_timeout_s` in which the door listened."""
@@ -444,6 +463,10 @@ class Guard:
         if self._new_forces:
             self._new_forces = False
             controller.measure_feet(self._forces)
+        if controller.settings.measured_delay:
+            age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
+            delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
+            controller.delay_s = min(delay_s, LONGEST_DELAY_S)
         result = (self.ahead or controller).step(state)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))

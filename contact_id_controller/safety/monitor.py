@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -16,6 +17,51 @@ _WINDOW = 4096
 _TIMES = ("period", "step time", "controller step", "solve time")
 
 
+RATE_WINDOW_S = 1.0
+"""Time of the states over which solutions are counted."""
+
+TOLD_CHANGE = 0.2
+"""Part by which the rate of solutions must change to be told."""
+
+SMOOTHING = 0.05
+"""Part of a new delay in the delay that is reckoned with."""
+
+
+class SolutionRate:
+    """Counts solutions by the times of their states.
+
+    Attributes:
+        hz: in the last full window, 1/s; NaN before.
+    """
+
+    def __init__(self) -> None:
+        self.hz = math.nan
+        self._told = math.nan
+        self.pause()
+
+    def pause(self) -> None:
+        """The next solution begins a window."""
+        self._since_s, self._count = math.nan, 0
+
+    def count(self, time_s: float) -> bool:
+        """A solution for the state of this time; whether the rate is worth telling."""
+        passed_s = time_s - self._since_s
+        if not 0.0 <= passed_s < 2.0 * RATE_WINDOW_S:
+            self._since_s, self._count = time_s, 0
+            return False
+        self._count += 1
+        if passed_s < RATE_WINDOW_S:
+            return False
+        before, self.hz = self.hz, self._count / passed_s
+        self._since_s, self._count = time_s, 0
+        if abs(self.hz - self._told) <= TOLD_CHANGE * self._told:
+            return False
+        if abs(self.hz - before) > TOLD_CHANGE * before:
+            return False  # half a window of each: the next one tells
+        self._told = self.hz
+        return True
+
+
 class StepMonitor:
     """Counts and times the steps of the controller.
 
@@ -26,6 +72,7 @@ class StepMonitor:
 
     Attributes:
         pace: seconds of the clock in one of the robot's time.
+        solutions: how many a second.
     """
 
     def __init__(self, period_s: float, real_time: bool) -> None:
@@ -39,10 +86,19 @@ class StepMonitor:
         self.refusals: Counter[str] = Counter()
         self._times_s = np.zeros((len(_TIMES), _WINDOW))
         self._last: tuple[float, float] | None = None
+        self.solutions = SolutionRate()
+        self._delay_s = self._step_s = 0.0
+
+    def delay_s(self, age_s: float) -> float:
+        """From a state of this age to the departure of its command, s, as it mostly is."""
+        now_s = max(age_s, 0.0) + self._step_s
+        self._delay_s += SMOOTHING * (now_s - self._delay_s) if self._delay_s else now_s
+        return self._delay_s
 
     def pause(self) -> None:
         """The next step has no predecessor."""
         self._last = None
+        self.solutions.pause()
 
     def step(
         self,
@@ -60,6 +116,7 @@ class StepMonitor:
         """
         last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
         self._last = stamp_s, arrival_s
+        self._step_s = step_s
         interval_s = arrival_s - last_arrival_s
         lost = self._real_time and stamp_s - last_stamp_s > 1.5 * self._period_s
         if lost or step_s > self._period_s * self.pace:
@@ -83,6 +140,8 @@ class StepMonitor:
             "steps over half a period": str(self.long_steps),
             "controller steps over half a period": str(self.long_controller_steps),
         }
+        if not math.isnan(self.solutions.hz):
+            figures["solutions a second"] = f"{self.solutions.hz:.0f}"
         if self.steps:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
             for name, row in zip(_TIMES, recent):

@@ -40,6 +40,13 @@ class TorqueOutput:
         self._length = round(settings.start_ramp_s / settings.period_s)
 
     @property
+    def share(self) -> float:
+        """How far the start ramp is, in [0, 1]: so much of what is wanted is sent."""
+        if self._ramped >= self._ramp_periods:
+            return 1.0
+        return self._ramped / self._ramp_periods
+
+    @property
     def settled(self) -> bool:
         """Whether what is sent is what is wanted."""
         return self._ramped >= self._ramp_periods and not self._changed and not self._offset.any()

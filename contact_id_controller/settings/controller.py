@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import ROWS, ContactModel, Tangential
 from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.base import Settings
@@ -24,7 +24,7 @@ from contact_id_controller.settings.controller_rows import (
     SafetySettings,
 )
 from contact_id_controller.settings.plausibility_rows import PlausibilitySettings
-from contact_id_controller.settings.shared_rows import EFFORT
+from contact_id_controller.settings.shared_rows import EFFORT, LINEAR_FEEDBACK
 from contact_id_controller.settings.specification import table_of
 
 if TYPE_CHECKING:
@@ -124,12 +124,27 @@ class ControllerSettings(
         if row and (row.feedback_only or row.takes("forces")):
             raise ConfigurationError(
                 f"solver {self.solver!r} knows no torques ahead: 'command_interface' must be "
-                f"{EFFORT} and 'solve_every' 1"
+                f"{EFFORT} and 'solve_every' 0 or 1"
             )
-        if self.command_horizon_s < self.solve_every * self.period_s:
+        if self.command_interface == LINEAR_FEEDBACK:
+            self._check_linear_feedback(row)
+        elif self.command_horizon_s < self.solve_every * self.period_s:
             raise ConfigurationError(
                 f"parameter 'command_horizon_s' is {self.command_horizon_s:g}, must not be below "
                 f"solve_every times period_s = {self.solve_every * self.period_s:g}"
+            )
+
+    def _check_linear_feedback(self, row: ContactModel | None) -> None:
+        if row and (reason := row.not_derivable(self)):
+            known = choices(str(other) for other in ROWS.values() if other.carried)
+            raise ConfigurationError(
+                f"parameter 'command_interface' is {LINEAR_FEEDBACK!r}, which needs the derivative of "
+                f"the torques: {reason}; it is known of {known}"
+            )
+        if self.base_feedback != "base":
+            raise ConfigurationError(
+                f"parameter 'base_feedback' is {self.base_feedback!r}, of which no derivative is known: "
+                f"must be 'base' with command_interface {LINEAR_FEEDBACK}"
             )
 
 

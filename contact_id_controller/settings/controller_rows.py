@@ -611,10 +611,29 @@ class NodeSettings:
     solve_every: int = parameter(
         1,
         """Solve every k-th state only. The states between are answered by local feedback along the
-        torques solved ahead, with local_position_gain and local_velocity_gain. With
-        command_horizon_s below solve_every times period_s it is refused.""",
-        minimum=1,
+        torques solved ahead, with local_position_gain and local_velocity_gain, or of the whole state
+        with command_interface linear_feedback. With command_horizon_s below solve_every times
+        period_s it is refused. 0: as fast as it can: the newest state whenever the last solution is
+        done. States that it missed then stop nothing, and its rate is in the diagnostics, and in the
+        log where it has changed by a fifth.""",
+        minimum=0,
         maximum=1000,
+    )
+    command_delay_s: float = parameter(
+        0.0,
+        """Time from a state until the torques that answer it act: they are computed for the state
+        that is predicted for then, with the accelerations of the last solution. 0: for the state
+        itself.""",
+        unit="s",
+        minimum=0.0,
+        maximum=0.05,
+        live=True,
+    )
+    measured_delay: bool = parameter(
+        False,
+        """Add to command_delay_s what is measured: the age of a state when it is taken (with
+        stamp_reference clock), and the time of a step.""",
+        live=True,
     )
     local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _FROM_INERTIA)
     local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _FROM_INERTIA)

@@ -28,8 +28,11 @@ def group_controller(when: str) -> Any:
     )
 
 
-EFFORT, JOINT_TRAJECTORY = "effort", "joint_trajectory"
+EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK = "effort", "joint_trajectory", "linear_feedback"
 """Values of ``command_interface``."""
+
+AS_FAST_AS_IT_CAN = 0
+"""Value of ``solve_every``."""
 
 LOCAL_GAINS = ("local_position_gain", "local_velocity_gain")
 """Rows of the local feedback's gains."""
@@ -42,8 +45,10 @@ def command_interface() -> Any:
         """What is commanded each period. effort: torques, on the topic commands. joint_trajectory:
         positions, velocities, accelerations and efforts over command_horizon_s, on the topic
         joint_commands, for a joint_trajectory_controller with command interface effort, whose
-        feedback goes on while the controller is late.""",
-        choices=(EFFORT, JOINT_TRAJECTORY),
+        feedback goes on while the controller is late. linear_feedback: torques with the feedback of
+        the whole state that the solved problem has, on the topic control, for the plugin
+        linear_feedback_controller, whose messages must be installed.""",
+        choices=(EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK),
     )
 
 

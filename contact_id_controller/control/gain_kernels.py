@@ -1,0 +1,188 @@
+"""Derivatives of contact points' motion by the configuration, for ``state_gain``.
+
+S (6, nv) are the joint axes in the world (linear, angular), so that a link's twist is the sum of
+S_k v_k over the coordinates k that move it. Along the tangent coordinate l an axis turns with all that
+l moves: dS_k / dq_l = S_l x S_k where l moves the joint of k, else 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+
+
+@bare_kernel
+def _motion_cross(a, b, out):
+    """out = a x b of spatial motions (6,), linear first."""
+    out[0] = a[4] * b[2] - a[5] * b[1] + a[1] * b[5] - a[2] * b[4]
+    out[1] = a[5] * b[0] - a[3] * b[2] + a[2] * b[3] - a[0] * b[5]
+    out[2] = a[3] * b[1] - a[4] * b[0] + a[0] * b[4] - a[1] * b[3]
+    out[3] = a[4] * b[5] - a[5] * b[4]
+    out[4] = a[5] * b[3] - a[3] * b[5]
+    out[5] = a[3] * b[4] - a[4] * b[3]
+
+
+@bare_kernel
+def _at(motion, x, y, z, out):
+    """Linear part (3,) of a spatial motion (6,) at a point."""
+    out[0] = motion[0] + motion[4] * z - motion[5] * y
+    out[1] = motion[1] + motion[5] * x - motion[3] * z
+    out[2] = motion[2] + motion[3] * y - motion[4] * x
+
+
+@bare_kernel
+def _add_cross(a, b, out):
+    """out += a x b (3,)."""
+    out[0] += a[1] * b[2] - a[2] * b[1]
+    out[1] += a[2] * b[0] - a[0] * b[2]
+    out[2] += a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def turned_axes(S, supports, coordinate_joint, turned):
+    """turned (nv, nv, 6): the derivative of axis k along coordinate l; S (nv, 6) by rows."""
+    nv = S.shape[0]
+    for k in range(nv):
+        for m in range(nv):
+            if supports[coordinate_joint[k], m]:
+                _motion_cross(S[m], S[k], turned[k, m])
+            else:
+                for d in range(6):
+                    turned[k, m, d] = 0.0
+
+
+@kernel
+def point_derivatives(
+    S,
+    turned,
+    supports,
+    coordinate_joint,
+    links,
+    points,
+    centers,
+    v,
+    J,
+    moved,
+    speed_q,
+    pull_q,
+    pull_v,
+):
+    """Of n material points at ``points`` (n, 3) of links (n,): all out (n, 3, nv).
+
+    J: their Jacobians; moved: how the places themselves move, as points of the links at centers (n, 3);
+    speed_q: d(J v)/dq; pull_q, pull_v: derivatives of Jdot v, the classical acceleration at zero
+    generalized acceleration.
+    """
+    nv, joints = S.shape[0], supports.shape[0]
+    V, VQ = np.zeros((joints, 6)), np.zeros((joints, nv, 6))
+    for joint in range(joints):
+        for k in range(nv):
+            if supports[joint, k]:
+                for d in range(6):
+                    V[joint, d] += S[k, d] * v[k]
+                for m in range(nv):
+                    for d in range(6):
+                        VQ[joint, m, d] += turned[k, m, d] * v[k]
+    rate = np.zeros((nv, 6))
+    for k in range(nv):
+        _motion_cross(V[coordinate_joint[k]], S[k], rate[k])
+    A, AQ, term = np.empty(6), np.empty((nv, 6)), np.empty(6)
+    swing, change = np.empty(3), np.empty(3)
+    for i in range(links.shape[0]):
+        link = links[i]
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        A[:] = 0.0
+        AQ[:] = 0.0
+        for k in range(nv):
+            if not supports[link, k]:
+                continue
+            joint = coordinate_joint[k]
+            for d in range(6):
+                A[d] += rate[k, d] * v[k]
+            for m in range(nv):
+                if supports[link, m]:
+                    _motion_cross(VQ[joint, m], S[k], term)
+                    for d in range(6):
+                        AQ[m, d] += term[d] * v[k]
+                    _motion_cross(V[joint], turned[k, m], term)
+                    for d in range(6):
+                        AQ[m, d] += term[d] * v[k]
+        _at(V[link], x, y, z, swing)
+        omega = V[link, 3:]
+        for m in range(nv):
+            if not supports[link, m]:
+                for d in range(3):
+                    J[i, d, m] = moved[i, d, m] = speed_q[i, d, m] = 0.0
+                    pull_q[i, d, m] = pull_v[i, d, m] = 0.0
+                continue
+            column, place = np.empty(3), np.empty(3)
+            _at(S[m], x, y, z, column)
+            _at(S[m], centers[i, 0], centers[i, 1], centers[i, 2], place)
+            # d(J v)/dq: the twist turns, and the place moves.
+            _at(VQ[link, m], x, y, z, change)
+            _add_cross(omega, place, change)
+            out = np.empty(3)
+            _at(AQ[m], x, y, z, out)
+            _add_cross(A[3:], place, out)
+            _add_cross(VQ[link, m, 3:], swing, out)
+            _add_cross(omega, change, out)
+            for d in range(3):
+                J[i, d, m], moved[i, d, m] = column[d], place[d]
+                speed_q[i, d, m], pull_q[i, d, m] = change[d], out[d]
+            for d in range(6):
+                term[d] = VQ[link, m, d] + rate[m, d]
+            _at(term, x, y, z, out)
+            _add_cross(S[m, 3:], swing, out)
+            _add_cross(omega, column, out)
+            for d in range(3):
+                pull_v[i, d, m] = out[d]
+
+
+@kernel
+def motion_derivatives(S, turned, supports, links, points, moved, motion, out):
+    """out (n, 3, nv) = d(J x)/dq of each point for a fixed motion x (nv,)."""
+    nv = S.shape[0]
+    total, change = np.empty(6), np.empty(3)
+    spin = np.empty(3)
+    for i in range(links.shape[0]):
+        link = links[i]
+        spin[:] = 0.0
+        for k in range(nv):
+            if supports[link, k]:
+                for d in range(3):
+                    spin[d] += S[k, 3 + d] * motion[k]
+        for m in range(nv):
+            total[:] = 0.0
+            for k in range(nv):
+                if supports[link, k]:
+                    for d in range(6):
+                        total[d] += turned[k, m, d] * motion[k]
+            _at(total, points[i, 0], points[i, 1], points[i, 2], change)
+            _add_cross(spin, moved[i, :, m], change)
+            for d in range(3):
+                out[i, d, m] = change[d]
+
+
+@kernel
+def force_derivatives(S, turned, supports, links, points, moved, forces, out):
+    """out (nv, nv) = d(J^T f)/dq for fixed forces (n, 3) in the world, on points that move."""
+    nv = S.shape[0]
+    wrench, lever = np.empty(6), np.empty(3)
+    out[:] = 0.0
+    for i in range(links.shape[0]):
+        link, force = links[i], forces[i]
+        wrench[:3] = force
+        wrench[3:] = 0.0
+        _add_cross(points[i], force, wrench[3:])
+        for m in range(nv):
+            lever[:] = 0.0
+            _add_cross(moved[i, :, m], force, lever)
+            for k in range(nv):
+                if supports[link, k]:
+                    total = 0.0
+                    for d in range(6):
+                        total += turned[k, m, d] * wrench[d]
+                    for d in range(3):
+                        total += S[k, 3 + d] * lever[d]
+                    out[k, m] += total

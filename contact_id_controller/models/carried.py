@@ -1,0 +1,158 @@
+"""What the contacts of a solution carry and how they move: the active set of its model.
+
+Held fixed, it makes the solution a smooth function of the state; ``control.state_gain`` has its
+derivative. A row of the registry names the function here that reads it off a solution.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.kernels.pyramid import (
+    APART,
+    HOLDING,
+    SLIDING,
+    STICKING,
+    UNBOUNDED_FRICTION,
+    effective_friction,
+)
+from contact_id_controller.models.no_slip_qp import unbounded_friction
+from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, classify
+from contact_id_controller.models.steps.options import polygon_friction
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.models.steps.reduced import Face
+from contact_id_controller.solution import Solution
+
+TIGHT = 1e-9
+"""A force lies on a facet of its cone where it is nearer than this share of the largest force."""
+
+
+class Carried(NamedTuple):
+    """The active set of one solution, n contacts, in coordinates normal, tangent 1, tangent 2.
+
+    held: for each contact the directions (k, 3), k up to 3, in which its motion is held.
+    free: the directions (3, m) in which its force may change, m up to 3.
+    grips: (n,) bool, contacts that may hold tangentially: the plan was changed to suit them.
+    """
+
+    held: list[np.ndarray]
+    free: list[np.ndarray]
+    grips: np.ndarray
+
+
+def of_coulomb_qp(
+    solution: Solution, *, edges: int = 4, polygon: str = "inscribed", **options
+) -> Carried:
+    """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
+    problem = solution.problem
+    mu = effective_friction(polygon_friction(problem, edges, polygon), np.inf)
+    return _of_stages(solution, mu, edges)
+
+
+def of_no_slip_qp(solution: Solution, **options) -> Carried:
+    """The same with unbounded friction where contacts touch."""
+    return _of_stages(solution, unbounded_friction(solution.problem), 4)
+
+
+def of_no_slip_lcp(solution: Solution, *, edges: int = 4, **options) -> Carried:
+    """Of no_slip/lcp: whatever neither parts nor slips is held, within its own friction if it can be."""
+    problem = solution.problem
+    n, z = len(problem), solution.impulses.reshape(-1, 3)
+    moved = problem.c if solution.attainable is None else solution.attainable
+    tolerance = STICKING_SPEED * np.abs(moved).max(initial=0.0) + STILL_M_S
+    speed = np.abs(solution.contact_velocity + _gaps(problem))
+    touches = problem.gap_speed <= TOUCHING_SPEED
+    rests = speed[:, 0] <= tolerance
+    grips = touches & rests & (speed[:, 1:].max(axis=1, initial=0.0) <= tolerance)
+    face = Face(np.where(grips | (rests & ~touches), STICKING, APART), np.zeros(n), np.zeros(n))
+    own = np.minimum(problem.contacts.friction, UNBOUNDED_FRICTION)
+    mu = np.where(grips, own, 0.0)
+    scale = np.abs(z).max(initial=0.0)
+    for i in np.flatnonzero(grips):
+        if (_facets(mu[i], edges) @ z[i]).min() < -TIGHT * scale:
+            mu[i] = UNBOUNDED_FRICTION
+    return _carried(solution, face, mu, edges, touches)
+
+
+def _of_stages(solution: Solution, mu: np.ndarray, edges: int) -> Carried:
+    problem = solution.problem
+    n = len(problem)
+    face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
+    moved = problem.c if solution.attainable is None else solution.attainable
+    u = problem.Y.T @ solution.impulses
+    classify(problem.Y, moved, problem.gap_speed, mu, edges, u, face)
+    return _carried(solution, face, mu, edges, mu > 0.0)
+
+
+def _carried(
+    solution: Solution, face: Face, mu: np.ndarray, edges: int, grips: np.ndarray
+) -> Carried:
+    impulses = solution.impulses.reshape(-1, 3)
+    tight = TIGHT * np.abs(impulses).max(initial=0.0)
+    held, free = [], []
+    for mode, angle, span, friction, z in zip(*face, mu, impulses, strict=True):
+        if mode == STICKING:
+            held.append(_ALL if friction > 0.0 else _ALL[:1])
+            free.append(_within_cone(friction, edges, z, tight))
+        elif mode == HOLDING:
+            held.append(_ALL[1:])
+            free.append(_ALL[:, 1:])
+        elif mode == SLIDING:
+            sides = [angle] if span == 0.0 else [angle, angle + span]
+            rows = np.array([_edge(friction, side) for side in sides])
+            held.append(rows)
+            free.append(_along_edges(rows, z, tight))
+        else:
+            held.append(_ALL[:0])
+            free.append(_ALL[:, :0])
+    return Carried(held, free, grips)
+
+
+def _within_cone(mu: float, edges: int, z: np.ndarray, tight: float) -> np.ndarray:
+    """Directions (3, m) in which a force inside its pyramid, on a facet or an edge may change."""
+    if np.abs(z).max() <= tight:
+        return _ALL[:, :0]
+    if mu == 0.0:
+        return _ALL[:, :1]
+    facets = _facets(mu, edges)
+    on = facets[facets @ z <= tight]
+    if len(on) == 0:
+        return _ALL
+    if len(on) > 1:
+        return (z / np.linalg.norm(z))[:, None]
+    return np.linalg.svd(on)[2][1:].T
+
+
+def _along_edges(rows: np.ndarray, z: np.ndarray, tight: float) -> np.ndarray:
+    """Orthonormal directions (3, m) of the edges (2, 3) or (1, 3) that carry anything."""
+    amounts = np.linalg.lstsq(rows.T, z, rcond=None)[0]
+    return np.linalg.qr(rows[amounts > tight].T)[0]
+
+
+def _facets(mu: float, edges: int) -> np.ndarray:
+    """Rows (edges, 3) whose product with a force within the pyramid is not negative; one if unbounded."""
+    if np.isinf(mu):
+        return _ALL[:1]
+    width = 2.0 * np.pi / edges
+    middle = (np.arange(edges) + 0.5) * width
+    rows = np.empty((edges, 3))
+    rows[:, 0] = mu * np.cos(0.5 * width)
+    rows[:, 1], rows[:, 2] = -np.cos(middle), -np.sin(middle)
+    return rows
+
+
+def _edge(mu: float, angle: float) -> np.ndarray:
+    """(3,) the generator of a pyramid."""
+    return np.array([1.0, mu * np.cos(angle), mu * np.sin(angle)])
+
+
+def _gaps(problem) -> np.ndarray:
+    """Closing speeds (n, 3) that gaps allow, as they count in the normal velocity."""
+    out = np.zeros((len(problem), 3))
+    out[:, 0] = problem.gap_speed
+    return out
+
+
+_ALL = np.eye(3)

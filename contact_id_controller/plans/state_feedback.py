@@ -1,0 +1,85 @@
+"""A torque that belongs to one state, and linear feedback of the whole state around it.
+
+    tau(q, v) = effort + K (q_0 (-) q, v_0 - v)
+
+(-) is Pinocchio's ``difference`` from q to q_0, a tangent vector (nv,) of which a floating base's six
+components come first, in the frame of the measured base. This is what the ros2_control plugin
+linear_feedback_controller makes of its message Control, with K as it stands there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.robot import RobotModel
+
+
+class StateFeedback:
+    """One torque with its state and gain; whoever makes it writes into the arrays.
+
+    Attributes:
+        time_s: of the state, s.  q, v: the state (nq,), (nv,), Pinocchio's convention.
+        effort: (na,) N·m, at that state.
+        gain: K (na, 2 nv), N·m per rad or m and per rad/s or m/s: rows in command order, columns
+            in that of v, twice.
+    """
+
+    holds_still = False
+    """It goes on for ever: who sends it says when it ends."""
+
+    def __init__(self, robot: RobotModel):
+        self._robot = robot
+        self.time_s = 0.0
+        self.q, self.v = robot.neutral(), np.zeros(robot.nv)
+        self.effort, self.gain = np.zeros(robot.na), np.zeros((robot.na, 2 * robot.nv))
+
+    def like(self) -> StateFeedback:
+        """Another one for the same robot."""
+        return StateFeedback(self._robot)
+
+    def copy_from(self, other: StateFeedback, added_effort: np.ndarray, share: float) -> None:
+        """Become another one, with an effort (na,) added, and this share of its gain."""
+        self.time_s = other.time_s
+        self.q[:], self.v[:] = other.q, other.v
+        np.add(other.effort, added_effort, out=self.effort)
+        np.multiply(other.gain, share, out=self.gain)
+
+    def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
+        """From ``time_s`` on an effort (na,) and no feedback; the joints were measured at a position."""
+        self.time_s = time_s
+        self.q[self._robot.q_index], self.v[:] = position, 0.0
+        self.effort[:], self.gain[:] = effort, 0.0
+
+    def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Torques (na,), N·m, at a state, as they are."""
+        nv = self._robot.nv
+        away = np.empty(2 * nv)
+        away[:nv] = pin.difference(self._robot.model, q, self.q)
+        np.subtract(self.v, v, out=away[nv:])
+        return self.effort + self.gain @ away
+
+
+class LinearFeedback:
+    """What the robot's own side does at its own rate with a ``StateFeedback`` that came from elsewhere.
+
+    Args:
+        effort_limits: (na,) N·m, largest torque; infinite where there is none.
+
+    Attributes:
+        command: that is followed; None: none has come.
+    """
+
+    def __init__(self, effort_limits: np.ndarray):
+        self._limits = np.asarray(effort_limits, dtype=float)
+        self.command: StateFeedback | None = None
+
+    def forget(self) -> None:
+        """Nobody has said anything."""
+        self.command = None
+
+    def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Torques (na,), N·m, at a measured state; zero without a command."""
+        if self.command is None:
+            return np.zeros_like(self._limits)
+        return np.clip(self.command.torques(q, v), -self._limits, self._limits)

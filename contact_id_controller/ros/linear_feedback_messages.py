@@ -1,0 +1,168 @@
+"""Linear feedback as linear_feedback_controller_msgs/Control, and back.
+
+Layout of the package's version 1.2: ``feedback_gain`` and ``feedforward`` are Float64MultiArrays of two
+dimensions, rows and cols, by rows, the vector as one column; ``initial_state`` is a Sensor with base_pose,
+base_twist (in the base frame) and joint_state. The plugin's law is that of ``plans.state_feedback``: rows
+go to its command interfaces in their order, columns are Pinocchio's coordinates of its model. Rows and
+``joint_state`` are in the order of our parameter joints, columns in that of the robot description: the
+plugin's parameters moving_joint_names and chainable_controller.command_interfaces must name the joints
+in our order.
+"""
+
+from __future__ import annotations
+
+import array
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.plans.state_feedback import StateFeedback
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.shared_rows import LINEAR_FEEDBACK
+
+PACKAGE = "linear_feedback_controller_msgs"
+TOPIC = "control"
+_NANO = 1_000_000_000
+
+
+def control_messages() -> ModuleType:
+    """The package's module of messages.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        return importlib.import_module(f"{PACKAGE}.msg")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"parameter 'command_interface' is {LINEAR_FEEDBACK!r}, which needs the messages of "
+            f"{PACKAGE}: the package is not installed here"
+        ) from error
+
+
+class FeedbackMessage:
+    """The message Control of one robot, made once and filled again and again.
+
+    Raises:
+        ConfigurationError: its package is not installed.
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        messages = control_messages()
+        self._robot = robot
+        self.message: Any = messages.Control()
+        self._gain = _matrix(robot.na, 2 * robot.nv, self.message.feedback_gain)
+        self._effort = _matrix(robot.na, 1, self.message.feedforward)
+        state = self.message.initial_state.joint_state
+        state.name = list(robot.joint_names)
+
+    def fill(self, feedback: StateFeedback) -> None:
+        """Take over the numbers of a feedback."""
+        message, robot = self.message, self._robot
+        self._gain[:] = feedback.gain.ravel()
+        self._effort[:] = feedback.effort
+        sensor = message.initial_state
+        for header in (message.header, sensor.header):
+            sec, nanosec = divmod(round(feedback.time_s * _NANO), _NANO)
+            header.stamp.sec, header.stamp.nanosec = sec, nanosec
+        if robot.floating_base:
+            pose, twist = sensor.base_pose, sensor.base_twist
+            _put(pose.position, feedback.q[:3])
+            _put(pose.orientation, feedback.q[3:7])
+            _put(twist.linear, feedback.v[:3])
+            _put(twist.angular, feedback.v[3:6])
+        joints = sensor.joint_state
+        joints.position = array.array("d", feedback.q[robot.q_index].tolist())
+        joints.velocity = array.array("d", feedback.v[robot.actuated].tolist())
+        joints.effort = array.array("d", feedback.effort.tolist())
+
+    def publish(self, publisher) -> None:
+        """Send it with its present numbers, through the ordinary serialiser."""
+        publisher.publish(self.message)
+
+
+def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Views of feed-forward (na,) and gain (na, columns) of a Control.
+
+    Raises:
+        StateError: other joints, another shape, or a number that is not finite.
+    """
+    names = list(message.initial_state.joint_state.name)
+    if names != list(joint_names):
+        raise StateError(f"the message has joints {names}, must have {list(joint_names)}")
+    effort, gain = _read(message.feedforward), _read(message.feedback_gain)
+    rows = len(names)
+    if effort.shape != (rows, 1) or len(gain) != rows:
+        raise StateError(
+            f"feed-forward and gain have shapes {effort.shape} and {gain.shape}, must have {rows} rows"
+        )
+    if not (np.isfinite(effort).all() and np.isfinite(gain).all()):
+        raise StateError("a number of feed-forward or gain is not finite")
+    return effort[:, 0], gain
+
+
+def read_feedback(message, robot: RobotModel) -> StateFeedback:
+    """The feedback of a Control for a robot.
+
+    Raises:
+        StateError: see ``read_control``; also a state that is none.
+    """
+    effort, gain = read_control(message, robot.joint_names)
+    feedback = StateFeedback(robot)
+    if gain.shape != feedback.gain.shape:
+        raise StateError(f"the gain has shape {gain.shape}, must have {feedback.gain.shape}")
+    feedback.effort[:], feedback.gain[:] = effort, gain
+    sensor = message.initial_state
+    stamp = message.header.stamp
+    feedback.time_s = stamp.sec + stamp.nanosec / _NANO
+    joints = sensor.joint_state
+    if len(joints.position) != robot.na or len(joints.velocity) != robot.na:
+        raise StateError(f"the state must have {robot.na} positions and velocities")
+    q, v = feedback.q, feedback.v
+    q[robot.q_index], v[robot.actuated] = joints.position, joints.velocity
+    if robot.floating_base:
+        p, o = sensor.base_pose.position, sensor.base_pose.orientation
+        u, w = sensor.base_twist.linear, sensor.base_twist.angular
+        q[:7] = p.x, p.y, p.z, o.x, o.y, o.z, o.w
+        v[:6] = u.x, u.y, u.z, w.x, w.y, w.z
+        norm = np.linalg.norm(q[3:7])
+        if not abs(norm - 1.0) <= 1e-3:
+            raise StateError(f"the base's quaternion has norm {norm:.6g}, must be 1")
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise StateError("a number of the state is not finite")
+    return feedback
+
+
+def set_feedback(message, effort: np.ndarray, *, keep_gain: bool) -> None:
+    """Give a Control that was read another feed-forward (na,), and no gain where it is not kept."""
+    message.feedforward.data = array.array("d", effort.tolist())
+    if not keep_gain:
+        message.feedback_gain.data = array.array("d", bytes(8 * len(message.feedback_gain.data)))
+
+
+def _matrix(rows: int, columns: int, message: Float64MultiArray) -> np.ndarray:
+    """Lay a message out for a matrix; a view of its numbers, (rows * columns,)."""
+    message.layout.data_offset = 0
+    message.layout.dim = [
+        MultiArrayDimension(label="rows", size=rows, stride=rows * columns),
+        MultiArrayDimension(label="cols", size=columns, stride=columns),
+    ]
+    message.data = array.array("d", bytes(8 * rows * columns))
+    return np.frombuffer(message.data)
+
+
+def _read(message: Float64MultiArray) -> np.ndarray:
+    dims = [dim.size for dim in message.layout.dim]
+    if len(dims) != 2 or dims[0] * dims[1] != len(message.data) or message.layout.data_offset:
+        raise StateError(f"a matrix of dimensions {dims} has {len(message.data)} numbers")
+    return np.array(message.data).reshape(dims)
+
+
+def _put(fields, values: np.ndarray) -> None:
+    for name, value in zip("xyzw", values.tolist()):
+        setattr(fields, name, value)

@@ -1,0 +1,192 @@
+"""Linear feedback as messages, with a stand-in of linear_feedback_controller_msgs that has its fields.
+
+What the package's own serialiser makes of them is not seen here: its messages are not installed.
+"""
+
+import sys
+import types
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+from geometry_msgs.msg import Pose, Twist
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header
+from test_linear_feedback import random_feedback
+from test_torques_ahead import JOINTS, QUADRUPED_VALUES
+
+from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.ros import command_watchdog
+from contact_id_controller.ros.linear_feedback_messages import (
+    FeedbackMessage,
+    control_messages,
+    read_control,
+    read_feedback,
+)
+from contact_id_controller.safety.command_watchdog import WatchdogState
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from contact_id_controller.settings.controller import ControllerSettings
+
+
+class Sensor:
+    """The fields of Sensor.msg, of the package's version 1.2.2."""
+
+    def __init__(self):
+        self.header, self.base_pose, self.base_twist = Header(), Pose(), Twist()
+        self.joint_state, self.contacts = JointState(), []
+
+
+class Control:
+    """Those of Control.msg."""
+
+    def __init__(self):
+        self.header, self.initial_state = Header(), Sensor()
+        self.feedback_gain, self.feedforward = Float64MultiArray(), Float64MultiArray()
+
+
+def travelled(message):
+    """The message after each of its parts went through the ordinary serialiser."""
+    out = Control()
+    sensor, arrived = message.initial_state, out.initial_state
+    for source, target, names in (
+        (message, out, ("header", "feedback_gain", "feedforward")),
+        (sensor, arrived, ("header", "base_pose", "base_twist", "joint_state")),
+    ):
+        for name in names:
+            part = getattr(source, name)
+            setattr(target, name, deserialize_message(serialize_message(part), type(part)))
+    return out
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    module = types.ModuleType("linear_feedback_controller_msgs.msg")
+    module.Control, module.Sensor = Control, Sensor
+    package = types.ModuleType("linear_feedback_controller_msgs")
+    package.msg = module
+    monkeypatch.setitem(sys.modules, "linear_feedback_controller_msgs", package)
+    monkeypatch.setitem(sys.modules, "linear_feedback_controller_msgs.msg", module)
+
+
+@pytest.fixture
+def robot():
+    return ControllerSettings.from_mapping(QUADRUPED_VALUES).robot()
+
+
+def test_without_the_package_one_line_says_so(monkeypatch, robot):
+    monkeypatch.setitem(sys.modules, "linear_feedback_controller_msgs", None)
+    with pytest.raises(
+        ConfigurationError, match="linear_feedback_controller_msgs: the package is not"
+    ):
+        control_messages()
+    with pytest.raises(ConfigurationError, match="not installed"):
+        FeedbackMessage(robot)
+
+
+def test_matrices_have_the_layout_of_the_packages_conversions(messages, robot):
+    """Rows and cols, strides in numbers, by rows; a vector is one column."""
+    feedback = random_feedback(robot)
+    message = FeedbackMessage(robot)
+    message.fill(feedback)
+    gain, effort = message.message.feedback_gain, message.message.feedforward
+    dims = [(dim.label, dim.size, dim.stride) for dim in gain.layout.dim]
+    assert dims == [("rows", 12, 432), ("cols", 36, 36)]
+    assert gain.layout.data_offset == 0
+    for i, j in ((0, 0), (3, 17), (11, 35)):
+        assert gain.data[i * gain.layout.dim[1].stride + j] == feedback.gain[i, j]
+    dims = [(dim.label, dim.size, dim.stride) for dim in effort.layout.dim]
+    assert dims == [("rows", 12, 12), ("cols", 1, 1)]
+    np.testing.assert_array_equal(effort.data, feedback.effort)
+
+
+def test_a_message_gives_back_its_feedback(messages, robot):
+    feedback = random_feedback(robot)
+    feedback.time_s = 12.345678901
+    message = FeedbackMessage(robot)
+    sent = []
+    for seed in (1, 2):
+        feedback = random_feedback(robot, seed)
+        feedback.time_s = 10.0 + seed / 3.0
+        message.fill(feedback)
+        message.publish(SimpleNamespace(publish=sent.append))
+        read = read_feedback(travelled(sent[-1]), robot)
+        for name in ("q", "v", "effort", "gain"):
+            np.testing.assert_array_equal(getattr(read, name), getattr(feedback, name))
+        assert read.time_s == pytest.approx(feedback.time_s, abs=1e-9)
+        state = sent[-1].initial_state.joint_state
+        assert list(state.name) == list(robot.joint_names) == JOINTS
+        np.testing.assert_array_equal(state.position, feedback.q[robot.q_index])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda m: m.initial_state.joint_state.name.reverse(), "has joints"),
+        (lambda m: m.feedforward.data.pop(), r"dimensions \[12, 1\] has 11 numbers"),
+        (lambda m: m.feedback_gain.data.__setitem__(5, np.nan), "not finite"),
+        (lambda m: m.feedback_gain.layout.dim.pop(), "a matrix of dimensions"),
+        (lambda m: setattr(m.initial_state.base_pose.orientation, "w", 9.0), "quaternion"),
+        (lambda m: m.initial_state.joint_state.velocity.pop(), "12 positions and velocities"),
+        (lambda m: setattr(m.initial_state.base_twist.linear, "x", np.inf), "state is not finite"),
+    ],
+)
+def test_what_is_no_feedback_is_refused(messages, robot, spoil, message):
+    made = FeedbackMessage(robot)
+    made.fill(random_feedback(robot))
+    arrived = travelled(made.message)
+    spoil(arrived)
+    with pytest.raises(StateError, match=message):
+        read_feedback(arrived, robot)
+
+
+class Publisher:
+    """Keeps efforts and gains of what is published."""
+
+    def __init__(self):
+        self.sent = []
+
+    def publish(self, message):
+        self.sent.append([part.copy() for part in read_control(message, JOINTS)])
+
+
+def watchdog_node(clock):
+    """The node's callbacks around a true watchdog; no topics, for which types would be needed."""
+    settings = CommandWatchdogSettings.from_mapping(
+        {"joints": JOINTS, "effort_limits_nm": [0.5], "command_interface": "linear_feedback"}
+    )
+    node = object.__new__(command_watchdog.CommandWatchdogNode)
+    node.watchdog = command_watchdog.watchdog_of(settings)
+    node._joints, node._trajectories, node._linear = settings.joints, False, True
+    node._forwarded_control, node._commands = None, Publisher()
+    node._state = node.watchdog.state
+    node._report_change = lambda: setattr(node, "_state", node.watchdog.state)
+    node._commands_in = None
+    return node
+
+
+def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(command_watchdog.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(command_watchdog, "take_newest", lambda _: None)
+    node, message = watchdog_node(now), FeedbackMessage(robot)
+    feedback = random_feedback(robot)
+    message.fill(feedback)
+    node._on_control(travelled(message.message))
+    effort, gain = node._commands.sent[-1]
+    np.testing.assert_array_equal(effort, np.clip(feedback.effort, -0.5, 0.5))
+    np.testing.assert_array_equal(gain, feedback.gain)
+    node.watchdog.velocities.take(JOINTS, np.full(12, 2.0), now[0], np.zeros(12))
+    now[0] += 0.015  # silence
+    node.tick()
+    assert node.watchdog.state is WatchdogState.TRIPPED
+    effort, gain = node._commands.sent[-1]
+    np.testing.assert_allclose(effort, -0.05 * 2.0)
+    np.testing.assert_array_equal(gain, 0.0)
+    # A bad message counts as such.
+    bad = travelled(message.message)
+    bad.feedback_gain.data[0] = np.nan
+    node._on_control(bad)
+    assert node.watchdog.refused["not_a_good_feedback"] == 1
