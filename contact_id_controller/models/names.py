@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 from numpy.typing import ArrayLike
 
 Friction = Literal["coulomb", "no_slip", "viscous", "none"]
-Solver = Literal["qp", "qp_one_stage", "lcp", "lcp_min_diff", "qcqp", "none", "sensed"]
+Solver = Literal["qp", "qp_one_stage", "lcp", "ncp", "lcp_min_diff", "qcqp", "none", "sensed"]
 
 
 class Options(TypedDict, total=False):

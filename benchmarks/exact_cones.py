@@ -1,0 +1,304 @@
+"""Coulomb's law on exact cones: how often it is solved, and how fast beside pyramids, ADMM and PlaCo.
+
+    python benchmarks/exact_cones.py --count 100000                # random problems, judged by plain numpy
+    python benchmarks/exact_cones.py --count 100000 --robots       # six robots of any size, any contacts
+    python benchmarks/exact_cones.py --times [--placo PYTHON]      # whole step and solve alone, one run
+    python benchmarks/exact_cones.py --siconos FOLDER              # its friction problems, as FOLDER/*.dat
+
+A solution counts where the larger of two residuals of the exact law (``exact_law_defect``) is small enough,
+whatever the solver says. ADMM is pinocchio's, in the same units as ours, its Delassus matrix given: what it
+costs to make is not in its time, and it computes no torques. PYTHON is an interpreter that has PlaCo.
+FOLDER may be numerics/src/FrictionContact/test/data of github.com/siconos/siconos.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller import RobotModel, build_problem, solve
+from contact_id_controller.benchmark import speed
+from contact_id_controller.benchmark.random_problems import random_problem
+from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
+from contact_id_controller.kernels.exact_cones.continuation import coulomb_cones
+from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.lcp import lemke_friction
+
+NO_SLIP = 1e4
+LEVELS = (1e-6, 1e-9, 1e-12)
+LARGEST_SMALL = 60  # contacts; the issue's limit for the problems that must be solved
+REPEATED = 5
+
+
+def free_velocity(problem, c):
+    """(3n,) contact velocities at z = 0, gaps included."""
+    free = c.copy()
+    free[::3] += problem.gap_speed
+    return free
+
+
+def random_table(count, seed, robots):
+    """Statuses, defects and steps of coulomb/ncp on random problems."""
+    statuses, defects, steps, kernel_failed, began = Counter(), [], [], 0, time.time()
+    for number in range(count):
+        if robots:
+            problem = random_problem(seed, number).problem
+        else:
+            case = sliding_problem(seed, number)
+            problem, mu = case.problem, case.problem.contacts.friction
+            z = np.zeros(3 * len(problem))
+            coulomb_cones(problem.Y, case.c, problem.gap_speed, mu, 5, z)
+            worst = exact_law_defect(problem.Y, free_velocity(problem, case.c), mu, z)
+            kernel_failed += not worst <= 1e-9
+        solution = solve(problem, "coulomb", "ncp")
+        statuses[solution.status] += 1
+        if solution.status == "solved" and len(problem):
+            moved = solution.attainable
+            scale = max(np.abs(moved).max(), -problem.gap_speed.min())
+            friction = effective_friction(problem.contacts.friction, NO_SLIP)
+            free = free_velocity(problem, moved)
+            defects.append(exact_law_defect(problem.Y, free, friction, solution.impulses, scale))
+            steps.append(solution.iterations)
+        elif solution.status != "solved":
+            print(f"  number {number}: {solution.status}, {len(problem)} contacts", flush=True)
+        if (number + 1) % 10000 == 0:
+            print(f"  {number + 1} in {time.time() - began:.0f} s {dict(statuses)}", flush=True)
+    print(f"{count} problems, seed {seed}: {dict(statuses)}")
+    for level in LEVELS:
+        print(f"  called solved and within {level:g}: {sum(d <= level for d in defects)}")
+    print(f"  largest defect of what is called solved {max(defects):.2e}")
+    print("  steps p50 / p90 / p99 / max", *np.percentile(steps, [50, 90, 99, 100]).round())
+    if not robots:
+        print(f"  kernel alone, from five starts, not within 1e-9: {kernel_failed} of {count}")
+
+
+class Admm:
+    """pinocchio's ADMM on one problem (G, free, mu) in units of about 1."""
+
+    ORDER = (1, 2, 0)  # its tangents come first
+
+    def __init__(self, model, G, free, mu, tolerance, iterations=5000):
+        self.order = np.arange(len(free)).reshape(-1, 3)[:, self.ORDER].ravel()
+        self.models, self.datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+        for coefficient in mu:
+            contact = pin.PointContactConstraintModel(model, 0)
+            contact.setFriction(float(coefficient))
+            self.models.append(pin.ConstraintModel(contact))
+            self.datas.append(pin.ConstraintData(contact.createData()))
+        self.inertia, self.speed = np.trace(G) / len(free), np.abs(free).max()
+        self.G = np.ascontiguousarray(G[np.ix_(self.order, self.order)]) / self.inertia
+        self.free = free[self.order] / self.speed
+        self.settings, self.result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+        self.settings.max_iterations, self.settings.solve_ncp = iterations, True
+        for name in ("absolute", "relative"):
+            setattr(self.settings, f"{name}_feasibility_tol", tolerance)
+            setattr(self.settings, f"{name}_complementarity_tol", tolerance)
+
+    def solve(self):
+        """Seconds that it took, its own making included."""
+        began = time.perf_counter()
+        solver = pin.ADMMConstraintSolver(len(self.free))
+        delassus = pin.DelassusOperatorDense(self.G)
+        self.result.reset()
+        solver.solve(delassus, self.free, self.models, self.datas, self.settings, self.result)
+        return time.perf_counter() - began
+
+    def impulses(self):
+        z = np.empty(len(self.free))
+        z[self.order] = self.result.retrieveConstraintImpulses()
+        return z * self.speed / self.inertia
+
+
+def times_table(placo, contacts=(4, 8, 20, 40)):
+    """Whole step of models and peers, then the contact solve alone on standing and sliding robots."""
+    names = ["coulomb/qp", "coulomb/ncp", "coulomb/lcp"]
+    print(speed.table(speed.measure(contacts, placo, names)))
+    robot = RobotModel.from_urdf(speed.SOLO12)
+    for kind in ("stand", "slide"):
+        print(f"solve alone, {kind}, median us (largest defect)")
+        for n in contacts:
+            q, planted = speed.stance(robot, n)
+            cells: dict[str, list] = {}
+            for k, (_, v, acceleration) in enumerate(speed.states(robot, q, seed=7)[:20]):
+                if kind == "slide":
+                    v = v.copy()
+                    v[:2] += (0.6 * np.cos(k), 0.6 * np.sin(k))
+                problem = build_problem(
+                    robot, q, v, acceleration, planted, 1e-3, contact_time_constant_s=0.05
+                )
+                _measure(robot, problem, cells)
+            print(
+                f"{n:6d}  "
+                + "   ".join(
+                    f"{name} {1e6 * np.median([t for t, _ in cell]):.0f} ({max(d for _, d in cell):.0e})"
+                    for name, cell in cells.items()
+                )
+            )
+
+
+def _measure(robot, problem, cells):
+    """Add (seconds, defect) of each solver on one problem: the best of some runs."""
+    mu = problem.contacts.friction
+    ours = solve(problem, "coulomb", "ncp")
+    moved = ours.attainable
+    free = free_velocity(problem, moved)
+
+    def judge(z):
+        return exact_law_defect(problem.Y, free, mu, z)
+
+    def best(run):
+        times = []
+        for _ in range(REPEATED):
+            began = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    z = np.zeros(len(free))
+
+    def kernel():
+        z[:] = 0.0
+        coulomb_cones(problem.Y, moved, problem.gap_speed, mu, 5, z)
+
+    cells.setdefault("kernel", []).append((best(kernel), judge(z)))
+    cells.setdefault("coulomb/ncp", []).append(
+        (best(lambda: solve(problem, "coulomb", "ncp")), judge(ours.impulses))
+    )
+    warm = best(lambda: solve(problem, "coulomb", "ncp", warm_start=ours))
+    cells.setdefault("warm", []).append((warm, judge(ours.impulses)))
+    cells.setdefault("coulomb/qp", []).append((best(lambda: solve(problem)), np.nan))
+    for edges in (4, 16, 64):
+        polygon = solve(problem, "coulomb", "lcp", edges=edges)
+        taken = best(lambda edges=edges: solve(problem, "coulomb", "lcp", edges=edges))
+        cells.setdefault(f"lcp {edges}", []).append((taken, judge(polygon.impulses)))
+    for tolerance in (1e-6, 1e-9):
+        admm = Admm(robot.model, problem.Y @ problem.Y.T, free, mu, tolerance)
+        taken = min(admm.solve() for _ in range(2))
+        cells.setdefault(f"ADMM {tolerance:g}", []).append((taken, judge(admm.impulses())))
+
+
+def read_siconos(path):
+    """(G, free, mu) of a friction problem in three dimensions as Siconos writes it, normals first."""
+    numbers = iter(path.read_text().split())
+
+    def integers(count):
+        return [int(next(numbers)) for _ in range(count)]
+
+    def reals(count):
+        return np.array([float(next(numbers)) for _ in range(count)])
+
+    dimension, n, storage = integers(3)
+    if dimension != 3 or storage not in (0, 1):
+        raise ValueError(f"{path.name}: dimension {dimension}, storage {storage}")
+    rows, columns = integers(2)
+    if storage == 0:
+        integers(2)
+        G = reals(rows * columns).reshape(columns, rows).T
+    else:
+        G = _blocks(integers, reals, rows, columns)
+    return G, reals(3 * n), reals(n)
+
+
+def _blocks(integers, reals, rows, columns):
+    """A matrix of blocks, compressed by rows."""
+    _, high, wide = integers(3)
+    row_ends, column_ends = integers(high), integers(wide)
+    filled1, filled2 = integers(2)
+    starts, which = integers(filled1), integers(filled2)
+    G = np.zeros((rows, columns))
+    for i in range(filled1 - 1):
+        for k in range(starts[i], starts[i + 1]):
+            top = row_ends[i - 1] if i else 0
+            left = column_ends[which[k] - 1] if which[k] else 0
+            height, width = row_ends[i] - top, column_ends[which[k]] - left
+            integers(1)
+            G[top : top + height, left : left + width] = reals(height * width).reshape(width, -1).T
+    return G
+
+
+def siconos_table(folder, largest):
+    """Ours and pinocchio's ADMM on every problem with up to ``largest`` contacts."""
+    model = pin.Model()
+    counts, total = Counter(), Counter()
+    for path in sorted(Path(folder).glob("*.dat")):
+        try:
+            G, free, mu = read_siconos(path)
+        except (ValueError, StopIteration) as error:
+            print(f"{path.name}: not read ({error})")
+            continue
+        if len(mu) > largest:
+            continue
+        G = 0.5 * (G + G.T)
+        values, vectors = np.linalg.eigh(G)
+        kept = values > 1e-13 * values[-1]
+        Y = np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+        z, times = np.zeros(len(free)), []
+        for _ in range(3):
+            z[:] = 0.0
+            began = time.perf_counter()
+            _, steps, _ = coulomb_cones(Y, free, np.zeros(len(mu)), mu, 5, z)
+            times.append(time.perf_counter() - began)
+        ours, start = exact_law_defect(Y, free, mu, z), ""
+        if ours > 1e-9:
+            ours, start = _from_polygon(Y, free, mu, z), " (from a polygon)"
+        admm = Admm(model, G, free, mu, 1e-9)
+        taken = admm.solve()
+        theirs = exact_law_defect(Y, free, mu, admm.impulses())
+        print(
+            f"{path.name:38s} {len(mu):4d} contacts, rank {kept.sum():4d}: ours {ours:.1e} in "
+            f"{1e3 * min(times):8.2f} ms, {steps} steps{start}; ADMM {theirs:.1e} in {1e3 * taken:8.2f} ms",
+            flush=True,
+        )
+        counts["problems"] += 1
+        for name, value in (("ours", ours), ("ADMM", theirs)):
+            for level in LEVELS[:2]:
+                counts[f"{name} within {level:g}"] += value <= level
+        total["ours"] += min(times)
+        total["ADMM"] += taken
+    print(dict(counts), {name: f"{value:.3f} s" for name, value in total.items()})
+
+
+def _from_polygon(Y, free, mu, z):
+    """Defect when started from Lemke's solution on polygons."""
+    for edges in (16, 64, 8, 32):
+        angle = 2.0 * np.pi * np.arange(edges) / edges
+        start = lemke_friction(Y, free, mu, np.column_stack([np.cos(angle), np.sin(angle)]))
+        z[:] = start.impulses.ravel()
+        coulomb_cones(Y, free, np.zeros(len(mu)), mu, 1, z)
+        found = exact_law_defect(Y, free, mu, z)
+        if found <= 1e-9:
+            break
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=0, help="random problems")
+    parser.add_argument("--seed", type=int, default=9_041)
+    parser.add_argument(
+        "--robots", action="store_true", help="problems of the robustness benchmark"
+    )
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--placo", metavar="PYTHON", help="interpreter that has PlaCo")
+    parser.add_argument("--siconos", metavar="FOLDER", help="friction problems *.dat")
+    parser.add_argument(
+        "--largest", type=int, default=LARGEST_SMALL, help="contacts, for --siconos"
+    )
+    arguments = parser.parse_args()
+    if arguments.count:
+        random_table(arguments.count, arguments.seed, arguments.robots)
+    if arguments.times:
+        times_table(arguments.placo)
+    if arguments.siconos:
+        siconos_table(arguments.siconos, arguments.largest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Coulomb friction with complementarity on exact cones: the law itself, no polygon.
+
+    0 <= f_N  perp  N v+ + gap >= 0        |f_T| <= mu f_N,  f_T opposed to slip
+
+as the fixed point z = AC(z - w) of a projection (``kernels.exact_cones``), w = Y Y^T z + c, solved to 1e-10
+in units of the problem's largest velocity. A motion without slip is preferred where there is one
+(``steps.exact_law``); at the motion found the admissible forces form a convex set, from which ``distribution``
+chooses.
+
+Nothing proves that the method ends with a solution, nor is the solution unique: with much friction several
+motions may obey the law. What is called solved is certified.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.exact_cones.continuation import SOLVED as LAW_SOLVED
+from contact_id_controller.kernels.exact_cones.continuation import STARTS, Budget, solve_law
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.lcp.lemke_friction import lemke_friction
+from contact_id_controller.models.steps.exact_law import redistribute, stick
+from contact_id_controller.models.steps.finish import finish, map_identities, outcome
+from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
+from contact_id_controller.models.steps.plan import project_held, touching
+from contact_id_controller.models.steps.reduced import (
+    Cones,
+    answer_room,
+    begin,
+    matrices,
+    open_answer,
+    read_answer,
+)
+from contact_id_controller.models.steps.yielding import ease, with_fallback
+from contact_id_controller.problem import Problem
+from contact_id_controller.solution import Solution
+
+NO_SLIP = 1e4  # stands for infinite friction
+NOT_CONVERGED = 2
+FIRST_STARTS = (
+    2  # of the plan as it is; more help rarely, and where contacts contradict each other never
+)
+EASED_EDGES = 8  # of the pyramids around the cones on which contradictory contacts are eased
+POLYGONS = (
+    16,
+    64,
+    8,
+    32,
+)  # edges of those whose solutions are tried as first guesses when all else failed
+LATE_RHO = 1e4  # first rho from there
+
+
+def solve_coulomb_ncp(
+    problem: Problem,
+    *,
+    warm_start: Solution | None = None,
+    distribution: str = "least_torque",
+    consistency: str = "project",
+) -> Solution:
+    """Contact forces and torques under Coulomb's law with complementarity, on exact cones.
+
+    Args:
+        warm_start: the last period's solution; its impulses, matched by contact identity, are the first
+            guess where contacts slide. Of several solutions it finds the one that goes on.
+        distribution, consistency: as for coulomb/qp.
+
+    A motion without slip is taken where forces in the cones hold it. Elsewhere Newton's method on
+    proximal stages (2 starts of 120 steps at most); contacts that contradict each other are eased as in
+    coulomb/qp (status ``inconsistent`` from 5 % on) and solved again from 5 starts, then from the solutions
+    of up to 4 friction polygons. Where that fails too (``not_converged``) the forces are soft ones.
+
+    Source: Alart and Curnier (1991); de Saxce and Feng (1998); Acary and Brogliato (2008), chapter 13.
+    """
+    check_option("distribution", distribution, DISTRIBUTIONS)
+    check_option("consistency", consistency, CONSISTENCIES)
+    n, chosen = len(problem), DISTRIBUTIONS.index(distribution)
+    room, guess = answer_room(problem), np.zeros((n, 3))
+    if warm_start is not None:
+        map_identities(problem, warm_start, warm_start.memory, guess)
+    mu, share = problem.contacts.friction, problem.contacts.load_share
+    code, steps, contradiction = _solve(
+        *matrices(problem), mu, share, chosen, consistency == "project", guess, room
+    )
+    answer = read_answer(problem, room)
+    if code == NOT_CONVERGED:
+        code, more = _from_polygons(problem, mu, share, chosen, room)
+        steps += more
+    memory = answer.z.reshape(n, 3) if code == SOLVED else None
+    solution = outcome(problem, code, steps, contradiction, room, memory)
+    if code == SOLVED:
+        return solution
+    return with_fallback(solution, mu, EASED_EDGES)
+
+
+def _from_polygons(problem: Problem, mu, share, chosen, room):
+    """Solve once more from the solutions of friction polygons; returns (code, steps)."""
+    answer = read_answer(problem, room)
+    free = answer.moved.copy()
+    free[::3] += problem.gap_speed
+    finite, steps = effective_friction(mu, NO_SLIP), 0
+    for edges in POLYGONS:
+        angle = 2.0 * np.pi * np.arange(edges) / edges
+        directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        start = lemke_friction(problem.Y, free, finite, directions)
+        steps += start.pivots
+        if not start.solved:
+            continue
+        answer.z[:] = start.impulses.ravel()
+        code, more = _go_on(*matrices(problem), mu, share, chosen, room)
+        steps += more
+        if code == SOLVED:
+            return code, steps
+    return NOT_CONVERGED, steps
+
+
+@kernel
+def _solve(store, dt, actuated, unactuated, mu, load_share, distribution, project, guess, room):
+    """Opens the arrays for ``_exact_law``."""
+    reduced = open_store(store, dt, actuated, unactuated)
+    answer = begin(reduced, room)
+    cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
+    return _exact_law(reduced, cones, distribution, project, guess, answer)
+
+
+@kernel
+def _go_on(store, dt, actuated, unactuated, mu, load_share, distribution, room):
+    """From the impulses in ``room`` to a solution for the plan there; returns (code, steps)."""
+    reduced = open_store(store, dt, actuated, unactuated)
+    answer = open_answer(room, mu.shape[0], actuated.shape[0])
+    cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
+    code, steps = _slide(reduced, cones, distribution, Budget(1, LATE_RHO), answer)
+    finish(reduced, answer)
+    return code, steps
+
+
+@kernel
+def _slide(reduced, cones, distribution, budget, answer):
+    """The law from the impulses answer.z on, and the forces chosen at its motion; (code, steps)."""
+    moved, z = answer.moved, answer.z
+    code, steps, _ = solve_law(reduced.Y, moved, reduced.gap_speed, cones.mu, budget, z)
+    if code != LAW_SOLVED:
+        return NOT_CONVERGED, steps
+    if distribution < 2:
+        weight = 1.0 if distribution == 0 else 0.0
+        steps += redistribute(reduced, moved, answer.delta, cones, weight, z)
+    return SOLVED, steps
+
+
+@kernel
+def _exact_law(reduced, cones, distribution, project, guess, answer):
+    """The law for the plan, for the plan with nothing lifted, for eased contacts; and the torques.
+
+    guess (n, 3): first guess of the impulses. Returns (code, steps, largest contradiction m/s).
+    """
+    Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
+    moved, z, delta = answer.moved, answer.z, answer.delta
+    n = gap_speed.shape[0]
+    status, steps, contradiction = SOLVED, 0, 0.0
+    if n:
+        weight = 1.0 if distribution == 0 else 0.0
+        held, u = np.empty(n, np.bool_), np.empty(Y.shape[1])
+        around = mu / np.cos(np.pi / EASED_EDGES)
+        for attempt in range(3):
+            touching(gap_speed, held)
+            if attempt == 2:
+                # No forces make this motion possible: what contradicts gives way.
+                status, count, change = ease(
+                    Y, reduced.c, reduced.speed, moved, gap_speed, around, EASED_EDGES, u, z
+                )
+                steps += count
+                contradiction = max(contradiction, change)
+                if status != SOLVED or not project:
+                    status = INFEASIBLE
+                    break
+            elif project:
+                contradiction = project_held(reduced, mu, attempt == 0, held, delta, moved)
+            elif attempt == 1:
+                continue
+            resting, count = stick(reduced, moved, delta, held, cones, weight, z)
+            steps += count
+            if resting:
+                status = SOLVED
+                break
+            for i in range(n):
+                for d in range(3):
+                    z[3 * i + d] = guess[i, d]
+            budget = Budget(STARTS if attempt == 2 else FIRST_STARTS, 0.0)
+            status, count = _slide(reduced, cones, distribution, budget, answer)
+            steps += count
+            if status == SOLVED:
+                break
+    finish(reduced, answer)
+    return status, steps, contradiction

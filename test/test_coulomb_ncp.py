@@ -1,0 +1,304 @@
+"""coulomb/ncp: Coulomb's law on exact cones, against other formulations and other solvers."""
+
+import clarabel
+import numpy as np
+import pinocchio as pin
+import pytest
+import scipy.sparse as sparse
+from robots import gliding_solo, solo12, standing_solo
+
+from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.benchmark.random_problems import random_problem
+from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
+from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
+from contact_id_controller.kernels.pyramid import effective_friction
+
+DT = 1e-3
+SEED = 70_211  # never used for tuning
+EXACT = 1e-9
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return solo12()
+
+
+def free_velocity(problem, c):
+    free = c.copy()
+    free[::3] += problem.gap_speed
+    return free
+
+
+def defect(solution):
+    """Of a solution, by plain numpy."""
+    problem = solution.problem
+    speed = max(np.abs(solution.attainable).max(), -problem.gap_speed.min())
+    mu = effective_friction(problem.contacts.friction, 1e4)
+    free = free_velocity(problem, solution.attainable)
+    return exact_law_defect(problem.Y, free, mu, solution.impulses, speed)
+
+
+def loaded_slip(solution):
+    """Slip speeds (m,) of the contacts under load."""
+    w = solution.contact_velocity
+    return np.hypot(w[:, 1], w[:, 2])[solution.impulses[::3] > 1e-9]
+
+
+def sliding(robot, mu=0.2, speed=0.5, **keywords):
+    """Four feet that slide forwards on flat ground."""
+    q, contacts = standing_solo(robot, mu)
+    v = np.zeros(robot.nv)
+    v[0], v[1] = speed, 0.4 * speed
+    return build_problem(robot, q, v, np.zeros(robot.na), contacts, DT, **keywords), q, v
+
+
+def test_the_judge_knows_the_law_of_one_mass():
+    """A point mass of 1 kg: resting, sliding against its velocity, leaving; and what breaks the law."""
+    Y, mu = np.eye(3), np.array([0.5])
+    for free, z in (
+        ([-1.0, 0.3, 0.4], [1.0, -0.3, -0.4]),  # stops: |z_T| = mu z_N
+        ([-1.0, 3.0, 4.0], [1.0, -0.3, -0.4]),  # slides on, friction against the slip
+        ([0.2, 3.0, 4.0], [0.0, 0.0, 0.0]),  # leaves
+    ):
+        assert exact_law_defect(Y, np.array(free), mu, np.array(z)) < 1e-15
+        for wrong in ([1.1, -0.3, -0.4], [1.0, -0.4, -0.3], [1.0, -0.2, -0.2], [0.1, 0.0, 0.0]):
+            if not np.allclose(wrong, z):
+                assert exact_law_defect(Y, np.array(free), mu, np.array(wrong)) > 1e-2
+
+
+def test_two_thousand_problems_obey_the_law():
+    """The kernel alone and the whole model, on plans contradictory and consistent."""
+    missed, unlawful = [], []
+    for number in range(2000):
+        case = sliding_problem(SEED, number)
+        problem, mu = case.problem, case.problem.contacts.friction
+        z = np.zeros(3 * len(problem))
+        code, _, claimed = coulomb_cones(problem.Y, case.c, problem.gap_speed, mu, 5, z)
+        if code != SOLVED:
+            missed.append(number)
+        elif exact_law_defect(problem.Y, free_velocity(problem, case.c), mu, z) > EXACT:
+            unlawful.append((number, claimed))
+        if number % 4 == 0:
+            solution = solve(problem, "coulomb", "ncp")
+            assert solution.status == "solved", number
+            assert defect(solution) <= EXACT, number
+    assert unlawful == []
+    assert len(missed) <= 20, missed  # of the kernel on its own; the model has other means
+
+
+def test_random_robots_obey_the_law_or_are_called_what_they_are():
+    counts = {}
+    for number in range(150):
+        solution = solve(random_problem(SEED, number).problem, "coulomb", "ncp")
+        counts[solution.status] = counts.get(solution.status, 0) + 1
+        assert np.isfinite(solution.torques).all() and np.isfinite(solution.impulses).all()
+        if solution.status == "solved" and len(solution.problem):
+            assert defect(solution) <= EXACT, number
+    assert counts["solved"] > 100 and counts.get("not_converged", 0) <= 1, counts
+
+
+def by_admm(problem, c, tolerance=1e-10):
+    """Impulses (3n,) by pinocchio's ADMM on exact cones; its order is tangents first."""
+    model = problem.robot.model
+    models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for mu in problem.contacts.friction:
+        contact = pin.PointContactConstraintModel(model, 0)
+        contact.setFriction(mu)
+        models.append(pin.ConstraintModel(contact))
+        datas.append(pin.ConstraintData(contact.createData()))
+    order = np.arange(3 * len(problem)).reshape(-1, 3)[:, [1, 2, 0]].ravel()
+    inertia = np.square(problem.Y).sum() / len(order)
+    G, free = problem.Y @ problem.Y.T / inertia, free_velocity(problem, c)
+    speed = np.abs(free).max()
+    settings, result = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
+    settings.max_iterations, settings.solve_ncp = 50_000, True
+    for name in ("absolute", "relative"):
+        setattr(settings, f"{name}_feasibility_tol", tolerance)
+        setattr(settings, f"{name}_complementarity_tol", tolerance)
+    solver = pin.ADMMConstraintSolver(len(order))
+    delassus = pin.DelassusOperatorDense(np.ascontiguousarray(G[np.ix_(order, order)]))
+    solver.solve(delassus, free[order] / speed, models, datas, settings, result)
+    x = np.empty(len(order))
+    x[order] = result.retrieveConstraintImpulses()
+    return x * speed / inertia
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.3])
+def test_sliding_motion_is_that_of_pinocchios_admm(robot, mu):
+    problem, _, _ = sliding(robot, mu, contact_time_constant_s=DT)
+    ours = solve(problem, "coulomb", "ncp")
+    theirs = by_admm(problem, ours.attainable)
+    free = free_velocity(problem, ours.attainable)
+    assert exact_law_defect(problem.Y, free, problem.contacts.friction, theirs) < 1e-6
+    assert loaded_slip(ours).max() > 0.1
+    np.testing.assert_allclose(problem.Y.T @ ours.impulses, problem.Y.T @ theirs, atol=1e-6)
+
+
+def test_sticking_contacts_are_those_of_the_equations_of_motion(robot):
+    """Feet planted and body moving: J v+ as the contacts ask, by least squares on J alone."""
+    q, v, acceleration, contacts = gliding_solo(robot, 0.3, 0.6)
+    problem = build_problem(robot, q, v, acceleration, contacts, DT)
+    solution = solve(problem, "coulomb", "ncp")
+    motion = np.linalg.lstsq(problem.Y, -solution.attainable, rcond=None)[0]
+    np.testing.assert_allclose(problem.Y.T @ solution.impulses, motion, atol=1e-12)
+    assert solution.status == "solved" and defect(solution) <= 1e-11
+    np.testing.assert_allclose(solution.velocity, solve(problem).velocity, atol=1e-9)
+    assert max(solution.residuals(q, v).values()) < 1e-8
+
+
+def least_torque(solution, tie=1e-3):
+    """Least torque at the solution's motion by Clarabel: cone where a contact sticks, ray where it slides."""
+    problem = solution.problem
+    n, mu = len(problem), problem.contacts.friction
+    w = solution.contact_velocity.copy()
+    w[:, 0] += problem.gap_speed
+    slip = np.hypot(w[:, 1], w[:, 2])
+    fast = 1e-9 * np.abs(solution.attainable).max()
+    touching = w[:, 0] <= fast
+    price = tie * np.square(problem.T.reshape(n, -1)[touching]).sum() / (3 * touching.sum())
+    columns, cones, facets = [], [], []
+    for i in np.flatnonzero(touching):
+        sticks = slip[i] <= fast
+        ray = [1.0, *(-mu[i] * w[i, 1:] / max(slip[i], 1e-300))]
+        for local in np.eye(3) if sticks else [ray]:
+            column = np.zeros(3 * n)
+            column[3 * i : 3 * i + 3] = local
+            columns.append(column)
+        facets.append(-np.diag([mu[i], 1.0, 1.0]) if sticks else -np.eye(1))
+        cones.append(clarabel.SecondOrderConeT(3) if sticks else clarabel.NonnegativeConeT(1))
+    B = np.array(columns).T
+    offset = problem.torque_offset + problem.schur @ solution.joint_velocity_change / problem.period
+    left, size, right = np.linalg.svd(problem.Y.T @ B, full_matrices=False)
+    kept = size > 1e-9 * size[0]
+    equal = right[kept]
+    unit = np.abs(solution.impulses).max()
+    side = left[:, kept].T @ (problem.Y.T @ solution.impulses) / size[kept] / unit
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    scale = 1.0 / np.square(problem.T).max()
+    answer = clarabel.DefaultSolver(
+        sparse.csc_matrix(
+            np.triu(scale * B.T @ (problem.T @ problem.T.T + price * np.eye(3 * n)) @ B)
+        ),
+        scale * B.T @ problem.T @ offset / unit,
+        sparse.csc_matrix(np.vstack([equal, sparse.block_diag(facets).toarray()])),
+        np.concatenate([side, np.zeros(sum(len(facet) for facet in facets))]),
+        [clarabel.ZeroConeT(len(equal)), *cones],
+        settings,
+    ).solve()
+    assert str(answer.status) == "Solved"
+    z = unit * B @ np.array(answer.x)
+    return np.square(offset + problem.T.T @ z).sum() + price * z @ z, price
+
+
+def test_forces_are_those_of_least_torque_at_the_motion(robot):
+    """Sticking, sliding and both, few contacts and many."""
+    kinds = set()
+    cases = [sliding(robot, 0.2)[0], sliding(robot, 0.9)[0], sliding(robot, 0.2, 0.0)[0]]
+    cases += [sliding_problem(SEED + 1, number).problem for number in range(40)]
+    for problem in cases:
+        solution = solve(problem, "coulomb", "ncp")
+        if not (solution.impulses > 1e-9).any():
+            continue
+        best, price = least_torque(solution)
+        ours = solution.torques @ solution.torques + price * np.square(solution.impulses).sum()
+        assert ours == pytest.approx(best, rel=1e-5)
+        fast = loaded_slip(solution) > 1e-9
+        kinds.add((bool(fast.any()), bool((~fast).any())))
+    assert kinds == {(True, False), (False, True), (True, True)}
+
+
+def test_every_distribution_gives_the_same_motion(robot):
+    for problem in (sliding(robot, 0.2)[0], sliding(robot, 0.9)[0]):
+        one, two, three = (
+            solve(problem, "coulomb", "ncp", distribution=name)
+            for name in ("least_torque", "least_force", "none")
+        )
+        np.testing.assert_allclose(two.velocity, one.velocity, atol=1e-9)
+        np.testing.assert_allclose(three.velocity, one.velocity, atol=1e-9)
+        assert np.linalg.norm(two.impulses) <= np.linalg.norm(one.impulses) * (1 + 1e-9)
+        assert np.linalg.norm(one.torques) <= np.linalg.norm(two.torques) * (1 + 1e-2)
+
+
+def test_polygons_of_many_edges_approach_it(robot):
+    """And friction does not depend on the direction of the slip, as it does on a polygon of few."""
+    problem = sliding(robot, 0.3)[0]
+    exact, errors = solve(problem, "coulomb", "ncp"), []
+    for edges in (3, 11, 63):
+        polygon = solve(problem, "coulomb", "lcp", edges=edges)
+        errors.append(np.abs(polygon.velocity - exact.velocity).max())
+    assert errors[1] < 0.3 * errors[0] and errors[2] < 0.1 * errors[0]
+
+
+def test_without_friction_and_without_bound(robot):
+    for mu, speed in ((0.0, 0.5), (np.inf, 0.5), (1e7, 0.5)):
+        solution = solve(sliding(robot, mu, speed)[0], "coulomb", "ncp")
+        assert solution.status == "solved" and defect(solution) <= EXACT
+        tangential = np.abs(solution.forces[:, :2]).max()
+        assert (tangential == 0.0) == (mu == 0.0)
+    mixed = sliding(robot, [0.0, np.inf, 0.3, 0.3])[0]
+    assert solve(mixed, "coulomb", "ncp").status == "solved"
+
+
+def test_no_contact_a_gap_and_contacts_that_crush(robot):
+    q, contacts = standing_solo(robot)
+    zero = np.zeros(robot.na)
+    v = np.zeros(robot.nv)
+    empty = solve(build_problem(robot, q, v, zero, ContactSet.empty(), DT), "coulomb", "ncp")
+    assert empty.status == "solved" and empty.forces.shape == (0, 3)
+    apart = contacts.moved(contacts.points, gaps=np.array([0.01, 0, 0, 0]))
+    lifted = solve(build_problem(robot, q, v, zero, apart, DT), "coulomb", "ncp")
+    assert lifted.status == "solved" and (lifted.forces[0] == 0.0).all()
+    crushed = ContactSet(
+        contacts.points[[0, 0]],
+        [[0, 0, 1], [0, 0, -1]],
+        contacts.frames[:1] * 2,
+        0.6,
+        surface_velocities=[[0, 0, 1], [0, 0, -1]],
+    )
+    solution = solve(build_problem(robot, q, v, zero, crushed, DT), "coulomb", "ncp")
+    assert solution.status == "inconsistent" and np.isfinite(solution.torques).all()
+    assert (solution.forces[:, 2] * [1, -1] >= 0.0).all()
+
+
+def test_warm_start_follows_contacts_by_identity(robot):
+    """A contact that goes, and another order: same motion, fewer steps than from nothing."""
+    problem, q, v = sliding(robot, 0.2)
+    first = solve(problem, "coulomb", "ncp")
+    contacts = problem.contacts
+    order = [2, 0, 3]
+    fewer = ContactSet(
+        contacts.points[order],
+        contacts.normals[order],
+        [contacts.frames[i] for i in order],
+        contacts.friction[order],
+        identities=[contacts.identities[i] for i in order],
+    )
+    again = build_problem(robot, q, v, np.zeros(robot.na), fewer, DT)
+    cold, warm = solve(again, "coulomb", "ncp"), solve(again, "coulomb", "ncp", warm_start=first)
+    np.testing.assert_allclose(warm.velocity, cold.velocity, atol=1e-8)
+    same = solve(problem, "coulomb", "ncp", warm_start=first)
+    assert same.iterations < first.iterations
+    np.testing.assert_allclose(same.velocity, first.velocity, atol=1e-9)
+
+
+def test_a_contact_that_holds_needs_no_sliding_solution(robot):
+    """Where forces in the cones hold the contacts, whatever came before, nothing slips."""
+    q, contacts = standing_solo(robot, 0.9)
+    v = np.zeros(robot.nv)
+    standing = build_problem(robot, q, v, np.zeros(robot.na), contacts, DT)
+    slid = solve(sliding(robot, 0.9, 2.0, contact_time_constant_s=DT)[0], "coulomb", "ncp")
+    for warm in (None, slid):
+        solution = solve(standing, "coulomb", "ncp", warm_start=warm)
+        assert loaded_slip(solution).max() < 1e-12
+    assert slid.status == "solved"
+
+
+def test_contradictory_contacts_are_not_called_solved_by_huge_impulses():
+    """Two walls that close on what stands between them: no impulses of any size are called solved."""
+    Y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0], [1.0, 0.0], [0.0, 0.0]])
+    c = np.array([-1.0, 0.5, 0.0, -1.0, -0.5, 0.0])
+    z = np.zeros(6)
+    code, steps, claimed = coulomb_cones(Y, c, np.zeros(2), np.array([0.5, 0.5]), 5, z)
+    assert code != SOLVED and claimed > 1e-6 and np.isfinite(z).all()
+    assert steps <= 5 * (120 + 40)
