@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +49,26 @@ def check_free(*paths: Path) -> None:
             raise RecordError(f"{str(path)!r} is a folder, must be a file or not there")
 
 
+def check_record(path: Path, array: str = "time_s") -> None:
+    """Refuse to write a record over something else.
+
+    Raises:
+        RecordError: there is a folder, or a file that is no .npz with this array.
+    """
+    check_free(path)
+    try:
+        if not path.exists():
+            return
+        with zipfile.ZipFile(path) as file:
+            if f"{array}.npy" in file.namelist():
+                return
+    except (OSError, zipfile.BadZipFile, ValueError):
+        pass
+    raise RecordError(
+        f"cannot record to {str(path)!r}: it is there and is no record: remove it, or name another"
+    )
+
+
 def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     """Make a file by ``write(file)``; what was there stays until the new one is whole.
 
@@ -57,7 +78,9 @@ def write_with(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         try:
-            with part.open("wb") as file:
+            # Made anew: in a folder of many users somebody may have put a link there.
+            part.unlink(missing_ok=True)
+            with part.open("xb") as file:
                 write(file)
             part.replace(path)
         except BaseException:

@@ -20,6 +20,7 @@ from rclpy.parameter import Parameter
 
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.settings.base import Settings, belongs_to_ros, unknown_parameter
+from contact_id_controller.settings.shared_rows import START_ONLY
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
 SomeSettings = TypeVar("SomeSettings", bound=Settings)
@@ -29,6 +30,11 @@ _EMPTY_LISTS = {
     "strings": Parameter.Type.STRING_ARRAY,
     "numbers": Parameter.Type.DOUBLE_ARRAY,
 }
+
+MOST_VALUES, MOST_CHARACTERS = 1000, 4096
+"""Of a list, and of a text: no robot needs more, and looking at more takes longer than a period."""
+
+_LONGEST_REASON = 500
 
 
 class ParameterTable:
@@ -57,8 +63,12 @@ class ParameterTable:
         self._locked, self._check_live = locked, check_live
         self.changed = False
         """Set when a parameter was changed; whoever applies the change clears it."""
+        self._start_only: dict[str, Any] = {}
         for spec in table:
             self._declare(spec)
+        self._start_only = {
+            name: node.get_parameter(name).value for name in START_ONLY if name in self._specs
+        }
         node.add_on_set_parameters_callback(self._check_set)
 
     def _declare(self, spec: ParameterSpec) -> None:
@@ -86,23 +96,40 @@ class ParameterTable:
         for name in self._node.get_parameters_by_prefix(""):
             if name not in self._specs and not belongs_to_ros(name):
                 raise ConfigurationError(unknown_parameter(name, self._specs))
-        return {
-            name: spec.check(_plain(self._node.get_parameter(name).value))
-            for name, spec in self._specs.items()
-        }
+        values = {name: self._node.get_parameter(name).value for name in self._specs}
+        for name, value in values.items():
+            refuse_size(name, value)
+        return {name: spec.check(_plain(values[name])) for name, spec in self._specs.items()}
 
     def _check_set(self, parameters: list[Parameter]) -> SetParametersResult:
-        ours = {p.name: _plain(p.value) for p in parameters if p.name in self._specs}
         try:
+            for parameter in parameters:
+                self._refuse_at_sight(parameter.name, parameter.value)
+            ours = {p.name: _plain(p.value) for p in parameters if p.name in self._specs}
             for name, value in ours.items():
                 ours[name] = self._specs[name].check(value)
             if ours and self._locked():
                 self._refuse_locked(ours)
                 self._check_live({**self.values(), **ours})
         except ConfigurationError as error:
-            return SetParametersResult(successful=False, reason=str(error))
+            return SetParametersResult(successful=False, reason=_shortened(str(error)))
         self.changed = self.changed or bool(ours)
         return SetParametersResult(successful=True)
+
+    def _refuse_at_sight(self, name: str, value: Any) -> None:
+        """Refuse what no look at the value could make right."""
+        if name not in self._specs and not (name and belongs_to_ros(name)):
+            raise ConfigurationError(
+                unknown_parameter(name[:MOST_CHARACTERS], self._specs)
+                if name
+                else "a parameter without a name"
+            )
+        refuse_size(name, value)
+        if name in self._start_only and value != self._start_only[name]:
+            raise ConfigurationError(
+                f"parameter '{name}' can only be given at the start of the node: whoever may set "
+                "parameters could write any file of its user"
+            )
 
     def _refuse_locked(self, names: Iterable[str]) -> None:
         for name in names:
@@ -122,6 +149,28 @@ def read_settings(node: Node, settings: type[SomeSettings]) -> SomeSettings:
     """
     table = ParameterTable(node, table_of(settings), locked=lambda: True)
     return settings.from_mapping(table.values())
+
+
+def refuse_size(name: str, value: Any) -> None:
+    """Refuse a value that is longer than any could be, before it is looked at.
+
+    Raises:
+        ConfigurationError: naming the parameter, its size and the largest one.
+    """
+    size, most, what = 0, MOST_CHARACTERS, "characters"
+    if isinstance(value, (str, bytes)):
+        size = len(value)
+    elif hasattr(value, "__len__"):
+        size, most, what = len(value), MOST_VALUES, "values"
+        if size <= most:
+            for each in value:
+                refuse_size(name, each)
+    if size > most:
+        raise ConfigurationError(f"parameter '{name}' has {size} {what}, must have at most {most}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 
 def describe(spec: ParameterSpec) -> ParameterDescriptor:

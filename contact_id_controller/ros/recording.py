@@ -9,7 +9,7 @@ import numpy as np
 
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError
-from contact_id_controller.files import write_arrays
+from contact_id_controller.files import check_record, write_arrays
 from contact_id_controller.state import RobotState
 
 _CHUNK = 8192
@@ -32,6 +32,7 @@ class Recorder:
         self.path = Path(path).expanduser()
         if not self.path.parent.is_dir():
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
+        check_record(self.path)
         self._joint_names, self._foot_names = tuple(joint_names), tuple(foot_names)
         joints, feet = (len(self._joint_names),), (len(self._foot_names),)
         self._columns = {
@@ -100,8 +101,9 @@ class Recorder:
         """Write all rows so far; the file appears whole or not at all.
 
         Raises:
-            RecordError: the file cannot be written.
+            RecordError: the file cannot be written, or something else is there by now.
         """
+        check_record(self.path)
         n = len(self)
         arrays = {
             name: np.concatenate(
@@ -138,6 +140,7 @@ class EstimateRecorder:
         self.path = Path(path).expanduser()
         if not self.path.parent.is_dir():
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
+        check_record(self.path)
         self._rows: list[tuple] = []
 
     def add(self, state: RobotState, forces: np.ndarray) -> None:
@@ -146,6 +149,7 @@ class EstimateRecorder:
 
     def save(self) -> None:
         """Write what has been collected."""
+        check_record(self.path)
         names = ("time_s", "q", "v", "forces")
         columns = zip(*self._rows) if self._rows else ([] for _ in names)
         write_arrays(self.path, {name: np.array(column) for name, column in zip(names, columns)})

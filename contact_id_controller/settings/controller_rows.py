@@ -680,7 +680,9 @@ class NodeSettings:
         False, "Configure and activate at start, without a lifecycle manager."
     )
     record_path: str = parameter(
-        "", "File (.npz) into which each step is recorded, written on deactivation; empty: none."
+        "",
+        """File (.npz) into which each step is recorded, written on deactivation, over nothing but another
+        record; empty: none. Only as given at the start of the node.""",
     )
     live_models: tuple[str, ...] = parameter(
         tuple(str(row) for row in ROWS.values() if row.switchable),

@@ -19,6 +19,10 @@ def odometry_age_limit(*, live: bool) -> Any:
     )
 
 
+START_ONLY = ("record_path", "effort_above_description")
+"""Rows that count as they are given at the start of a node: what they allow is not for its peers."""
+
+
 def group_controller(when: str) -> Any:
     """The row of ``group_controller``; ``when`` its joints are compared."""
     return parameter(

@@ -1,0 +1,157 @@
+"""What a peer may not do by parameters: write files, leave the node poisoned, keep it busy."""
+
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="parameters of a node need ROS 2")
+
+from rcl_interfaces.msg import Parameter as ParameterMessage  # noqa: E402
+from rcl_interfaces.msg import ParameterValue  # noqa: E402
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from robots import QUADRUPED, QUADRUPED_FEET  # noqa: E402
+
+from contact_id_controller.exceptions import RecordError  # noqa: E402
+from contact_id_controller.files import write_arrays  # noqa: E402
+from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
+from contact_id_controller.ros.recording import EstimateRecorder, Recorder  # noqa: E402
+
+TEXT, DOUBLE, DOUBLES, TEXTS = 4, 3, 8, 9
+VALUES = {
+    "urdf": QUADRUPED,
+    "contact_frames": QUADRUPED_FEET,
+    "contact_radii_m": [0.01],
+}
+AT_MOST_S = 0.1
+
+
+@pytest.fixture
+def node_of():
+    """Makes controller nodes with overrides."""
+    context = rclpy.Context()
+    context.init()
+    nodes = []
+
+    def make(**changes):
+        overrides = [Parameter(name, value=value) for name, value in {**VALUES, **changes}.items()]
+        nodes.append(ControllerNode("attacked", parameter_overrides=overrides, context=context))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.destroy_node()
+    context.try_shutdown()
+
+
+def ask(node, name, atomically=False, **value):
+    """Answer of the parameter service: successful, reason, seconds."""
+    message = ParameterMessage(name=name, value=ParameterValue(**value))
+    service, begun = node._parameter_service, time.perf_counter()
+    if atomically:
+        request = SetParametersAtomically.Request(parameters=[message])
+        answer = service._set_parameters_atomically_callback(
+            request, SetParametersAtomically.Response()
+        ).result
+    else:
+        request = SetParameters.Request(parameters=[message])
+        answer = service._set_parameters_callback(request, SetParameters.Response()).results[0]
+    return answer.successful, answer.reason, time.perf_counter() - begun
+
+
+@pytest.mark.parametrize("atomically", [False, True])
+def test_no_peer_says_where_a_file_is_written(node_of, tmp_path, atomically):
+    own, foreign = str(tmp_path / "run.npz"), str(tmp_path / "other")
+    node = node_of(record_path=own)
+    done, reason, _ = ask(node, "record_path", atomically, type=TEXT, string_value=foreign)
+    assert not done and "'record_path' can only be given at the start" in reason
+    assert node.get_parameter("record_path").value == own
+    assert ask(node, "record_path", type=TEXT, string_value=own)[0], "the same is no change"
+    del node
+    node = node_of()
+    assert not ask(node, "record_path", atomically, type=TEXT, string_value=foreign)[0]
+
+
+@pytest.mark.parametrize("atomically", [False, True])
+@pytest.mark.parametrize(
+    "value", [{"type": 0}, {"type": DOUBLE, "double_value": 1.0}, {"type": TEXT}]
+)
+def test_a_parameter_without_a_name_is_refused_and_leaves_no_trace(node_of, atomically, value):
+    node = node_of()
+    before = node._parameters.copy()
+    done, reason, _ = ask(node, "", atomically, **value)
+    assert not done and reason
+    assert node._parameters.keys() == before.keys()
+    assert ask(node, "period_s", type=DOUBLE, double_value=0.002)[0], "the node is sane"
+    assert node._parameter_table.values()["period_s"] == 0.002
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("joint_position_gain", {"double_array_value": [1.0] * 1_000_000}, "1000000 values"),
+        ("joints", {"string_array_value": ["a"] * 100_000}, "100000 values"),
+        ("joints", {"string_array_value": ["a" * 100_000]}, "100000 characters"),
+        ("urdf", {"string_value": "a" * 1_000_000}, "1000000 characters"),
+    ],
+)
+def test_a_value_longer_than_any_is_refused_at_sight(node_of, name, value, words):
+    node = node_of()
+    kind = {"double_array_value": DOUBLES, "string_array_value": TEXTS, "string_value": TEXT}
+    parameter = Parameter(name, value=next(iter(value.values())))
+    begun = time.perf_counter()
+    result = node._parameter_table._check_set([parameter])
+    assert time.perf_counter() - begun < AT_MOST_S
+    assert not result.successful and words in result.reason and len(result.reason) < 500
+    done, reason, _ = ask(node, name, type=kind[next(iter(value))], **value)
+    assert not done and words in reason
+
+
+def test_a_long_bad_value_is_not_repeated_in_full(node_of):
+    value = {"string_array_value": ["wrong" * 100] * 900}
+    done, reason, _ = ask(node_of(), "contact_sources", type=TEXTS, **value)
+    assert not done and len(reason) <= 500
+
+
+FOREIGN = {
+    "text": lambda path: path.write_text("thesis", encoding="utf-8"),
+    "other arrays": lambda path: write_arrays(path, {"results": np.arange(3)}),
+    "folder": lambda path: path.mkdir(),
+    "empty": lambda path: path.touch(),
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("make", [lambda path: Recorder(path, ["a"], ["f"]), EstimateRecorder])
+def test_a_record_replaces_nothing_but_a_record(tmp_path, make, foreign):
+    path = tmp_path / "mine.npz"
+    FOREIGN[foreign](path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(RecordError, match="mine.npz"):
+        make(path)
+    if before is not None:
+        assert path.read_bytes() == before
+
+
+def test_a_record_replaces_a_record_and_no_file_that_came_since(tmp_path):
+    path = tmp_path / "mine.npz"
+    for _ in range(2):
+        recorder = EstimateRecorder(path)
+        recorder.save()
+    recorder = EstimateRecorder(path)
+    path.write_text("thesis", encoding="utf-8")
+    with pytest.raises(RecordError, match="is no record"):
+        recorder.save()
+    assert path.read_text(encoding="utf-8") == "thesis"
+
+
+def test_a_link_in_the_way_of_a_part_is_not_followed(tmp_path):
+    import os
+
+    path, target = tmp_path / "mine.npz", tmp_path / "thesis"
+    target.write_text("thesis", encoding="utf-8")
+    (tmp_path / f"mine.npz.{os.getpid()}.part").symlink_to(target)
+    EstimateRecorder(path).save()
+    assert target.read_text(encoding="utf-8") == "thesis"
+    assert not path.is_symlink() and "time_s" in np.load(path)
