@@ -3,6 +3,7 @@
     python benchmarks/exact_cones.py --count 100000                # random problems, judged by plain numpy
     python benchmarks/exact_cones.py --count 100000 --robots       # six robots of any size, any contacts
     python benchmarks/exact_cones.py --times [--placo PYTHON]      # whole step and solve alone, one run
+    python benchmarks/exact_cones.py --walks 10                    # seconds, five terrains, both engines, beside qp
     python benchmarks/exact_cones.py --siconos FOLDER              # its friction problems, as FOLDER/*.dat
 
 A solution counts where the larger of two residuals of the exact law (``exact_law_defect``) is small enough,
@@ -29,6 +30,9 @@ from contact_id_controller.benchmark.sliding_problems import exact_law_defect, s
 from contact_id_controller.kernels.exact_cones.continuation import coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.lcp import lemke_friction
+from contact_id_controller.papers.locomotion import LocomotionRun, prepare
+from contact_id_controller.papers.locomotion_figures import Companion, figures
+from contact_id_controller.papers.terrains import TERRAINS
 
 NO_SLIP = 1e4
 LEVELS = (1e-6, 1e-9, 1e-12)
@@ -183,6 +187,40 @@ def _measure(robot, problem, cells):
         cells.setdefault(f"ADMM {tolerance:g}", []).append((taken, judge(admm.impulses())))
 
 
+def walks_table(duration_s, engines, terrains):
+    """The paper's quadruped on its five terrains with coulomb/ncp and with coulomb/qp, torques beside each other."""
+    for terrain in terrains:
+        for engine in engines:
+            for solver in ("qp", "ncp"):
+                run = LocomotionRun(
+                    "qp_mu",
+                    terrain,
+                    engine,
+                    engine_model="coulomb/ncp" if solver == "ncp" else "coulomb/lcp",
+                    duration_s=duration_s,
+                )
+                walk, ground = prepare(run, controller={"solver": solver})
+                companion = Companion(walk.robot, walk.controller, walk.planner)
+                record = walk.record(
+                    duration_s, each=companion.add, ground_height_m=ground.height_m
+                )
+                found = figures(record, companion)["figures"]
+                times = 1e6 * record.solve_time_s
+                jumps = np.abs(np.diff(record.torques, axis=0))
+                print(
+                    f"{terrain:15s} {engine:7s} {solver:4s}"
+                    f" fell {record.fell_time_s}"
+                    f" torque rate {found['torque_rate_mean_nm_s']:.1f} N m/s,"
+                    f" steps p99.9 {np.percentile(jumps, 99.9):.3f} max {jumps.max():.2f} N m,"
+                    f" force error {found['normal_force_error_n'] / companion.weight_n:.4f},"
+                    f" solve p50 {np.median(times):.0f} p99.9 {np.percentile(times, 99.9):.0f}"
+                    f" max {times.max():.0f} us,"
+                    f" {dict(Counter(record.status.tolist()))},"
+                    f" engine's steps unsolved {getattr(walk.world, 'unsolved_steps', '-')}",
+                    flush=True,
+                )
+
+
 def read_siconos(path):
     """(G, free, mu) of a friction problem in three dimensions as Siconos writes it, normals first."""
     numbers = iter(path.read_text().split())
@@ -286,6 +324,9 @@ def main() -> int:
     )
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--placo", metavar="PYTHON", help="interpreter that has PlaCo")
+    parser.add_argument("--walks", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--engines", nargs="+", default=["mujoco", "rigid"])
+    parser.add_argument("--terrains", nargs="+", default=list(TERRAINS))
     parser.add_argument("--siconos", metavar="FOLDER", help="friction problems *.dat")
     parser.add_argument(
         "--largest", type=int, default=LARGEST_SMALL, help="contacts, for --siconos"
@@ -295,6 +336,8 @@ def main() -> int:
         random_table(arguments.count, arguments.seed, arguments.robots)
     if arguments.times:
         times_table(arguments.placo)
+    if arguments.walks:
+        walks_table(arguments.walks, arguments.engines, arguments.terrains)
     if arguments.siconos:
         siconos_table(arguments.siconos, arguments.largest)
     return 0
