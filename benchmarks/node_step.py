@@ -1,7 +1,7 @@
 """What a step costs around the solver: alone in a loop, in the controller, and in the node in real time.
 
     python benchmarks/node_step.py --seconds 60
-    python benchmarks/node_step.py --seconds 20 --set rt_priority=80   # any parameter of any node
+    python benchmarks/node_step.py --seconds 20 --rt-priority 80 --cpus controller=1 --set NAME=VALUE
 
 One run, so that whatever else the machine does meets all of it:
 
@@ -201,7 +201,7 @@ class Node(NamedTuple):
     shares: dict[str, float]
 
 
-def in_node(seconds: float, changes: list[str], folder: Path) -> Node:
+def in_node(seconds: float, folder: Path, **choices) -> Node:
     """The demo's three processes in real time."""
     setup = make_setup(
         folder,
@@ -209,7 +209,7 @@ def in_node(seconds: float, changes: list[str], folder: Path) -> Node:
         duration_s=seconds + SETTLED_S,
         mode="real_time",
         mu=MU,
-        changes=changes,
+        **choices,
     )
     with Cores() as cores:
         run_nodes(setup, folder)
@@ -248,6 +248,8 @@ def main() -> int:
     parser.add_argument("--walk-seconds", type=float, default=8.0, help="of the walk in a process")
     parser.add_argument("--no-node", action="store_true", help="in one process only")
     parser.add_argument("--set", action="append", default=[], dest="changes", metavar="NAME=VALUE")
+    parser.add_argument("--rt-priority", default="0", metavar="N", help="as of contact_id demo")
+    parser.add_argument("--cpus", action="append", default=[], metavar="[NODE=]LIST")
     given = parser.parse_args()
     kept = walk(given.walk_seconds)
     bare, step, difference = bare_and_step(kept)
@@ -255,7 +257,8 @@ def main() -> int:
     replan_ms = MS * float(np.median(kept.replans_s))
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     now = datetime.datetime.now(datetime.timezone.utc)
-    changes = " ".join(given.changes)
+    priority = f"--rt-priority {given.rt_priority}" if given.rt_priority != "0" else ""
+    changes = " ".join([priority, *(f"--cpus {text}" for text in given.cpus), *given.changes])
     print(f"{now:%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, load {load} {changes}\n")
     print("| µs (times the bare step) | median | p99 | p99.9 |\n|---|---|---|---|")
     print(f"| bare step in a loop | {figures(bare, unit)} |")
@@ -266,7 +269,13 @@ def main() -> int:
     fell = False
     if not given.no_node:
         with tempfile.TemporaryDirectory() as folder:
-            node = in_node(given.seconds, given.changes, Path(folder))
+            node = in_node(
+                given.seconds,
+                Path(folder),
+                changes=given.changes,
+                rt_priority=given.rt_priority,
+                cpus=given.cpus,
+            )
         print(f"| node, problem and solution | {figures(node.solves_s, unit)} |")
         print(f"| node, state to command | {figures(node.steps_s, unit)} |")
         found["node, median"] = float(np.median(node.steps_s)) / unit

@@ -75,6 +75,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "NODE.NAME=VALUE of any node; may be repeated",
     )
     parser.add_argument(
+        "--rt-priority",
+        metavar="N",
+        help="real-time priority (SCHED_FIFO, 1 to 99) of all nodes, planners one less, where the "
+        "system allows it (docs/real_time.md)",
+    )
+    parser.add_argument(
+        "--cpus",
+        action="append",
+        metavar="[NODE=]LIST",
+        help="cores of all nodes, or of one, as 0,2-3; may be repeated",
+    )
+    parser.add_argument(
         "--sweep",
         metavar="NAME=V1,V2,...",
         help="one walk for each value of a parameter, and a page that compares "
@@ -138,4 +150,6 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         sensors=arguments.sensors,
         ground=arguments.ground,
         changes=arguments.changes,
+        rt_priority=arguments.rt_priority,
+        cpus=arguments.cpus,
     )

@@ -34,6 +34,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.group_controller import check_joint_order
@@ -368,7 +369,7 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
-    gc.freeze()  # collections need not look at what stays
+    scheduling.settle(node.get_logger().warning)
     if worker.reserve:
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:

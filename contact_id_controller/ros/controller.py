@@ -19,6 +19,7 @@ from rclpy.subscription import Subscription
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
@@ -35,6 +36,9 @@ _WAIT_S = 0.005
 
 _IDLE_WAIT_S = 0.05
 """Longest wait otherwise: how long a signal may go unnoticed."""
+
+_COLLECT_S = 0.25
+"""Time between two searches for garbage while active."""
 
 _PATIENCE_S = 5.0
 """Time between two lines that say what activation waits for."""
@@ -69,22 +73,24 @@ class _GarbageBreak:
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
-        self._frozen = False
+        self._settled = False
+        self._next_s = 0.0
 
     def __call__(self) -> None:
         node = self._node
-        if node.loop is not None and not self._frozen:
-            gc.collect()
-            gc.freeze()
-            self._frozen = True
-        elif self._frozen and node.loop is None:
-            gc.unfreeze()
-            self._frozen = False
+        if node.loop is not None and not self._settled:
+            scheduling.settle(node.get_logger().warning)
+            self._settled = True
+        elif self._settled and node.loop is None:
+            scheduling.unsettle()
+            self._settled = False
         if not node.active:
             gc.enable()
             return
         gc.disable()
-        gc.collect()
+        if time.monotonic() >= self._next_s:
+            gc.collect()
+            self._next_s = time.monotonic() + _COLLECT_S
 
 
 class ControllerNode(LifecycleNode):

@@ -32,52 +32,60 @@ class JointStateReader:
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self.joint_names = tuple(joint_names)
-        self.position = np.zeros(len(self.joint_names))
-        self.velocity = np.zeros(len(self.joint_names))
+        self._numbers = np.zeros((3, len(self.joint_names)))
+        self.position, self.velocity, self._efforts = self._numbers
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
-        self._effort = np.zeros(0)
-        self._given = np.zeros(len(self.joint_names))
+        self._has_efforts = False
+        self._index, self._room = np.zeros(0, dtype=np.int64), np.zeros(0)
         self._packed = packed.PackedReader(packed.JOINT_STATE)
 
     def read(self, message) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
-        arrays = None
         if isinstance(message, bytes):
-            arrays = self._packed.arrays(message)
-            if arrays is None:
-                try:
-                    message = self._packed.message(message)
-                except StateError as error:
-                    return Refusal("joint_state_bytes", str(error))
-        if arrays is None:
-            if message.name != self._names:
-                refusal = self._map(message.name)
-                if refusal is not None:
-                    self._packed.forget()
-                    return refusal
-            # The fields are array.array('d'): a view instead of a copy element by element.
-            arrays = map(np.frombuffer, (message.position, message.velocity, message.effort))
-        position, velocity, self._effort = arrays
-        count = len(self._names)
-        if position.size != count or velocity.size != count:
+            time_ns = self._packed.take(message, self._index, self._room)
+            if time_ns is not None:
+                return self._reading(time_ns)
+            try:
+                message = self._packed.message(message)
+            except StateError as error:
+                return Refusal("joint_state_bytes", str(error))
+        if message.name != self._names:
+            refusal = self._map(message.name)
+            if refusal is not None:
+                self._packed.forget()
+                return refusal
+        # The fields are array.array('d'): a view instead of a copy element by element.
+        parts = [np.frombuffer(part) for part in (message.position, message.velocity)]
+        count, efforts = len(self._names), np.frombuffer(message.effort)
+        if any(part.size != count for part in parts):
+            self._packed.forget()
             return Refusal(
                 "joint_state_size",
-                f"joint state names {count} joints but has {position.size} positions and "
-                f"{velocity.size} velocities",
+                f"joint state names {count} joints but has {parts[0].size} positions and "
+                f"{parts[1].size} velocities",
             )
-        position.take(self._columns, out=self.position, mode="clip")
-        velocity.take(self._columns, out=self.velocity, mode="clip")
-        given = None
-        if self._effort.size == count:
-            given = self._effort.take(self._columns, out=self._given, mode="clip")
-        return JointReading(packed.stamp_ns(message), self.position, self.velocity, given)
+        self._has_efforts = efforts.size == count
+        if self._has_efforts:
+            parts.append(efforts)
+        for row, part in zip(self._numbers, parts):
+            row[:] = part[self._columns]
+        places = self._packed.places
+        if places is not None:
+            first = np.array([[packed.word(at)] for at, _ in places[: len(parts)]])
+            self._index = (first + self._columns).ravel()
+            self._room = self._numbers[: len(parts)].reshape(-1)
+        return self._reading(packed.stamp_ns(message))
+
+    def _reading(self, time_ns: int) -> JointReading:
+        given = self._efforts if self._has_efforts else None
+        return JointReading(time_ns, self.position, self.velocity, given)
 
     def efforts(self) -> np.ndarray:
         """Efforts (na,) of the last message that gave a reading; not a number where it has none."""
-        if self._effort.size != len(self._names or ()):
+        if not self._has_efforts:
             return np.full(len(self.joint_names), np.nan)
-        return self._effort.take(self._columns)
+        return self._efforts.copy()
 
     def _map(self, names: list[str]) -> Refusal | None:
         column = {name: k for k, name in enumerate(names)}
@@ -133,6 +141,7 @@ class OdometryReader:
     def __init__(self) -> None:
         self.world_frame = "world"
         self._base = np.zeros(BASE_SIZE)
+        self._index = np.zeros(0, dtype=np.int64)
         self._packed = packed.PackedReader(packed.ODOMETRY)
 
     def read(self, message) -> tuple[np.ndarray, int]:
@@ -145,16 +154,21 @@ class OdometryReader:
             StateError: bytes that are no such message.
         """
         if isinstance(message, bytes):
-            arrays = self._packed.arrays(message)
-            if arrays is not None:
-                self._base[:7], self._base[7:] = arrays
-                return self._base, packed.stamp_ns(message)
+            time_ns = self._packed.take(message, self._index, self._base)
+            if time_ns is not None:
+                return self._base, time_ns
             message = self._packed.message(message)
+            places = self._packed.places or ()
+            words = [packed.word(at) + np.arange(count) for at, count in places]
+            self._index = np.concatenate([_NONE, *words])
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self.world_frame = message.header.frame_id or "world"
         return self._base, packed.stamp_ns(message)
+
+
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:

@@ -9,7 +9,6 @@ stamps every few milliseconds, and only the state that is due is unpacked.
 from __future__ import annotations
 
 import collections
-import gc
 import sys
 import time
 
@@ -27,6 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import read_settings
@@ -110,9 +110,7 @@ class GaitPlannerNode(Node):
         """Plan until ROS shuts down or the process is asked to end."""
         executor = SingleThreadedExecutor(context=self.context)
         executor.add_node(self)
-        # What exists now will stay: the garbage collector need not look at it again.
-        gc.collect()
-        gc.freeze()
+        scheduling.settle(self.get_logger().warning)
         turn_s = 0.0
         try:
             while self.context.ok() and not self._interrupt.requested:

@@ -7,7 +7,6 @@ seconds: meanwhile states wait, of which only the newest matters.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 
@@ -31,6 +30,7 @@ from contact_id_controller.planning.kinodynamic.motion_planner import (
     Steps,
     TimedPlan,
 )
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.footstep_messages import goal_of, steps_of
@@ -132,8 +132,7 @@ class KinoDynamicPlannerNode(Node):
         """Plan until ROS shuts down or the process is asked to end."""
         executor = SingleThreadedExecutor(context=self.context)
         executor.add_node(self)
-        gc.collect()
-        gc.freeze()
+        scheduling.settle(self.get_logger().warning)
         try:
             while self.context.ok() and not self._interrupt.requested:
                 for _ in range(EVENTS_IN_A_TURN):

@@ -19,6 +19,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from contact_id_controller.exceptions import StateError
+from contact_id_controller.kernels.compile import bare_kernel
 
 _ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
@@ -62,21 +63,52 @@ class Layout:
     ) -> None:
         self._size = len(data)
         self.places = list(places) if wanted is None else [places[k] for k in wanted]
-        ends = [_AFTER_STAMP, *(at + 8 * count for at, count in places)]
-        begins = [*(at for at, _ in places), len(data)]
-        self._between = [
-            (begin, end, data[begin:end]) for begin, end in zip(ends, begins) if end > begin
-        ]
+        words = words_of(data)
+        same = np.ones(len(words), dtype=bool)
+        same[:1] = False  # the stamp
+        for at, count in places:
+            same[word(at) : word(at) + count] = False
+        self._same = np.flatnonzero(same)
+        self._bits = words.view(np.uint64)[self._same]
+        self._tail = data[_HEAD + 8 * len(words) :]
 
     def fits(self, data: bytes) -> bool:
         """Whether a message differs from the first one in stamp and numbers only."""
+        return self.read(data, _NO_WORDS, _NO_NUMBERS) is not None
+
+    def read(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
+        """Put the words (m,) of a message that fits into ``out`` (m,): its time, ns; else None."""
         if len(data) != self._size or not data.startswith(_ENCAPSULATION):
-            return False
-        return all(data[begin:end] == same for begin, end, same in self._between)
+            return None
+        if self._tail and not data.endswith(self._tail):
+            return None
+        time_ns = _read(words_of(data), self._same, self._bits, index, out)
+        return None if time_ns == _ANOTHER else time_ns
 
     def arrays(self, data: bytes) -> list[np.ndarray]:
         """Views (count,) of the doubles of a message that fits."""
         return [np.frombuffer(data, np.float64, count, at) for at, count in self.places]
+
+
+_NO_WORDS, _NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
+_NO_BITS = np.zeros(0, dtype=np.uint64)
+_ANOTHER = -(2**63)
+"""Instead of a time: these bytes are another message."""
+
+
+@bare_kernel
+def _read(words, same, bits, index, out):
+    """Time, ns, of a message whose words ``same`` are ``bits``; its words ``index`` go into ``out``."""
+    raw = words.view(np.uint64)
+    for k in range(same.shape[0]):
+        if raw[same[k]] != bits[k]:
+            return _ANOTHER
+    for k in range(index.shape[0]):
+        out[k] = words[index[k]]
+    stamp = raw[0]
+    return np.int64(np.int32(stamp & np.uint64(0xFFFFFFFF))) * 1_000_000_000 + np.int64(
+        stamp >> np.uint64(32)
+    )
 
 
 class Cursor:
@@ -190,6 +222,8 @@ class PackedReader:
     def __init__(self, kind: Packable) -> None:
         self._kind = kind
         self._layout: Layout | None = None
+        # Compiled now, not with the first message.
+        _read(words_of(bytes(_AFTER_STAMP)), _NO_WORDS, _NO_BITS, _NO_WORDS, _NO_NUMBERS)
 
     @property
     def places(self) -> list[tuple[int, int]] | None:
@@ -204,6 +238,11 @@ class PackedReader:
         """The doubles of bytes whose layout is known, or None."""
         layout = self._layout
         return layout.arrays(data) if layout is not None and layout.fits(data) else None
+
+    def take(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
+        """Words (m,) of bytes whose layout is known into ``out`` (m,): their time, ns; or None."""
+        layout = self._layout
+        return None if layout is None else layout.read(data, index, out)
 
     def message(self, data: bytes):
         """The ordinary message of bytes, whose layout is known from now on.

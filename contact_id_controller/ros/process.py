@@ -20,6 +20,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.ros import scheduling
 
 
 class Interrupt:
@@ -76,10 +77,18 @@ def run_node(
         name: begins the one line that is printed after a ContactIdError, which gives code 1.
         make: makes the node.
         serve: runs it until it has ended or `Interrupt.requested` is set; returns the exit code.
-        arguments: command line, None for that of the process.
+        arguments: command line, None for that of the process; may begin with ``--rt-priority`` and
+            ``--cpus`` (`scheduling`).
     """
     interrupt = Interrupt().listen()
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        words = sys.argv[1:] if arguments is None else arguments
+        asked, words = scheduling.from_command_line(words)
+    except ContactIdError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    scheduling.take(asked)
+    rclpy.init(args=[name, *words], signal_handler_options=SignalHandlerOptions.NO)
     node = None
     try:
         node = make(interrupt)

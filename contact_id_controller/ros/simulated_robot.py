@@ -8,7 +8,6 @@ the service `~/reset` begins anew: initial posture, time 0, held until the next 
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 
@@ -23,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import ContactIdError, SimulationError, StateError
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.ros.lateness import Lateness
@@ -159,10 +159,8 @@ class SimulatedRobot(Node):
                 come in time.
         """
         try:
-            # What exists now will stay: searching it for garbage would cost a period now and then,
-            # and it takes a while: before the first command.
-            gc.collect()
-            gc.freeze()
+            # Searching for garbage in what stays would cost a period now and then.
+            scheduling.settle(self.get_logger().warning)
             self._hold()
             if self._lockstep:
                 self._run_lockstep()

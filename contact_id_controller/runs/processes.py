@@ -165,12 +165,16 @@ class NodeGroup:
             node.end()
 
 
-def node_command(name: str, parameters: Path) -> list[str]:
-    """Command line of a node of this package with a ROS parameter file."""
+def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> list[str]:
+    """Command line of a node of this package with a ROS parameter file.
+
+    options: words before the ROS arguments, see ``ros.scheduling``.
+    """
     return [
         sys.executable,
         "-m",
         f"contact_id_controller.ros.{name}",
+        *options,
         "--ros-args",
         "--params-file",
         str(parameters),

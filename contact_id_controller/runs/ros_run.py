@@ -72,7 +72,9 @@ def run_nodes(
     setup.write(parameters)
     environment = ros_environment(free_domain(), logs)
     companions = companions or {}
-    commands = {name: node_command(name, parameters) for name in setup.nodes}
+    commands = {
+        name: node_command(name, parameters, setup.scheduling[name].words()) for name in setup.nodes
+    }
     bar = ProgressBar(setup.title, setup.duration_s)
     try:
         with NodeGroup({**commands, **companions}, logs, environment) as nodes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from contact_id_controller.geometry import read_ground
 from contact_id_controller.models import row_of
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import resolve_urdf
+from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
@@ -70,6 +71,7 @@ class RunSetup:
         settings: those of the controller, checked.
         changes: the options ``--set`` that were given.
         state: one of ``STATES``.
+        scheduling: how each node's process is run.
     """
 
     robot: str
@@ -80,6 +82,7 @@ class RunSetup:
     settings: ControllerSettings
     changes: tuple[str, ...]
     state: str = "oracle"
+    scheduling: dict[str, Scheduling] = field(default_factory=dict)
 
     @property
     def sensors(self) -> str:
@@ -152,6 +155,11 @@ class RunSetup:
             words += ["--sensors", self.sensors]
         if self.settings.ground_file:
             words += ["--ground", self.settings.ground_file]
+        priority = max((each.priority for each in self.scheduling.values()), default=0)
+        words += Scheduling(priority).words()
+        for name, each in self.scheduling.items():
+            if each.cpus:
+                words += ["--cpus", f"{name}={','.join(map(str, each.cpus))}"]
         for change in self.changes:
             words += ["--set", change]
         return shlex.join([*words, "--output", str(output)])
@@ -184,6 +192,8 @@ def make_setup(
     sensors: str | None = None,
     ground: Path | None = None,
     changes: Sequence[str] = (),
+    rt_priority: str | int = 0,
+    cpus: Sequence[str] = (),
 ) -> RunSetup:
     """Put together one run.
 
@@ -196,6 +206,8 @@ def make_setup(
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
         changes: ``name=value`` for the controller, ``section.name=value`` for any node.
+        rt_priority: of SCHED_FIFO for all nodes, planners one less; 0: the ordinary one.
+        cpus: cores, ``0,2-3`` for all nodes or ``NODE=0,2-3`` for one.
 
     Raises:
         ConfigurationError: unknown robot, unreadable file, or values the controller refuses.
@@ -255,9 +267,36 @@ def make_setup(
         for name, value in estimator_changes(settings).items():
             parameters[ESTIMATOR].setdefault(name, value)
         DynamicsEstimatorSettings.from_mapping(parameters[ESTIMATOR])
-    setup = RunSetup(robot, config, duration_s, mode, parameters, settings, tuple(changes), state)
+    setup = RunSetup(
+        robot,
+        config,
+        duration_s,
+        mode,
+        parameters,
+        settings,
+        tuple(changes),
+        state,
+        _scheduling(parameters, rt_priority, cpus),
+    )
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
+
+
+def _scheduling(
+    parameters: dict, rt_priority: str | int, cpus: Sequence[str]
+) -> dict[str, Scheduling]:
+    """How each node's process is run."""
+    nodes = [name for name in parameters if name != MOTION]
+    kept: dict[str, tuple[int, ...]] = {}
+    for text in cpus:
+        name, equals, numbers = text.rpartition("=")
+        if equals and name not in nodes:
+            raise ConfigurationError(f"--cpus {text!r} names no node, must be {choices(nodes)}")
+        kept.update(dict.fromkeys([name] if equals else nodes, cores(numbers)))
+    number = priority(str(rt_priority))
+    # A plan takes longer than a period and may wait: its maker gives way to the loop.
+    below = dict.fromkeys(MOVERS, number - (number > 1))
+    return {name: Scheduling(below.get(name, number), kept.get(name, ())) for name in nodes}
 
 
 def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings) -> None:

@@ -143,7 +143,7 @@ class InProcessController:
         return self.guard.guarded(what, action, *arguments)
 
     def _read(self, state: Sequence[float]) -> JointReading | Refusal:
-        values = np.asarray(state, dtype=float)
+        values = np.array(state, dtype=float)  # a copy: compiled checks know one layout
         na, floating = self.robot.na, self.robot.floating_base
         sizes = (2 * na, 2 * na + BASE_SIZE) if floating else (2 * na,)
         if values.ndim != 1 or values.size not in sizes:

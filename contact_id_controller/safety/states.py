@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety.joint_jump import JointJump, first_outside
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
@@ -21,6 +22,13 @@ UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
 
 NANO = 1e-9
+
+_BASE_PARTS = (("position", "m"), ("velocity", "m/s"), ("turning", "rad/s"))
+_FIRST = (0, 7, 10)
+"""Of a base whose size has a limit: name and unit; first of its three numbers."""
+
+_GOOD, _NOT_FINITE, _NOT_UNIT = -1, -2, -3
+"""What is wrong with a base, other than the number of a part that is impossible."""
 
 ANOTHER_CLOCK_S = 60.0
 """No stamp is so wrong by lateness: it is of a clock that counts from elsewhere."""
@@ -81,7 +89,7 @@ class StateChecks:
         self._jump, self._joint_jump = OdometryJump(), JointJump(robot.joint_names)
         self._low, self._high = np.full(2 * robot.na, -math.inf), np.full(2 * robot.na, math.inf)
         self._joints = np.zeros(2 * robot.na)
-        self._base_limits = (math.inf, math.inf, math.inf)
+        self._base_limits = np.full(3, math.inf)
         self._base = np.zeros(BASE_SIZE)
         self._base_refusal: Refusal | None = None
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
@@ -97,7 +105,7 @@ class StateChecks:
         )
         self._joint_jump.limit = settings.joint_jump
         self._low, self._high = possible_joints(self._robot, settings)
-        self._base_limits = settings.possible_base
+        self._base_limits = np.array(settings.possible_base, dtype=float)
 
     def reset(self) -> None:
         """Let time and place start anywhere."""
@@ -122,9 +130,6 @@ class StateChecks:
         """
         self.base_ns = time_ns
         self._base_refusal = self._check_base(base)
-        if self._base_refusal is None:
-            self._base[:] = base
-            self._base[3:7] /= math.sqrt(base[3:7].dot(base[3:7]))
 
     def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
         """The state of the robot, whose arrays the next call overwrites; or why it is refused.
@@ -140,21 +145,27 @@ class StateChecks:
         refusal = self._check_possible(joints)
         if refusal is not None:
             return refusal
-        self.position[:] = joints.position
-        self.velocity[:] = joints.velocity
+        _keep_joints(
+            self._joints,
+            self._base,
+            robot.floating_base,
+            robot.q_index,
+            robot.actuated,
+            self.position,
+            self.velocity,
+            self._q,
+            self._v,
+        )
         self.has_position, self.time_s = True, time_ns * NANO
         self.velocity_is_true = True
         if robot.floating_base:
             refusal = self._check_base_now(time_ns)
             if refusal is not None:
                 return refusal
-            self._q[:7], self._v[:6] = self._base[:7], self._base[7:]
-        self._q[robot.q_index] = joints.position
-        self._v[robot.actuated] = joints.velocity
         return RobotState(time_ns * NANO, self._q, self._v)
 
     def _check_joints(self, joints: JointReading) -> Refusal | None:
-        if all_finite(joints.position) and all_finite(joints.velocity):
+        if _read_joints(joints.position, joints.velocity, self._joints):
             return None
         bad = ~(np.isfinite(joints.position**2) & np.isfinite(joints.velocity**2))
         names = [name for name, is_bad in zip(self._robot.joint_names, bad) if is_bad]
@@ -166,7 +177,6 @@ class StateChecks:
     def _check_possible(self, joints: JointReading) -> Refusal | None:
         """Whether joints can be where and as fast as they say, after where they were."""
         row, na = self._joints, self._robot.na
-        row[:na], row[na:] = joints.position, joints.velocity
         k = first_outside(row, self._low, self._high)
         if k >= 0:
             what = "position" if k < na else "velocity"
@@ -209,30 +219,26 @@ class StateChecks:
         )
 
     def _check_base(self, base: np.ndarray) -> Refusal | None:
+        """Why a base is refused; a good one is kept, its quaternion made of unit length."""
         if base.shape != (BASE_SIZE,):
             return Refusal(
                 "odometry_size", f"base has shape {base.shape}, must have ({BASE_SIZE},)"
             )
-        if not all_finite(base):
+        fault, size = _keep_base(base, self._base_limits, self._base)
+        if fault == _GOOD:
+            return None
+        if fault == _NOT_FINITE:
             return Refusal("odometry_not_finite", "odometry holds a number that is not finite")
-        norm = math.sqrt(base[3:7].dot(base[3:7]))
-        if abs(norm - 1.0) > UNIT_TOLERANCE:
+        if fault == _NOT_UNIT:
             return Refusal(
-                "odometry_quaternion", f"quaternion of the odometry has norm {norm:g}, must be 1"
+                "odometry_quaternion", f"quaternion of the odometry has norm {size:g}, must be 1"
             )
-        for what, values, limit, unit in zip(
-            ("position", "velocity", "turning"),
-            (base[:3], base[7:10], base[10:]),
-            self._base_limits,
-            ("m", "m/s", "rad/s"),
-        ):
-            if not values.dot(values) <= limit * limit:
-                return Refusal(
-                    f"odometry_{what}_impossible",
-                    f"{what} of the base is {math.sqrt(values.dot(values)):.6g} {unit}, "
-                    f"possible_base is {limit:g}",
-                )
-        return None
+        what, unit = _BASE_PARTS[fault]
+        return Refusal(
+            f"odometry_{what}_impossible",
+            f"{what} of the base is {size:.6g} {unit}, "
+            f"possible_base is {self._base_limits[fault]:g}",
+        )
 
     def _check_base_now(self, time_ns: int) -> Refusal | None:
         """Whether the last base belongs to the joints of a time, and where its velocity led to."""
@@ -250,7 +256,7 @@ class StateChecks:
             )
         if abs(age_s) > self.odometry_age_limit_s:
             return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
-        away, moved = self._jump.take(self._base[:7], self._base[7:], self.base_ns)
+        away, moved = self._jump.judge(self._base, self.base_ns)
         self.moved_elsewhere = self.moved_elsewhere or moved
         return Refusal("odometry_jump", away) if away else None
 
@@ -274,10 +280,62 @@ def all_finite(values: np.ndarray) -> bool:
     return math.isfinite(values.dot(values))
 
 
+@bare_kernel
+def _read_joints(position, velocity, row):
+    """Whether all joints' numbers (na,) are finite; they are the row (2 na,) then."""
+    count, total = position.shape[0], 0.0
+    for j in range(count):
+        row[j], row[count + j] = position[j], velocity[j]
+        total += position[j] * position[j] + velocity[j] * velocity[j]
+    return abs(total) < np.inf  # compared: a sum that is reassociated is no test by itself
+
+
+@bare_kernel
+def _keep_joints(row, base, floating, q_index, actuated, position, velocity, q, v):
+    """Joints (2 na,) and base (13,) into what is kept of them, and into q (nq,), v (nv,)."""
+    count = position.shape[0]
+    if floating:
+        for k in range(7):
+            q[k] = base[k]
+        for k in range(6):
+            v[k] = base[7 + k]
+    for j in range(count):
+        position[j] = q[q_index[j]] = row[j]
+        velocity[j] = v[actuated[j]] = row[count + j]
+
+
+@bare_kernel
+def _keep_base(base, limits, kept):
+    """What is wrong with a base (13,), and the size that is; a good one is kept.
+
+    limits (3,): largest sizes of ``_BASE_PARTS``.
+    """
+    total = 0.0
+    for k in range(base.shape[0]):
+        total += base[k] * base[k]
+    if not abs(total) < np.inf:
+        return _NOT_FINITE, total
+    norm = np.sqrt(base[3] ** 2 + base[4] ** 2 + base[5] ** 2 + base[6] ** 2)
+    if abs(norm - 1.0) > UNIT_TOLERANCE:
+        return _NOT_UNIT, norm
+    for part in range(3):
+        first = _FIRST[part]
+        size = np.sqrt(base[first] ** 2 + base[first + 1] ** 2 + base[first + 2] ** 2)
+        if not size <= limits[part]:
+            return part, size
+    for k in range(base.shape[0]):
+        kept[k] = base[k] / norm if 3 <= k < 7 else base[k]
+    return _GOOD, norm
+
+
 def warm_up() -> None:
     """Compile what `StateChecks` uses."""
     jump, pose = OdometryJump(), np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     joint_jump, row = JointJump(["one"]), np.zeros(2)
+    base, one, place = np.zeros(BASE_SIZE), np.zeros(1), np.zeros(1, dtype=np.int64)
+    _keep_base(base, np.zeros(3), base)
+    _read_joints(one, one, row)
+    _keep_joints(row, base, False, place, place, one, one, one, one)
     first_outside(row, row, row)
     for time_ns in (1, 2):
         jump.take(pose, np.zeros(6), time_ns)

@@ -23,7 +23,9 @@ import dataclasses
 
 import numpy as np
 
-_DISTINCT = 1e-6
+from contact_id_controller.planning.gait.path_kernels import sample_tilt
+
+DISTINCT = 1e-6
 """Relative difference to which equal roots of the response are drawn apart."""
 
 
@@ -36,17 +38,6 @@ class Response:
     stiffness: np.ndarray  # (3,)
     damping: np.ndarray  # (3,)
 
-    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, x', x'' at times s (p,): (p, 3) each."""
-        half = self.damping / 2.0
-        split = np.sqrt((half**2 - self.stiffness).astype(complex))
-        split = np.where(abs(split) > _DISTINCT * (half + 1.0), split, _DISTINCT * (half + 1.0))
-        first, second = -half + split, -half - split
-        a = (self.rate - second * self.value) / (first - second)
-        b = self.value - a
-        one, two = (np.exp(np.multiply.outer(s, root)) for root in (first, second))
-        return tuple((a * first**k * one + b * second**k * two).real for k in range(3))
-
 
 @dataclasses.dataclass(frozen=True)
 class Tilt:
@@ -56,12 +47,18 @@ class Tilt:
     response: Response
     offset: object  # Fading, arrays (3,)
 
-    def at(self, s: np.ndarray) -> list[np.ndarray]:
-        """(height, roll, pitch) and their first two derivatives at times s (p,): (p, 3) each."""
-        fading = self.offset.at(np.reshape(s, (-1, 1)))
-        parts = [r + e for r, e in zip(self.response.at(np.ravel(s)), fading)]
-        parts[0] = parts[0] + self.nominal
-        return parts
+    @property
+    def numbers(self) -> np.ndarray:
+        """For ``path_kernels``, (7, 3)."""
+        one, two = self.response, self.offset
+        rows = self.nominal, one.value, one.rate, one.stiffness, one.damping, two.value, two.rate
+        return np.array(rows)
+
+    def at(self, s: float) -> np.ndarray:
+        """(height, roll, pitch) and their first two derivatives at a time: (3, 3)."""
+        out = np.empty((3, 3))
+        sample_tilt(self.numbers, DISTINCT, self.offset.time_constant_s, s, out)
+        return out
 
 
 NO_RESPONSE = Response(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))

@@ -11,7 +11,8 @@ import dataclasses
 
 import numpy as np
 
-from contact_id_controller.planning.gait.balance import Tilt
+from contact_id_controller.planning.gait.balance import DISTINCT, Tilt
+from contact_id_controller.planning.gait.path_kernels import fading, reference, sample_base
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,14 +25,7 @@ class Fading:
 
     def at(self, s):
         """e, e', e'' at time s since the start; s a number or an array that broadcasts."""
-        time = self.time_constant_s
-        slope = self.rate + self.value / time
-        decay = np.exp(-s / time)
-        return (
-            (self.value + slope * s) * decay,
-            (self.rate - slope * s / time) * decay,
-            (slope * s / time - slope - self.rate) / time * decay,
-        )
+        return fading(self.value, self.rate, self.time_constant_s, s)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,20 +45,21 @@ class Track:
 
     def reference(self, s):
         """Reference position, velocity, acceleration."""
-        time, turn = self.time_constant_s, self.turn_rate
-        missing = (self.rate - self.target_rate) * np.exp(-s / time)
-        turning, arc = self.target_rate + 0.0 * s, self.target_rate * s
-        if turn:
-            turning = self.target_rate * np.exp(1j * turn * s)
-            # Its integral, accurate for small angles too.
-            arc = arc * np.exp(0.5j * turn * s) * np.sinc(turn * s / (2.0 * np.pi))
-        travel = arc + (self.rate - self.target_rate - missing) * time
-        return self.position + travel, turning + missing, 1j * turn * turning - missing / time
+        return reference(
+            self.position, self.rate, self.target_rate, self.turn_rate, self.time_constant_s, s
+        )
 
     def at(self, s):
         """Planned position, velocity, acceleration."""
         reference, offset = self.reference(s), self.offset.at(s)
         return tuple(r + e for r, e in zip(reference, offset))
+
+    @property
+    def numbers(self) -> tuple[list[complex], list[float]]:
+        """For ``path_kernels``: motion, and turn with the two time constants."""
+        offset = self.offset
+        motion = [self.position, self.rate, self.target_rate, offset.value, offset.rate]
+        return motion, [self.turn_rate, self.time_constant_s, offset.time_constant_s]
 
     def continued(
         self, s: float, error: complex, target_rate: complex, turn_rate: float, max_change: float
@@ -93,6 +88,7 @@ class BaseSamples:
     spin: np.ndarray  # (p, 3)
     acceleration: np.ndarray  # (p, 3)
     spin_rate: np.ndarray  # (p, 3)
+    quaternion: np.ndarray  # (p, 4) xyzw, of the rotation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,60 +111,22 @@ class BaseMotion:
 
     def sample(self, times_s: np.ndarray) -> BaseSamples:
         """Pose, velocity and acceleration at the times (p,)."""
-        s = np.asarray(times_s) - self.start_s
-        planar = self.planar.at(s)
-        yaw = [np.real(part) for part in self.yaw.at(s)]
-        tilt = self.tilt.at(s)
-        linear = [
-            np.column_stack([part.real, part.imag, lift[:, 0]]) for part, lift in zip(planar, tilt)
-        ]
-        angles = [np.column_stack([lean[:, 1:], turn]) for lean, turn in zip(tilt, yaw)]
-        rotation, spin, spin_rate = euler_motion(*angles)
-        return BaseSamples(linear[0], rotation, linear[1], spin, linear[2], spin_rate)
-
-
-def euler_motion(angles: np.ndarray, rates: np.ndarray, rates2: np.ndarray):
-    """Rotation, angular velocity and acceleration in the world frame from roll, pitch, yaw.
-
-    R = Rz(yaw) Ry(pitch) Rx(roll); inputs (p, 3) with their first two time derivatives; results
-    (p, 3, 3), (p, 3), (p, 3).
-    """
-    roll, pitch, yaw = angles.T
-    cr, sr, cp, sp, cy, sy = (f(a) for a in (roll, pitch, yaw) for f in (np.cos, np.sin))
-    zero, one = np.zeros_like(roll), np.ones_like(roll)
-    rotation = np.stack(
-        [
-            np.stack([cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr], axis=1),
-            np.stack([sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr], axis=1),
-            np.stack([-sp, cp * sr, cp * cr], axis=1),
-        ],
-        axis=1,
-    )
-    # Axes of the three rates in the world, and how the first two turn.
-    axes = np.stack(
-        [
-            np.stack([cy * cp, sy * cp, -sp], axis=1),
-            np.stack([-sy, cy, zero], axis=1),
-            np.stack([zero, zero, one], axis=1),
-        ],
-        axis=1,
-    )
-    d_pitch, d_yaw = rates[:, 1], rates[:, 2]
-    turning = np.stack(
-        [
-            np.stack(
-                [
-                    -sy * cp * d_yaw - cy * sp * d_pitch,
-                    cy * cp * d_yaw - sy * sp * d_pitch,
-                    -cp * d_pitch,
-                ],
-                axis=1,
-            ),
-            np.stack([-cy * d_yaw, -sy * d_yaw, zero], axis=1),
-            np.zeros_like(rates),
-        ],
-        axis=1,
-    )
-    spin = np.einsum("pk,pki->pi", rates, axes)
-    spin_rate = np.einsum("pk,pki->pi", rates2, axes) + np.einsum("pk,pki->pi", rates, turning)
-    return rotation, spin, spin_rate
+        count = len(times_s)
+        tracks, rates = zip(self.planar.numbers, self.yaw.numbers)
+        linear, spins = np.empty((3, count, 3)), np.empty((2, count, 3))
+        rotation, quaternion = np.empty((count, 3, 3)), np.empty((count, 4))
+        sample_base(
+            times_s - self.start_s,
+            np.array(tracks, dtype=complex),
+            np.array(rates, dtype=float),
+            self.tilt.numbers,
+            DISTINCT,
+            self.tilt.offset.time_constant_s,
+            linear,
+            rotation,
+            spins,
+            quaternion,
+        )
+        return BaseSamples(
+            linear[0], rotation, linear[1], spins[0], linear[2], spins[1], quaternion
+        )

@@ -26,7 +26,7 @@ AIM_UNTIL = 0.7
 AT_HOME_M = 0.01
 """A robot that shall stand keeps stepping until its feet are this close to their nominal places."""
 
-WAY = np.arange(3, 10) / 12.0
+WAY = tuple((np.arange(3, 10) / 12.0).tolist())
 """Parts of a swing at which it must pass over what lies between; it leaves and meets the ground
 outside of them."""
 

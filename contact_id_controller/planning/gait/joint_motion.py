@@ -21,7 +21,7 @@ from contact_id_controller.planning.gait.leg_kernels import (
     safe_inverse,
 )
 from contact_id_controller.planning.gait.legs import Legs
-from contact_id_controller.plans.interpolation import segment_coefficients
+from contact_id_controller.planning.gait.path_kernels import centers_at, find_grip, sample_path
 
 UNREACHABLE_M = 1e-5
 """Residual from which a foot's target counts as out of reach."""
@@ -52,15 +52,9 @@ class PlannedMotion:
     def centers(self, t_s: float) -> np.ndarray:
         """Centres of the feet (L, 3) at one time, held at the ends of the plan."""
         t_s = min(max(t_s, self.times_s[0]), self.times_s[-1])
-        k = min(int(np.searchsorted(self.times_s, t_s, side="right")), len(self.times_s) - 1)
-        two = slice(k - 1, k + 1)
-        coefficients = segment_coefficients(
-            self.times_s[two],
-            self.foot_position[two].reshape(2, -1),
-            self.foot_velocity[two].reshape(2, -1),
-        )[0]
-        u = (t_s - self.times_s[k - 1]) / (self.times_s[k] - self.times_s[k - 1])
-        return (u ** np.arange(4) @ coefficients).reshape(self.foot_position.shape[1:])
+        out = np.empty(self.foot_position.shape[1:])
+        centers_at(self.times_s, self.foot_position, self.foot_velocity, t_s, out)
+        return out
 
 
 def plan_joints(
@@ -91,13 +85,18 @@ def plan_joints(
         roll_radius_m: radius of the feet; 0: centres of standing feet are at rest.
     """
     count, (number, _) = len(times_s), legs.columns.shape
-    (position, velocity, acceleration), stance = _path_samples(paths, times_s, pick_s)
-    grip = _grip(paths, times_s, pick_s, stance, roll_radius_m)
+    position, velocity, acceleration = np.empty((3, count, number, 3))
+    stance, landed = np.empty((count, number), dtype=bool), np.empty((count, number))
+    whole = position, velocity, acceleration, stance, landed
+    for leg, path in enumerate(paths):
+        sample_path(path.rows, times_s, pick_s, leg, *whole)
+    grip = np.empty((2, count, number))
+    find_grip(times_s, stance, landed, roll_radius_m, ROLL_IN_S, grip)
     motion = np.zeros((3, count, number, 3))
     roll = np.zeros((3, number, 3))
     residual = np.zeros(number)
     screws, homes = legs.chains(guess)
-    lifting = [k for k in range(1, count) if (stance[k - 1] & ~stance[k]).any()]
+    lifting = (np.flatnonzero((stance[:-1] & ~stance[1:]).any(axis=1)) + 1).tolist()
     for first, end in zip([0, *lifting], [*lifting, count]):
         if first:
             step_s = times_s[first] - times_s[first - 1]
@@ -105,9 +104,8 @@ def plan_joints(
                 way = roll[0, leg] + (roll[1, leg] + 0.5 * step_s * roll[2, leg]) * step_s
                 speed = roll[1, leg] + step_s * roll[2, leg]
                 paths[leg].displace(pick_s[first], way, speed)
-                later, _ = paths[leg].at(times_s[first:], pick_s[first:])
-                for part, values in zip((position, velocity, acceleration), later):
-                    part[first:, leg] = values
+                later = (part[first:] for part in whole)
+                sample_path(paths[leg].rows, times_s[first:], pick_s[first:], leg, *later)
                 roll[:, leg] = 0.0
         _solve_points(
             first,
@@ -155,26 +153,12 @@ def warm_up(legs: Legs) -> None:
     """Compile the kernels, or load them from their cache, before the first plan."""
     joints = np.zeros(legs.robot.na)
     times, still, level = np.zeros(1), np.zeros((1, 3)), np.eye(3)[None]
-    base = BaseSamples(still, level, still, still, still, still)
+    base = BaseSamples(still, level, still, still, still, still, np.zeros((1, 4)))
     paths = [
         FootPath([Stance(0.0, place, Fading(np.zeros(3), np.zeros(3), 1.0), -np.inf)])
         for place in legs.centers(legs.configuration(joints))
     ]
     plan_joints(legs, paths, base, times, times, joints, 0.01)
-
-
-def _path_samples(paths, times_s, pick_s):
-    """Position, velocity, acceleration (p, L, 3) along the paths, and stance (p, L)."""
-    motions, standing = zip(*(path.at(times_s, pick_s) for path in paths))
-    return [np.stack(part, axis=1) for part in zip(*motions)], np.stack(standing, axis=1)
-
-
-def _grip(paths, times_s, pick_s, stance, radius_m) -> np.ndarray:
-    """Radius with which each foot rolls and its rate of change, (2, p, L): 0 in the air."""
-    landed = np.column_stack([path.landed(pick_s) for path in paths])
-    u = np.clip((times_s[:, None] - landed) / ROLL_IN_S, 0.0, 1.0)
-    grip = radius_m * np.stack([u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u) / ROLL_IN_S])
-    return np.where(stance, grip, 0.0)
 
 
 class _Base(NamedTuple):

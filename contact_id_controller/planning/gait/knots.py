@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -23,19 +24,20 @@ def knots(
     An even grid over the horizon, the times in `extra_s`, and two points at each switch, in place
     of grid points nearby. A switch within two SWITCH_S of the start counts as past.
     """
+    # In plain floats: numpy takes ten times as long for a handful of numbers.
     end_s = start_s + horizon_s
     first_s = start_s + 2.0 * SWITCH_S
     count = max(round(horizon_s / grid_s), 1)
-    grid = np.linspace(start_s, end_s, count + 1)
-    switches = np.unique(np.round([t for t in switches_s if first_s < t < end_s - SWITCH_S], 7))
-    fixed = np.concatenate([switches - SWITCH_S, switches])
-    extra = np.array([t for t in extra_s if first_s < t < end_s])
-    inner = np.concatenate([grid[1:-1], extra])
-    if len(fixed):
-        distance = np.min(np.abs(inner[:, None] - fixed), axis=1)
-        inner = inner[distance > 0.25 * grid_s]
-    times = np.sort(np.concatenate([[start_s, end_s], inner, fixed]))
-    times = times[np.concatenate([[True], np.diff(times) > 1e-6])]
+    switches = {round(t * 1e7) / 1e7 for t in switches_s if first_s < t < end_s - SWITCH_S}
+    fixed = sorted([*(t - SWITCH_S for t in switches), *switches])
+    step_s = (end_s - start_s) / count
+    inner = [k * step_s + start_s for k in range(1, count)]
+    inner += [t for t in extra_s if first_s < t < end_s]
+    apart_s = 0.25 * grid_s
+    inner = [t for t in inner if all(abs(t - other) > apart_s for other in fixed)]
+    ordered = sorted([start_s, end_s, *inner, *fixed])
+    later = [t for before, t in itertools.pairwise(ordered) if t - before > 1e-6]
+    times = np.array([ordered[0], *later])
     pick = times + 0.5 * SWITCH_S
     pick[0] = first_s
     return times, pick

@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 import pinocchio as pin
-from scipy.spatial.transform import Rotation
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtual_response
@@ -300,7 +299,7 @@ class GaitPlanner:
                 np.column_stack([arms.real, arms.imag]),
                 self.robot.weight / self.robot.mass,
             )
-        values, rates, _ = (part[0] for part in last.at(np.array([s])))
+        values, rates, _ = last.at(s)
         fading = Fading(
             values - nominal - response.value, rates - response.rate, self._tilt_fade_s()
         )
@@ -353,10 +352,9 @@ class GaitPlanner:
                 allow_moving_end=True,
             ),
             BaseTrajectory(
-                # Not pin.Quaternion: made from a matrix, eigenpy 3 keeps 80 bytes of it for ever.
                 times,
                 base.position,
-                Rotation.from_matrix(base.rotation).as_quat(),
+                base.quaternion,
                 base.velocity,
                 base.spin,
                 start_s,

@@ -1,0 +1,176 @@
+"""How the system runs a node's process: at which priority, on which cores, with its memory kept.
+
+    controller --rt-priority 80 --cpus 1 --ros-args ...
+
+Priority is set when the node has made all it needs, above all compiled: a process that computes for
+minutes at SCHED_FIFO would stop the machine. It is set for *every* thread of the process: messages come
+through threads of the middleware, and where these keep an ordinary priority a busy machine leaves them
+waiting while the node, at a high one, waits for them. Threads made later inherit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from contact_id_controller.exceptions import ConfigurationError
+
+ROS_ARGUMENTS = "--ros-args"
+
+_KEEP_MEMORY = 1 | 2 | 4
+"""MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT of mlockall: what was touched stays, the rest is not fetched."""
+
+
+class Scheduling(NamedTuple):
+    """What is asked for.
+
+    priority: of SCHED_FIFO, 1 to 99; 0: the ordinary one.  cpus: numbers of cores; none: all.
+    """
+
+    priority: int = 0
+    cpus: tuple[int, ...] = ()
+
+    def words(self) -> list[str]:
+        """The same as words of a node's command line."""
+        priority = ["--rt-priority", str(self.priority)] if self.priority else []
+        cpus = ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
+        return priority + cpus
+
+
+def cores(text: str) -> tuple[int, ...]:
+    """Numbers of cores from text such as ``1`` or ``0,2-3``.
+
+    Raises:
+        ConfigurationError: another text.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            low, high = int(first), int(last if dash else first)
+        except ValueError:
+            low, high = 1, 0
+        if not 0 <= low <= high:
+            raise ConfigurationError(f"cpus is {text!r}, must be numbers as in 1 or 0,2-3")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def priority(text: str) -> int:
+    """A priority from text.
+
+    Raises:
+        ConfigurationError: not within 0 to 99.
+    """
+    if not (text.isdigit() and int(text) <= 99):
+        raise ConfigurationError(f"rt-priority is {text!r}, must be a whole number from 0 to 99")
+    return int(text)
+
+
+def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
+    """What a node's command line asks for before its ROS arguments; and all other words.
+
+    Raises:
+        ConfigurationError: a value that is none.
+    """
+    words = list(arguments)
+    at = words.index(ROS_ARGUMENTS) if ROS_ARGUMENTS in words else len(words)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--rt-priority", default="0")
+    parser.add_argument("--cpus", default="")
+    asked, others = parser.parse_known_args(words[:at])
+    cpus = cores(asked.cpus) if asked.cpus else ()
+    return Scheduling(priority(asked.rt_priority), cpus), others + words[at:]
+
+
+class Process:
+    """This process, as the system runs it. What the system refuses is said, and it goes on.
+
+    Args:
+        asked: what is asked for.
+    """
+
+    def __init__(self, asked: Scheduling) -> None:
+        self.asked = asked
+        self._refusals: list[str] = []
+        if asked.cpus:
+            # Before any other thread is made: they inherit it.
+            self._try(
+                f"--cpus {','.join(map(str, asked.cpus))}",
+                lambda: os.sched_setaffinity(0, asked.cpus),
+            )
+
+    def settle(self, warn: Callable[[str], None]) -> None:
+        """All is made that stays: garbage is not looked for in it, its memory kept, priority taken.
+
+        warn: takes a line for each thing that the system refused.
+        """
+        gc.collect()
+        gc.freeze()
+        if self.asked.priority:
+            self._try("memory that stays", _lock_memory)
+            self._try(
+                f"--rt-priority {self.asked.priority}",
+                lambda: self._set_priority(os.SCHED_FIFO, self.asked.priority),
+            )
+        for line in self._refusals:
+            warn(line)
+        self._refusals.clear()
+
+    def unsettle(self) -> None:
+        """Much is to be made again: at the ordinary priority."""
+        gc.unfreeze()
+        if self.asked.priority:
+            with contextlib.suppress(OSError, AttributeError):
+                self._set_priority(os.SCHED_OTHER, 0)
+
+    @staticmethod
+    def _set_priority(policy: int, number: int) -> None:
+        parameter = os.sched_param(number)
+        for thread in Path("/proc/self/task").iterdir():
+            try:
+                os.sched_setscheduler(int(thread.name), policy, parameter)
+            except ProcessLookupError:
+                continue  # it has just ended
+
+    def _try(self, what: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except (OSError, AttributeError) as error:  # AttributeError: not Linux
+            self._refusals.append(
+                f"{what} is refused by the system ({error}): it goes on without; docs/real_time.md "
+                "says what to allow"
+            )
+
+
+def _lock_memory() -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mlockall(_KEEP_MEMORY):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+process = Process(Scheduling())
+"""That of this node; ``take`` replaces it."""
+
+
+def take(asked: Scheduling) -> None:
+    """Let this process be run as asked, as far as that is possible before the node exists."""
+    global process
+    process = Process(asked)
+
+
+def unsettle() -> None:
+    """See ``Process.unsettle``."""
+    process.unsettle()
+
+
+def settle(warn: Callable[[str], None]) -> None:
+    """See ``Process.settle``; for nodes, when they have made all they need."""
+    process.settle(warn)
