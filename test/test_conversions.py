@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3
+from geometry_msgs.msg import Quaternion, Transform, Twist, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import (
     JointTrajectory,
@@ -38,8 +38,16 @@ from contact_id_controller.ros.conversions import (
     seconds,
 )
 from contact_id_controller.ros.markers import contact_markers
-from contact_id_controller.ros.packed import PackedMessage, markers, nanoseconds, stamp_ns
+from contact_id_controller.ros.packed import (
+    IMU,
+    WRENCH,
+    PackedMessage,
+    markers,
+    nanoseconds,
+    stamp_ns,
+)
 from contact_id_controller.ros.recording import Recorder
+from contact_id_controller.ros.samples import SampleReader
 from contact_id_controller.ros.state_input import StateInput
 from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.safe_output import SafeOutput
@@ -512,3 +520,27 @@ def test_positions_are_found_by_name_in_bytes():
     np.testing.assert_array_equal(
         reader.read(packed_joints(NAMES, [1.0], [])), [math.nan, math.nan, 1.0]
     )
+
+
+@pytest.mark.parametrize("reading", [1, 2, 3])
+def test_bytes_of_sensors_are_read_as_the_message_is(reading):
+    """An IMU and a wrench, also by their layout at the second and third time, and what is none."""
+    rng = np.random.default_rng(reading)
+    imu_reader, wrench_reader = SampleReader(IMU), SampleReader(WRENCH)
+    for k in range(reading):
+        numbers = rng.normal(size=6)
+        imu, wrench = Imu(), WrenchStamped()
+        imu.orientation_covariance[0], imu.linear_acceleration_covariance[8] = -1.0, float(k)
+        parts = imu.angular_velocity, imu.linear_acceleration, wrench.wrench.force
+        for part, row in zip(
+            (*parts, wrench.wrench.torque), np.tile(numbers.reshape(2, 3), (2, 1))
+        ):
+            part.x, part.y, part.z = row.tolist()
+        for message, reader in ((imu, imu_reader), (wrench, wrench_reader)):
+            message.header.frame_id = "sensor"
+            message.header.stamp.sec, message.header.stamp.nanosec = -2 + k, 5
+            time_ns, values = reader.read(serialize_message(message))
+            assert time_ns == (-2 + k) * 1_000_000_000 + 5
+            np.testing.assert_array_equal(values, numbers)
+    with pytest.raises(StateError):
+        imu_reader.read(serialize_message(wrench))

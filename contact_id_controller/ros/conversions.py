@@ -15,6 +15,7 @@ from contact_id_controller.exceptions import StateError, TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.ros import packed
+from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
 
 
@@ -37,8 +38,8 @@ class JointStateReader:
         self._names: list[str] | None = None
         self._columns = np.zeros(0, dtype=np.intp)
         self._has_efforts = False
-        self._index, self._room = np.zeros(0, dtype=np.int64), np.zeros(0)
-        self._packed = packed.PackedReader(packed.JOINT_STATE)
+        self._index, self._room = NO_WORDS, np.zeros(0)
+        self._packed = NumbersReader(packed.JOINT_STATE)
 
     def read(self, message) -> JointReading | Refusal:
         """Positions and velocities with their time, or why the message is refused."""
@@ -141,8 +142,8 @@ class OdometryReader:
     def __init__(self) -> None:
         self.world_frame = "world"
         self._base = np.zeros(BASE_SIZE)
-        self._index = np.zeros(0, dtype=np.int64)
-        self._packed = packed.PackedReader(packed.ODOMETRY)
+        self._index = NO_WORDS
+        self._packed = NumbersReader(packed.ODOMETRY)
 
     def read(self, message) -> tuple[np.ndarray, int]:
         """Base (13,), which the next call overwrites, and its time, ns.
@@ -158,17 +159,12 @@ class OdometryReader:
             if time_ns is not None:
                 return self._base, time_ns
             message = self._packed.message(message)
-            places = self._packed.places or ()
-            words = [packed.word(at) + np.arange(count) for at, count in places]
-            self._index = np.concatenate([_NONE, *words])
+            self._index = self._packed.index()
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self.world_frame = message.header.frame_id or "world"
         return self._base, packed.stamp_ns(message)
-
-
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
@@ -23,16 +24,23 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.exceptions import ContactIdError, RecordError, TrajectoryError
+from contact_id_controller.exceptions import (
+    ContactIdError,
+    RecordError,
+    StateError,
+    TrajectoryError,
+)
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
 from contact_id_controller.ros.conversions import JointStateReader, contact_schedule
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
-from contact_id_controller.ros.packed import nanoseconds
+from contact_id_controller.ros.packed import IMU
+from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
+from contact_id_controller.ros.samples import SampleReader
 from contact_id_controller.ros.wrench_input import WrenchInput
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -110,6 +118,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         return super().on_configure(state)
 
     def _make_topics(self) -> None:
+        self._imu_reader = SampleReader(IMU)
         kind = (
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
         )
@@ -126,10 +135,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._serve_waiting,
         )
         self._subscriptions_made = [
-            subscribe(Imu, "imu", self._on_imu, stream),
+            subscribe(Imu, "imu", self._on_imu, stream, raw=True),
             subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan),
             *self._wrenches.subscriptions,
-            subscribe(JointState, "joint_states", self._on_joints, stream),
+            subscribe(JointState, "joint_states", self._on_joints, stream, raw=True),
         ]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -143,7 +152,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
         self._wrenches.begin()
-        self._waiting: JointState | None = None
+        self._waiting: bytes | None = None
         self._served_s = time.monotonic()
         self._last_ns: int | None = None
         self._said: tuple[str, ...] = ()
@@ -195,11 +204,12 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     # Messages
 
-    def _on_imu(self, message: Imu) -> None:
+    def _on_imu(self, message: bytes) -> None:
+        try:
+            self._imu.append(self._imu_reader.read(message))
+        except StateError:
+            return  # none: the one before grows old
         self._heard_s["imu"] = time.monotonic()
-        turn, felt = message.angular_velocity, message.linear_acceleration
-        sample = np.array([turn.x, turn.y, turn.z, felt.x, felt.y, felt.z])
-        self._imu.append((nanoseconds(message.header.stamp), sample))
         self._serve_waiting()
 
     def _serve_waiting(self) -> None:
@@ -210,7 +220,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     def _give_up(self) -> None:
         """A sensor that fell silent must not hold a robot that waits for its command."""
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
-            self._wrenches.give_up(nanoseconds(self._waiting.header.stamp))
+            self._wrenches.give_up(packed_stamp_ns(self._waiting))
             self._serve_waiting()
 
     def _on_schedule(self, message: JointTrajectory) -> None:
@@ -220,11 +230,11 @@ class DynamicsEstimatorNode(LifecycleNode):
         except TrajectoryError as error:
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
-    def _on_joints(self, message: JointState) -> None:
+    def _on_joints(self, message: bytes) -> None:
         if not self.active:
             return
         self._heard_s["joint_states"] = time.monotonic()
-        stamp_ns = nanoseconds(message.header.stamp)
+        stamp_ns = packed_stamp_ns(message)
         if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
             self._waiting = message
             return
@@ -254,7 +264,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
         )
-        self._publisher.publish(message.header.stamp, estimate)
+        sec, nanosec = divmod(stamp_ns, 1_000_000_000)
+        self._publisher.publish(Time(sec=sec, nanosec=nanosec), estimate)
         self.steps += 1
         if self._recorder is not None and estimate.ready:
             self._recorder.add(estimate.state, estimate.world_forces)

@@ -16,15 +16,14 @@ import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.kernels.compile import bare_kernel
 
-_ENCAPSULATION = b"\x00\x01\x00\x00"
+ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
 
-_HEAD = len(_ENCAPSULATION)
+_HEAD = len(ENCAPSULATION)
 _STAMP = struct.Struct("<iI")
 _BIG_ENDIAN_STAMP = struct.Struct(">iI")
 _COUNT, _BIG_ENDIAN_COUNT = struct.Struct("<I"), struct.Struct(">I")
@@ -56,59 +55,31 @@ class Layout:
         data: bytes of a message.
         places: (offset, count) of each array, in order of their offsets.
         wanted: which of them ``arrays`` gives; None: all.
+
+    Attributes:
+        data: those bytes.  all_places: of all arrays.  places: of those that are wanted.
     """
 
     def __init__(
         self, data: bytes, places: list[tuple[int, int]], wanted: tuple[int, ...] | None
     ) -> None:
-        self._size = len(data)
+        self.data, self.all_places = data, list(places)
         self.places = list(places) if wanted is None else [places[k] for k in wanted]
-        words = words_of(data)
-        same = np.ones(len(words), dtype=bool)
-        same[:1] = False  # the stamp
-        for at, count in places:
-            same[word(at) : word(at) + count] = False
-        self._same = np.flatnonzero(same)
-        self._bits = words.view(np.uint64)[self._same]
-        self._tail = data[_HEAD + 8 * len(words) :]
+        ends = [_AFTER_STAMP, *(at + 8 * count for at, count in places)]
+        begins = [*(at for at, _ in places), len(data)]
+        self._between = [
+            (begin, end, data[begin:end]) for begin, end in zip(ends, begins) if end > begin
+        ]
 
     def fits(self, data: bytes) -> bool:
         """Whether a message differs from the first one in stamp and numbers only."""
-        return self.read(data, _NO_WORDS, _NO_NUMBERS) is not None
-
-    def read(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
-        """Put the words (m,) of a message that fits into ``out`` (m,): its time, ns; else None."""
-        if len(data) != self._size or not data.startswith(_ENCAPSULATION):
-            return None
-        if self._tail and not data.endswith(self._tail):
-            return None
-        time_ns = _read(words_of(data), self._same, self._bits, index, out)
-        return None if time_ns == _ANOTHER else time_ns
+        if len(data) != len(self.data) or not data.startswith(ENCAPSULATION):
+            return False
+        return all(data[begin:end] == same for begin, end, same in self._between)
 
     def arrays(self, data: bytes) -> list[np.ndarray]:
         """Views (count,) of the doubles of a message that fits."""
         return [np.frombuffer(data, np.float64, count, at) for at, count in self.places]
-
-
-_NO_WORDS, _NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
-_NO_BITS = np.zeros(0, dtype=np.uint64)
-_ANOTHER = -(2**63)
-"""Instead of a time: these bytes are another message."""
-
-
-@bare_kernel
-def _read(words, same, bits, index, out):
-    """Time, ns, of a message whose words ``same`` are ``bits``; its words ``index`` go into ``out``."""
-    raw = words.view(np.uint64)
-    for k in range(same.shape[0]):
-        if raw[same[k]] != bits[k]:
-            return _ANOTHER
-    for k in range(index.shape[0]):
-        out[k] = words[index[k]]
-    stamp = raw[0]
-    return np.int64(np.int32(stamp & np.uint64(0xFFFFFFFF))) * 1_000_000_000 + np.int64(
-        stamp >> np.uint64(32)
-    )
 
 
 class Cursor:
@@ -177,6 +148,11 @@ def _odometry_fields(cursor: Cursor) -> list[tuple[int, int]]:
     return [cursor.doubles(count) for count in (7, 36, 6, 36)]
 
 
+def _imu_fields(cursor: Cursor) -> list[tuple[int, int]]:
+    cursor.text()
+    return [cursor.doubles(count) for count in (4, 9, 3, 9, 3, 9)]
+
+
 def _wrench_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
     return [cursor.doubles(6)]
@@ -206,6 +182,11 @@ def _wrench(message) -> tuple:
     return ((f.x, f.y, f.z, m.x, m.y, m.z),)
 
 
+def _turn_and_felt(message) -> tuple:
+    turn, felt = message.angular_velocity, message.linear_acceleration
+    return (turn.x, turn.y, turn.z), (felt.x, felt.y, felt.z)
+
+
 JOINT_STATE = Packable(
     JointState,
     _joint_state_fields,
@@ -214,35 +195,30 @@ JOINT_STATE = Packable(
 )
 ODOMETRY = Packable(Odometry, _odometry_fields, (0, 2), _pose_and_twist)
 WRENCH = Packable(WrenchStamped, _wrench_fields, (0,), _wrench)
+IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
 
 
 class PackedReader:
     """Reads one kind of message from bytes; what it does not know goes through the message."""
 
     def __init__(self, kind: Packable) -> None:
-        self._kind = kind
-        self._layout: Layout | None = None
-        # Compiled now, not with the first message.
-        _read(words_of(bytes(_AFTER_STAMP)), _NO_WORDS, _NO_BITS, _NO_WORDS, _NO_NUMBERS)
+        self.kind = kind
+        self.layout: Layout | None = None
+        """Of the messages, None while it is not known."""
 
     @property
     def places(self) -> list[tuple[int, int]] | None:
         """(offset, count) of each array wanted, of the layout that is known; or None."""
-        return None if self._layout is None else self._layout.places
+        return None if self.layout is None else self.layout.places
 
     def forget(self) -> None:
         """The next bytes go through the message."""
-        self._layout = None
+        self.layout = None
 
     def arrays(self, data: bytes) -> list[np.ndarray] | None:
         """The doubles of bytes whose layout is known, or None."""
-        layout = self._layout
+        layout = self.layout
         return layout.arrays(data) if layout is not None and layout.fits(data) else None
-
-    def take(self, data: bytes, index: np.ndarray, out: np.ndarray) -> int | None:
-        """Words (m,) of bytes whose layout is known into ``out`` (m,): their time, ns; or None."""
-        layout = self._layout
-        return None if layout is None else layout.read(data, index, out)
 
     def message(self, data: bytes):
         """The ordinary message of bytes, whose layout is known from now on.
@@ -250,21 +226,21 @@ class PackedReader:
         Raises:
             StateError: these bytes are no such message.
         """
-        self._layout = None
+        self.layout = None
         cursor = Cursor(data)
-        places = self._kind.fields(cursor)
+        places = self.kind.fields(cursor)
         cursor.end()
         try:
-            message = deserialize_message(data, self._kind.kind)
+            message = deserialize_message(data, self.kind.kind)
         except RuntimeError as error:
             raise StateError(str(error)) from error
-        if data.startswith(_ENCAPSULATION):
-            layout = Layout(data, places, self._kind.wanted)
+        if data.startswith(ENCAPSULATION):
+            layout = Layout(data, places, self.kind.wanted)
             same = all(
                 here.tobytes() == np.array(there, dtype=np.float64).tobytes()
-                for here, there in zip(layout.arrays(data), self._kind.values(message))
+                for here, there in zip(layout.arrays(data), self.kind.values(message))
             )
-            self._layout = layout if same else None
+            self.layout = layout if same else None
         return message
 
 

@@ -68,10 +68,7 @@ class StatePublisher:
             if robot.floating_base
             else None
         )
-        self._imu = Imu()
-        self._imu.header.frame_id = imu_frame or BASE
-        self._imu.header.stamp = self._stamp
-        self._imu.orientation_covariance[0] = -1.0  # it has no orientation
+        self._imu, (self._turn, self._felt) = _packed_imu(imu_frame or BASE)
         self._imu_publisher = (
             node.create_publisher(Imu, "imu", qos) if imu_frame is not None else None
         )
@@ -82,8 +79,11 @@ class StatePublisher:
             self._wrench_publisher(node, f"{truth}ground_reaction/{frame}", WORLD, qos)
             for frame in foot_frames
         ]
-        self._contacts = JointState(name=list(foot_frames))
-        self._contacts.header.stamp = self._stamp
+        touches = markers(len(foot_frames), 0)
+        self._contacts = PackedMessage(
+            JointState(name=list(foot_frames), position=touches.tolist())
+        )
+        self._touches = self._contacts.doubles(touches) if len(touches) else touches
         self._contacts_publisher = (
             node.create_publisher(JointState, f"{truth}contact_states", qos) if truth else None
         )
@@ -91,8 +91,10 @@ class StatePublisher:
     def _wrench_publisher(self, node, topic, frame, qos):
         message = WrenchStamped()
         message.header.frame_id = frame
-        message.header.stamp = self._stamp
-        return node.create_publisher(WrenchStamped, topic, qos), message
+        numbers = markers(6, 0)
+        fill_wrench(message, numbers)
+        packed = PackedMessage(message)
+        return node.create_publisher(WrenchStamped, topic, qos), packed, packed.doubles(numbers)
 
     def publish(self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces) -> None:
         """Publish a state and the readings of it; forces on the feet (f, 3) of the period before."""
@@ -100,18 +102,21 @@ class StatePublisher:
         if stamp_ns >= self._next_clock_ns:
             self._next_clock_ns = (stamp_ns // CLOCK_PERIOD_NS + 1) * CLOCK_PERIOD_NS
             self._clock_publisher.publish(self._clock)
-        self._publish_reactions(contact_forces)
+        self._publish_reactions(stamp_ns, contact_forces)
         if self._odometry_publisher is not None:
             self._pose[:], self._twist[:] = state.q[:7], state.v[:6]
             self._odometry.set_stamp(stamp_ns)
             self._odometry.publish(self._odometry_publisher)
         if self._imu_publisher is not None and self._imu_publisher.get_subscription_count():
-            self._fill_imu(readings)
-            self._imu_publisher.publish(self._imu)
-        for (publisher, message), values in zip(self._wrenches, readings.wrenches):
+            self._turn[:] = readings.angular_velocity
+            self._felt[:] = readings.linear_acceleration
+            self._imu.set_stamp(stamp_ns)
+            self._imu.publish(self._imu_publisher)
+        for (publisher, message, numbers), values in zip(self._wrenches, readings.wrenches):
             if publisher.get_subscription_count():
-                fill_wrench(message, values)
-                publisher.publish(message)
+                numbers[:] = values
+                message.set_stamp(stamp_ns)
+                message.publish(publisher)
         self._positions[:] = readings.position
         self._velocities[:] = readings.velocity
         self._efforts[:] = readings.effort
@@ -126,27 +131,35 @@ class StatePublisher:
         """Publish the time of the last state again."""
         self._clock_publisher.publish(self._clock)
 
-    def _fill_imu(self, readings: Readings) -> None:
-        angular, linear = self._imu.angular_velocity, self._imu.linear_acceleration
-        angular.x, angular.y, angular.z = readings.angular_velocity.tolist()
-        linear.x, linear.y, linear.z = readings.linear_acceleration.tolist()
-
-    def _publish_reactions(self, contact_forces) -> None:
+    def _publish_reactions(self, stamp_ns: int, contact_forces) -> None:
         contacts = self._contacts_publisher
         if contacts is not None and contacts.get_subscription_count():
-            self._contacts.position = [float(force.any()) for force in contact_forces]
-            contacts.publish(self._contacts)
-        for (publisher, message), values in zip(self._reactions, contact_forces):
+            self._touches[:] = [force.any() for force in contact_forces]
+            self._contacts.set_stamp(stamp_ns)
+            self._contacts.publish(contacts)
+        for (publisher, message, numbers), values in zip(self._reactions, contact_forces):
             if publisher.get_subscription_count():
-                force = message.wrench.force
-                force.x, force.y, force.z = values.tolist()
-                publisher.publish(message)
+                numbers[:3] = values
+                message.set_stamp(stamp_ns)
+                message.publish(publisher)
 
 
 def fill_wrench(message: WrenchStamped, values) -> None:
     """Force then moment (6,) into a message."""
     force, torque = message.wrench.force, message.wrench.torque
     force.x, force.y, force.z, torque.x, torque.y, torque.z = values.tolist()
+
+
+def _packed_imu(frame: str) -> tuple[PackedMessage, list[np.ndarray]]:
+    """An IMU without orientation; angular velocity and acceleration (3,) to be written."""
+    message = Imu()
+    message.header.frame_id = frame
+    message.orientation_covariance[0] = -1.0
+    rows = markers(3, 0), markers(3, 1)
+    for part, row in zip((message.angular_velocity, message.linear_acceleration), rows):
+        part.x, part.y, part.z = row.tolist()
+    packed = PackedMessage(message)
+    return packed, [packed.doubles(row) for row in rows]
 
 
 def _packed_odometry() -> PackedMessage:

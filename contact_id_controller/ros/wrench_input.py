@@ -12,7 +12,9 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from contact_id_controller.ros.packed import nanoseconds
+from contact_id_controller.exceptions import StateError
+from contact_id_controller.ros.packed import WRENCH
+from contact_id_controller.ros.samples import SampleReader
 
 QUEUE = 20
 
@@ -40,9 +42,12 @@ class WrenchInput:
     ) -> None:
         self._timeout_ns, self._heard = round(1e9 * timeout_s), heard
         self.subscriptions = [
-            node.create_subscription(WrenchStamped, f"wrench/{name}", partial(self._keep, k), qos)
+            node.create_subscription(
+                WrenchStamped, f"wrench/{name}", partial(self._keep, k), qos, raw=True
+            )
             for k, name in enumerate(names)
         ]
+        self._readers = [SampleReader(WRENCH) for _ in names]
         self._values = np.zeros((len(names), 6))
         self.begin()
 
@@ -53,10 +58,11 @@ class WrenchInput:
         self._given_up = np.zeros(count, dtype=bool)
         self.heard_s = np.full(count, -np.inf)
 
-    def _keep(self, k: int, message: WrenchStamped) -> None:
-        force, torque = message.wrench.force, message.wrench.torque
-        values = (force.x, force.y, force.z, torque.x, torque.y, torque.z)
-        self._kept[k].append((nanoseconds(message.header.stamp), values))
+    def _keep(self, k: int, message: bytes) -> None:
+        try:
+            self._kept[k].append(self._readers[k].read(message))
+        except StateError:
+            return  # no wrench: the one before grows old
         self._given_up[k], self.heard_s[k] = False, time.monotonic()
         self._heard()
 

@@ -38,6 +38,13 @@ class Response:
     stiffness: np.ndarray  # (3,)
     damping: np.ndarray  # (3,)
 
+    def at(self, s: float) -> np.ndarray:
+        """x, x', x'' at a time: (3, 3)."""
+        none, out = np.zeros(3), np.empty((3, 3))
+        rows = none, self.value, self.rate, self.stiffness, self.damping, none, none
+        sample_tilt(np.array(rows), DISTINCT, 1.0, s, out)
+        return out
+
 
 @dataclasses.dataclass(frozen=True)
 class Tilt:
