@@ -17,6 +17,14 @@ import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, RecordError
 
+MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 400_000
+"""Of a YAML file: larger, deeper or longer ones are none of ours, and take longer than anybody waits."""
+
+MOST_DIGITS = 100
+"""Of a whole number there."""
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 def make_folder(folder: Path) -> Path:
     """Make a folder, with those above it, where there is none; it can be written to afterwards.
@@ -133,21 +141,72 @@ def read_yaml(path: str | Path) -> Any:
     """What stands in a YAML file.
 
     Raises:
-        ConfigurationError: the file is missing, is no text, or is not YAML.
+        ConfigurationError: the file is missing, is no text, is not YAML, or is larger, deeper or, its
+            aliases written out, longer than any of ours.
     """
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ConfigurationError(f"'{path}' has more than {MOST_BYTES} bytes")
+        return _plain_yaml(content.decode())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"cannot read '{path}': {_one_line(error)}") from error
 
 
 def parse_value(text: str) -> Any:
     """What a text in YAML says.
 
     Raises:
-        ConfigurationError: the text is not YAML.
+        ConfigurationError: the text is not YAML, or longer than any value.
     """
+    shown = repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{text!r} is not YAML") from error
+        if len(text) > MOST_BYTES:
+            raise ValueError("it is too long")
+        return _plain_yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
+        why = "" if isinstance(error, yaml.YAMLError) else f": {_one_line(error)}"
+        raise ConfigurationError(f"{shown} is not YAML{why}") from error
+
+
+def _plain_yaml(text: str) -> Any:
+    """The plain value of a YAML text; ValueError or YAMLError where it is none that we read."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_DEPTH:  # before anything recursive looks at it
+            raise ValueError(f"lists stand in each other deeper than {MOST_DEPTH}")
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _written_out(node, {}) > MOST_ENTRIES:
+            raise ValueError(f"its aliases make more than {MOST_ENTRIES} entries of it")
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+    """Entries of a document in which each alias is replaced by what it names; infinite in a circle."""
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag.endswith(":int") and len(node.value) > MOST_DIGITS:
+            raise ValueError(f"a whole number has {len(node.value)} digits")
+        return 1
+    if id(node) not in known:
+        known[id(node)] = math.inf  # until it is known: what contains itself has no end
+        children = node.value
+        if isinstance(node, yaml.MappingNode):
+            children = [each for pair in node.value for each in pair]
+        known[id(node)] = 1 + sum(_written_out(child, known) for child in children)
+    return known[id(node)]
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 400 else f"{text[:397]}..."

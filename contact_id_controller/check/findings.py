@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+LONGEST = 500
+"""Characters of a line: of a longer one the middle is left out."""
+
 ERROR, WARNING, NOTE = "error", "warning", "ok"
 
 
@@ -26,14 +29,19 @@ class Finding(NamedTuple):
 
 def error(subject: str, text) -> Finding:
     """A finding that forbids to move the robot."""
-    return Finding(ERROR, subject, " ".join(str(text).split()))
+    return Finding(ERROR, subject, _one_line(text))
 
 
 def warning(subject: str, text) -> Finding:
     """A finding to look at."""
-    return Finding(WARNING, subject, " ".join(str(text).split()))
+    return Finding(WARNING, subject, _one_line(text))
 
 
 def note(subject: str, text) -> Finding:
     """A figure that is as it should be."""
-    return Finding(NOTE, subject, " ".join(str(text).split()))
+    return Finding(NOTE, subject, _one_line(text))
+
+
+def _one_line(text) -> str:
+    line = " ".join(str(text).split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"

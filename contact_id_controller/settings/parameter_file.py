@@ -31,6 +31,9 @@ class ParameterFile:
         self.path = Path(path)
         content = read_yaml(self.path)
         self._bodies = content if isinstance(content, dict) else {}
+        for name in self._bodies:
+            if not isinstance(name, str):
+                raise ConfigurationError(f"'{path}' names a section {name!r}, must be a text")
 
     def __contains__(self, node: str) -> bool:
         return bool(self._names(node))
@@ -82,6 +85,11 @@ class ParameterFile:
             body = self._bodies[name]
             if not isinstance(body, dict) or not isinstance(body.get(_BODY), dict):
                 raise ConfigurationError(f"section '{name}' of '{self.path}' has no '{_BODY}'")
+            strange = [key for key in body[_BODY] if not isinstance(key, str)]
+            if strange:
+                raise ConfigurationError(
+                    f"section '{name}' of '{self.path}' names a parameter {strange[0]!r}, must be a text"
+                )
             values.update(body[_BODY])
         return values
 

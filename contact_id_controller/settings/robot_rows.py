@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,30 @@ def _positive(values: tuple[float, ...]) -> str:
     return "" if all(value > 0.0 for value in values) else "be above 0"
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_MOST_CHARACTERS, _MOST_OF_A_NAME = 4000, 255
+"""Of a path, and of each name in it."""
+
+
+def location(value: str) -> str:
+    """What a location must be instead: a URI stays in its package, a path is one."""
+    scheme, separator, rest = value.partition("://")
+    names = rest.split("/") if separator else value.split("/")
+    longest = max(map(len, names))
+    if "\0" in value or len(value) > _MOST_CHARACTERS or longest > _MOST_OF_A_NAME:
+        return (
+            f"be a path of at most {_MOST_CHARACTERS} characters, {_MOST_OF_A_NAME} between two /"
+        )
+    if not separator:
+        return ""
+    package, path = names[0], names[1:]
+    if not _NAME.fullmatch(package):
+        return f"name a package behind {scheme}://"
+    if not any(path) or ".." in path or not all(path):
+        return f"name a file in package {package}, without '..'"
+    return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Description(Settings):
     """The robot's description, and which of its joints do not move."""
@@ -31,6 +56,7 @@ class Description(Settings):
         "",
         """Robot description: a file, package://contact_id_controller/urdf/<file>, or
         example-robot-data://<package>/robots/<file>. Required.""",
+        validator=location,
     )
     locked_joints: tuple[str, ...] = parameter(
         (),
@@ -107,6 +133,7 @@ class GroundRows(Settings):
         "",
         """YAML file of uneven ground, boxes or heights (feet_and_ground.md): a path, or
         package://contact_id_controller/config/<file>. Empty: a plane.""",
+        validator=location,
     )
 
     @property
