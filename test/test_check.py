@@ -261,6 +261,22 @@ def test_command_interfaces_and_local_gains_must_fit(good, tmp_path):
     assert not lines(found, WARNING, "local_velocity_gain")
 
 
+def test_linear_feedback_needs_its_messages_and_a_command_for_each_joint(good, tmp_path):
+    for section in ("controller", "simulated_robot", "command_watchdog"):
+        good[section]["ros__parameters"]["command_interface"] = "linear_feedback"
+    found = check(good, tmp_path)
+    assert not lines(found, ERROR)
+    assert lines(found, WARNING, "linear_feedback_controller_msgs are not installed")
+    told_all = [str(finding) for finding in check_config(tmp_path / "robot.yaml")]
+    names = ", ".join(good["controller"]["ros__parameters"]["joints"])
+    assert any(
+        f"moving_joint_names of linear_feedback_controller: [{names}]" in x for x in told_all
+    )
+    good["controller"]["ros__parameters"]["friction"] = "viscous"
+    good["controller"]["ros__parameters"].update(solver="lcp", viscosity=[1.0])
+    assert lines(check(good, tmp_path), ERROR, "viscous/lcp does not say what its contacts carry")
+
+
 ROS2_CONTROL = CONFIG / "ros2_control"
 
 

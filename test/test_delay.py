@@ -85,7 +85,7 @@ def guard_of(**changes):
     settings = ControllerSettings.from_mapping(
         {**QUADRUPED_VALUES, "overruns_in_a_row": 20, **changes}
     )
-    guard = Guard(Controller(settings.robot(), settings))
+    guard = Guard(Controller(settings.robot(), settings), lockstep=settings.mode == "lockstep")
     guard.clock = lambda: 0.0
     guard.start(state_is_known=False)
     return guard
@@ -109,9 +109,11 @@ def test_what_is_measured_of_the_delay_is_added():
     guard.monitor._delay_s = 1.0
     send(guard, 10_300_000_000, 10_302_000_000)
     assert guard.controller.delay_s == 0.05
-    other = guard_of(command_delay_s=0.001)
-    send(other, 10_000_000_000)
-    assert other.controller.delay_s == 0.001
+    for changes in ({}, {"measured_delay": True, "mode": "lockstep", "reliable_topics": True}):
+        other = guard_of(command_delay_s=0.001, **changes)
+        send(other, 10_000_000_000, took_s=0.0005)
+        send(other, 10_001_000_000, took_s=0.0005)
+        assert other.controller.delay_s == 0.001
 
 
 def test_solving_as_fast_as_it_can_misses_states_and_says_its_rate():

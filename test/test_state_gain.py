@@ -135,6 +135,17 @@ def test_gain_of_an_arm_is_its_feedback_through_its_inertia():
     np.testing.assert_allclose(gain, np.hstack([M * kp - data.dtau_dq, M * kd - data.dtau_dv]))
 
 
+def test_gain_in_the_air():
+    """Without any contact the base falls freely, and its motion counts all the same."""
+    controller, state = advance(walk("coulomb", "qp", 1.0), 1)
+    q = state.q.copy()
+    q[2] += 0.3
+    v = np.random.default_rng(4).normal(scale=0.3, size=len(state.v))
+    error, pattern, compared = Judge(controller, state.time_s).compare(q, v)
+    assert not any(pattern[1]) and compared == 1.0
+    assert error < 1e-6
+
+
 def test_a_joint_at_its_limit_has_no_feedback():
     limits = np.where(np.arange(12) == 4, 1e-3, 100.0).tolist()
     controller, state = advance(walk("coulomb", "qp", 1.0, effort_limits_nm=limits), 20)

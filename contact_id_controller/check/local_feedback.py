@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.linear_feedback import LinearSteps
 from contact_id_controller.control.torques_ahead import local_gains
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, LOCAL_GAINS
+from contact_id_controller.settings.shared_rows import (
+    EFFORT,
+    JOINT_TRAJECTORY,
+    LINEAR_FEEDBACK,
+    LOCAL_GAINS,
+)
 
 SUBJECT = "local feedback"
+MESSAGES = "linear_feedback_controller_msgs"
 LARGEST_RATIO = 4.0
 """Between the robot's gains and ours, either way, that is no reason for a warning."""
 
@@ -42,6 +52,8 @@ def check_local_feedback(
     simulated: Mapping[str, Any],
 ) -> list[Finding]:
     """Compare the gains of the simulated robot with those that fit in a posture (na,)."""
+    if settings.command_interface == LINEAR_FEEDBACK:
+        return _check_linear_feedback(robot, settings)
     if settings.command_interface != JOINT_TRAJECTORY:
         return []
     q = robot.neutral()
@@ -73,3 +85,18 @@ def compare_gains(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequen
             f"{name} of {joints[worst]!r} is {ratio[worst]:.2g} times what fits: [{words}]",
         )
     return note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours")
+
+
+def _check_linear_feedback(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
+    """Whether nodes can speak of it, and which order of joints the plugin must be told."""
+    try:
+        LinearSteps(Controller(robot, settings))
+    except ConfigurationError as refusal:
+        return [error(SUBJECT, str(refusal))]
+    joints = ", ".join(robot.joint_names)
+    findings = [note(SUBJECT, f"moving_joint_names of linear_feedback_controller: [{joints}]")]
+    if importlib.util.find_spec(MESSAGES) is None:
+        findings.append(
+            warning(SUBJECT, f"the messages of {MESSAGES} are not installed: no node can start")
+        )
+    return findings

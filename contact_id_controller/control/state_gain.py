@@ -46,10 +46,16 @@ from contact_id_controller.state import RobotState
 
 if TYPE_CHECKING:
     from contact_id_controller.control.controller import Controller, StepResult
+    from contact_id_controller.models.carried import Carried
+    from contact_id_controller.problem import Problem
     from contact_id_controller.solution import Solution
 
 RANK = 1e-8
 """Singular values below this share of the largest are zero: contacts that depend on each other."""
+
+
+SETTLED_RAD_S2 = 1e-6
+"""Changes of the planned joint accelerations up to this are rounding's."""
 
 
 class Points(NamedTuple):
@@ -69,7 +75,9 @@ class Points(NamedTuple):
     pull_v: np.ndarray
 
     def of(self, chosen: np.ndarray) -> Points:
-        """Those of some contacts."""
+        """Those of some contacts, by their numbers."""
+        if len(chosen) == len(self.links):
+            return self
         return Points(*(rows[chosen] for rows in self))
 
 
@@ -111,7 +119,7 @@ class StateGain:
                 points.of(contact),
                 controller.row.contacts_carry(solution, **controller.workings.options),
             )
-            held = self._held(solution, here, carried, v, planned)
+            held = self._held(solution, contact, here, carried, v, planned)
             gain = -self._torques(solution, here, carried, q, v, held, result)
         except np.linalg.LinAlgError:
             return None
@@ -249,7 +257,15 @@ class StateGain:
 
     # The contact model
 
-    def _held(self, solution: Solution, points: Points, carried, v, planned: np.ndarray):
+    def _held(
+        self,
+        solution: Solution,
+        contact: np.ndarray,
+        points: Points,
+        carried: Carried,
+        v: np.ndarray,
+        planned: np.ndarray,
+    ) -> np.ndarray:
         """d (a_a + delta / dt) / d (q, v), (na, 2 nv): what the contacts make of the plan."""
         robot, problem = self._robot, solution.problem
         a, nv = robot.actuated, robot.nv
@@ -257,8 +273,12 @@ class StateGain:
         touching = problem.gap_speed <= TOUCHING_SPEED
         if self._settings.consistency != "project" or not touching.any() or not robot.nu:
             return out
+        change = solution.joint_velocity_change / problem.period
+        standing = self._controller.workings.standing[contact]
+        settled = np.abs(change).max(initial=0.0) <= SETTLED_RAD_S2
+        if settled and (standing | ~touching).all() and (problem.gap_speed[touching] <= 0.0).all():
+            return out  # the feedback saw to it, and does at every state
         u, dt = robot.unactuated, problem.period
-        change = solution.joint_velocity_change / dt
         rate = np.zeros(nv)
         rate[a] = (problem.desired_velocity - v[a]) / dt + change
         c = solution.attainable.reshape(-1, 3) / dt
@@ -298,7 +318,7 @@ class StateGain:
         more = across @ np.linalg.lstsq(H @ H.T, across.T @ lack, rcond=RANK)[0]
         return out - turn[a] - J[:, a].T @ (ready + more)
 
-    def _without_contact(self, problem, v: np.ndarray, change: np.ndarray) -> np.ndarray:
+    def _without_contact(self, problem: Problem, v: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Acceleration (nu,) of the base at z = 0 under the changed plan."""
         u, dt = self._robot.unactuated, problem.period
         momentum = problem.base - problem.C @ (change * dt)
@@ -449,4 +469,6 @@ def _rank(size: np.ndarray) -> int:
 
 def _stacked(rows: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
     """Rows (k_i, 3) of each contact times its block (3, m), one below the other."""
+    if not rows:
+        return np.zeros((0, blocks.shape[-1]))
     return np.concatenate([part @ block for part, block in zip(rows, blocks, strict=True)])

@@ -6,6 +6,7 @@ derivative. A row of the registry names the function here that reads it off a so
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +132,7 @@ def _along_edges(rows: np.ndarray, z: np.ndarray, tight: float) -> np.ndarray:
     return np.linalg.qr(rows[amounts > tight].T)[0]
 
 
+@lru_cache(maxsize=64)
 def _facets(mu: float, edges: int) -> np.ndarray:
     """Rows (edges, 3) whose product with a force within the pyramid is not negative; one if unbounded."""
     if np.isinf(mu):
@@ -140,6 +142,7 @@ def _facets(mu: float, edges: int) -> np.ndarray:
     rows = np.empty((edges, 3))
     rows[:, 0] = mu * np.cos(0.5 * width)
     rows[:, 1], rows[:, 2] = -np.cos(middle), -np.sin(middle)
+    rows.flags.writeable = False  # kept
     return rows
 
 

@@ -463,7 +463,7 @@ class Guard:
         if self._new_forces:
             self._new_forces = False
             controller.measure_feet(self._forces)
-        if controller.settings.measured_delay:
+        if controller.settings.measured_delay and not self.lockstep:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
             controller.delay_s = min(delay_s, LONGEST_DELAY_S)

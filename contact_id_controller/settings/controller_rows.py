@@ -632,7 +632,7 @@ class NodeSettings:
     measured_delay: bool = parameter(
         False,
         """Add to command_delay_s what is measured: the age of a state when it is taken (with
-        stamp_reference clock), and the time of a step.""",
+        stamp_reference clock), and the time of a step; nothing in lockstep.""",
         live=True,
     )
     local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _FROM_INERTIA)
