@@ -12,7 +12,10 @@ NODES = (
     "gait_planner",
     "kino_dynamic_planner",
     "simulated_robot",
+    "viewer",
 )
+ROOM = {"viewer": "view"}
+"""Of the nodes that are not in the room ros."""
 HERE = Path(__file__).resolve().parent
 
 # Real ROS 2 (Kilted) from PyPI, for machines without a ROS installation.
@@ -55,7 +58,11 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], f"{NAME}.report": ["style.mplstyle", "templates/*"]},
+    package_data={
+        NAME: ["py.typed"],
+        f"{NAME}.report": ["style.mplstyle", "templates/*"],
+        f"{NAME}.view": ["pages/*"],
+    },
     # Outside the Python package, as ROS wants it: <prefix>/share, with colcon and with pip alike.
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
@@ -91,11 +98,16 @@ setup(
         "quadprog": ["quadprog>=0.1.12"],
         # contact_id replay, contact_id demo --bag
         "replay": ["rosbags>=0.10"],
+        # contact_id demo --view, the node viewer
+        "view": ["viser>=1.0", "trimesh>=4.0", "websockets>=13.0"],
         # contact_id reproduce --cluster
         "cluster": ["distributed>=2024.1"],
         "test": [
             "distributed>=2024.1",
             "rosbags>=0.10",
+            "trimesh>=4.0",
+            "viser>=1.0",
+            "websockets>=13.0",
             "quadprog>=0.1.12",
             "pytest>=8.0",
             "import-linter>=2.16",
@@ -113,7 +125,10 @@ setup(
         "console_scripts": [
             f"contact_id = {NAME}.cli:main",
             # On PATH with pip: names that say whose they are. `ros2 run` has short ones, too.
-            *(f"contact_id_{node}_node = {NAME}.ros.{node}:main" for node in NODES),
+            *(
+                f"contact_id_{node}_node = {NAME}.{ROOM.get(node, 'ros')}.{node}:main"
+                for node in NODES
+            ),
         ],
     },
     zip_safe=False,

@@ -58,6 +58,7 @@ NODES = {
     "gait_planner",
     "kino_dynamic_planner",
     "simulated_robot",
+    "viewer",
 }
 
 # Used where they are there, for comparison: rosdep does not install them, an extra of pip does.
@@ -69,6 +70,9 @@ OPTIONAL = {
     "idyntree",
     "casadi",
     "rosbags",
+    "trimesh",
+    "viser",
+    "websockets",
 }
 # Measured by the benchmark in an environment of its own, which the user makes; and the plugin of
 # ros2_control that imports our module, not the other way round. Type checkers know
@@ -246,7 +250,8 @@ def test_ros2_run_knows_the_short_names_of_the_nodes(wheel, tmp_path):
         code = compile((folder / node).read_text(encoding="utf-8"), node, "exec")
         names = {"__name__": "not_main"}
         exec(code, names)
-        assert names["main"] is import_module(f"contact_id_controller.ros.{node}").main
+        room = "view" if node == "viewer" else "ros"
+        assert names["main"] is import_module(f"contact_id_controller.{room}.{node}").main
 
 
 def test_ros2_run_finds_the_executables_of_a_colcon_build():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,8 @@ EXTRAS = (
     ("jinja2", "simulation"),
 )
 """Modules a run needs, and the extra that brings them."""
+
+TELEOP_S = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +96,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "them; with --robot or --config",
     )
     parser.add_argument(
+        "--view",
+        nargs="?",
+        const=":",
+        metavar="HOST:PORT",
+        help="show the run live in a browser, and let it be stopped, resumed and tuned there "
+        "(default: 127.0.0.1:8080, this machine alone)",
+    )
+    parser.add_argument(
+        "--teleop",
+        action="store_true",
+        help="drive the robot: a stick on the page of --view, the keyboard there, or the topic joy; "
+        "with --robot or --config, 600 s unless --duration says otherwise",
+    )
+    parser.add_argument(
         "--bag",
         choices=("sqlite3", "mcap"),
         help="record the topics of the controller into a bag in the run's folder, which `contact_id "
@@ -111,7 +128,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Do the runs, write their reports; in a sweep a fall is a result like any other."""
     from contact_id_controller.runs.preparation import check_extras
 
-    check_extras([*EXTRAS, *((("rosbags", "replay"),) if arguments.bag else ())], "a run needs")
+    recorded = (("rosbags", "replay"),) if arguments.bag else ()
+    viewed = (("viser", "view"),) if arguments.view or arguments.teleop else ()
+    check_extras([*EXTRAS, *recorded, *viewed], "a run needs")
     from contact_id_controller.report.demo import play_all
     from contact_id_controller.report.tables import print_figures
 
@@ -124,24 +143,36 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _companions(arguments: argparse.Namespace, setup, folder: Path) -> dict[str, list[str]]:
     """The processes beside the nodes that the options ask for."""
-    if not arguments.bag:
-        return {}
-    from contact_id_controller.view.bag import clear_bag
-    from contact_id_controller.view.companions import recording
+    from contact_id_controller.view import companions
 
-    return {"bag_recorder": recording(folder, clear_bag(folder), arguments.bag)}
+    found = {}
+    if arguments.bag:
+        from contact_id_controller.view.bag import clear_bag
+
+        found["bag_recorder"] = companions.recording(folder, clear_bag(folder), arguments.bag)
+    if arguments.view or arguments.teleop:
+        host, port = companions.place_of(arguments.view or ":")
+        print(f"live view: http://{host}:{port}", file=sys.stderr)
+        found["viewer"] = companions.viewing(folder, host, port, arguments.teleop)
+    return found
 
 
 def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
     """Folder and choices of each run that the options ask for."""
+    from contact_id_controller.exceptions import ConfigurationError
     from contact_id_controller.runs.selection import plan_runs
 
+    duration_s = arguments.duration
+    if arguments.teleop:
+        if not (arguments.robot or arguments.config):
+            raise ConfigurationError("--teleop drives one robot: name it with --robot or --config")
+        duration_s = duration_s or TELEOP_S
     return plan_runs(
         arguments.output,
         robot=arguments.robot,
         config=arguments.config,
         sweep=arguments.sweep,
-        duration_s=arguments.duration,
+        duration_s=duration_s,
         friction=arguments.friction,
         solver=arguments.solver,
         mu=arguments.mu,
@@ -152,4 +183,5 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         changes=arguments.changes,
         rt_priority=arguments.rt_priority,
         cpus=arguments.cpus,
+        driven=arguments.teleop or None,
     )

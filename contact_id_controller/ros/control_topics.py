@@ -27,7 +27,7 @@ from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.linear_feedback_messages import TOPIC, FeedbackMessage
-from contact_id_controller.ros.markers import contact_markers
+from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
@@ -35,9 +35,6 @@ from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
-
-_ARROW_M_PER_WEIGHT = 0.3
-"""Length of the arrow of a force as large as the robot's weight."""
 
 _LOCKSTEP_DEPTH = 10
 """Messages kept when none may be lost."""
@@ -334,7 +331,7 @@ class ControlTopics:
                 loop.controller.settings.spread("friction_coefficient", len(feet)),
                 loop.result.forces,
                 loop.result.contact,
-                _ARROW_M_PER_WEIGHT / self._robot.weight,
+                ARROW_M_PER_WEIGHT / self._robot.weight,
             )
         )
 

@@ -7,6 +7,9 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+ARROW_M_PER_WEIGHT = 0.3
+"""Length of the arrow of a force as large as the robot's weight."""
+
 _CONE_HEIGHT_M = 0.05
 _RIM = 24
 """Points on the rim of a cone."""

@@ -194,6 +194,7 @@ def make_setup(
     changes: Sequence[str] = (),
     rt_priority: str | int = 0,
     cpus: Sequence[str] = (),
+    driven: bool = False,
 ) -> RunSetup:
     """Put together one run.
 
@@ -205,6 +206,7 @@ def make_setup(
         state: ``estimated``: controller and planner know IMU, encoders and efforts only.
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
+        driven: it goes where `cmd_vel` says instead of to way-points.
         changes: ``name=value`` for the controller, ``section.name=value`` for any node.
         rt_priority: of SCHED_FIFO for all nodes, planners one less; 0: the ordinary one.
         cpus: cores, ``0,2-3`` for all nodes or ``NODE=0,2-3`` for one.
@@ -251,6 +253,10 @@ def make_setup(
         parameters[PLANNER]["use_sim_time"] = True
         if mode == "lockstep":
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+    if driven:
+        if PLANNER not in parameters:
+            raise ConfigurationError(f"{str(config)!r} has no {PLANNER!r}: nothing can be driven")
+        parameters[PLANNER].pop("waypoints_m", None)
     if state == "estimated":
         _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:

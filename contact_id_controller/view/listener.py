@@ -1,0 +1,173 @@
+"""What a running controller says, taken some times a second: the newest of each topic, nothing queued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from visualization_msgs.msg import Marker, MarkerArray
+
+from contact_id_controller.exceptions import StateError, TrajectoryError
+from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.trajectories import JointTrajectory as JointPlan
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros import conversions
+from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.safety.states import Refusal
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.shared_rows import EFFORT
+
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Nobody waits for a viewer, and a viewer that is slow misses messages."""
+
+
+class Arrow(NamedTuple):
+    """From where to where, (3,) m, world frame."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+
+class Listener:
+    """Subscriptions of a viewer.
+
+    Args:
+        node: their owner.
+        robot, settings: of the controller that is looked at.
+        controller: name of its node.
+
+    Attributes:
+        time_s: stamp of the last joint state; 0: none has come.
+        q: configuration, as last heard.  velocity: (na,) rad/s.
+        torques: (na,) N·m, commanded.
+        forces: predicted, of the feet in contact.  cones: (l, 2, 3) m, lines.
+        metres_per_newton: of the arrows of ``forces``.
+        measured: frame -> force (3,) N, world frame, while `measure` is on.
+        joint_plan, base_plan: as last heard.
+        level, words, values: of the controller's diagnostics.
+    """
+
+    def __init__(
+        self, node: Node, robot: RobotModel, settings: ControllerSettings, controller: str
+    ) -> None:
+        self._node, self._robot, self._settings = node, robot, settings
+        self._controller = controller
+        self.time_s = 0.0
+        self.q, self.velocity = robot.neutral(), np.zeros(robot.na)
+        self.torques = np.zeros(robot.na)
+        self.forces: list[Arrow] = []
+        self.cones = np.zeros((0, 2, 3))
+        self.measured: dict[str, np.ndarray] = {}
+        self.joint_plan: JointPlan | None = None
+        self.base_plan: BaseTrajectory | None = None
+        self.level, self.words, self.values = 0, "nothing heard yet", {}
+        self._joints = conversions.JointStateReader(robot.joint_names)
+        self._base = conversions.OdometryReader()
+        listen = self._listen
+        self._states = listen(JointState, "joint_states")
+        self._odometry = listen(Odometry, "odometry")
+        self._plan = listen(JointTrajectory, "joint_trajectory")
+        self._base_plan = listen(MultiDOFJointTrajectory, "base_trajectory")
+        self._markers = listen(MarkerArray, f"{controller}/contact_forces")
+        self._diagnostics = listen(DiagnosticArray, "/diagnostics")
+        effort = settings.command_interface == EFFORT
+        self._commands = listen(Float64MultiArray, "commands") if effort else None
+        self._reactions: dict[str, Subscription] = {}
+
+    def _listen(self, kind: Any, topic: str) -> Subscription:
+        return self._node.create_subscription(kind, topic, lambda _: None, NEWEST, raw=True)
+
+    @property
+    def measuring(self) -> bool:
+        """Whether measured forces are listened to."""
+        return bool(self._reactions)
+
+    def measure(self, on: bool) -> None:
+        """Listen to `ground_reaction/<frame>`, or no more: a simulation sends it only to listeners."""
+        if on and not self._reactions:
+            self._reactions = {
+                frame: self._listen(WrenchStamped, f"ground_reaction/{frame}")
+                for frame in self._settings.foot_frames
+            }
+        elif not on:
+            for subscription in self._reactions.values():
+                self._node.destroy_subscription(subscription)
+            self._reactions, self.measured = {}, {}
+
+    def take(self) -> None:
+        """Take what has come."""
+        self._take_state()
+        self._take_plans()
+        if (data := take_newest(self._markers)) is not None:
+            self._read_markers(deserialize_message(data, MarkerArray).markers)
+        if (data := take_newest(self._diagnostics)) is not None:
+            self._read_diagnostics(deserialize_message(data, DiagnosticArray))
+        if self._commands is not None and (data := take_newest(self._commands)) is not None:
+            efforts = deserialize_message(data, Float64MultiArray).data
+            if len(efforts) == self._robot.na:
+                self.torques = np.array(efforts)
+        for frame, subscription in self._reactions.items():
+            if (data := take_newest(subscription)) is not None:
+                force = deserialize_message(data, WrenchStamped).wrench.force
+                self.measured[frame] = np.array([force.x, force.y, force.z])
+
+    def _take_state(self) -> None:
+        if (data := take_newest(self._odometry)) is not None:
+            try:
+                base, _ = self._base.read(data)
+                self.q[:7] = base[:7]
+            except StateError:
+                pass  # the controller says so
+        if (data := take_newest(self._states)) is not None:
+            reading = self._joints.read(data)
+            if not isinstance(reading, Refusal):
+                self.q[self._robot.q_index] = reading.position
+                self.velocity[:] = reading.velocity
+                self.time_s = reading.time_ns * 1e-9
+
+    def _take_plans(self) -> None:
+        try:
+            if (data := take_newest(self._plan)) is not None:
+                message = deserialize_message(data, JointTrajectory)
+                plan = conversions.joint_trajectory(message, allow_moving_end=True)
+                plan = plan.in_order(self._robot.joint_names, self._robot.locked)
+                plan.start_s = plan.start_s or self.time_s
+                self.joint_plan = plan
+            if (data := take_newest(self._base_plan)) is not None:
+                base = conversions.base_trajectory(
+                    deserialize_message(data, MultiDOFJointTrajectory)
+                )
+                base.start_s = base.start_s or self.time_s
+                self.base_plan = base
+        except TrajectoryError:
+            pass  # the controller refuses it too, and says so
+
+    def _read_markers(self, markers: Iterable[Marker]) -> None:
+        self.forces, lines = [], []
+        for marker in markers:
+            if marker.action != Marker.ADD:
+                continue
+            points = [np.array([p.x, p.y, p.z]) for p in marker.points]
+            if marker.type == Marker.ARROW:
+                self.forces.append(Arrow(*points))
+            elif marker.type == Marker.LINE_LIST:
+                lines += points
+        self.cones = np.array(lines).reshape(-1, 2, 3)
+
+    def _read_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            name = status.name.partition(":")[0]
+            if name == self._controller.rpartition("/")[2]:
+                self.level, self.words = status.level[0], status.message
+                self.values = {each.key: each.value for each in status.values}

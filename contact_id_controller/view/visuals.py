@@ -1,0 +1,129 @@
+"""The shapes of a robot as meshes: those of its URDF, primitives and mesh files alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+import trimesh
+
+from contact_id_controller.robot import RobotModel, resolve_urdf
+
+_GREY = (0.6, 0.6, 0.65, 1.0)
+_STICK_RADIUS_M = 0.008
+MOST_TRIANGLES = 20_000
+"""Of one mesh: a phone shows the whole robot."""
+
+
+class Shape(NamedTuple):
+    """A mesh in the frame of its shape: (n, 3) m, (t, 3), RGB of 0 to 255."""
+
+    name: str
+    vertices: np.ndarray
+    faces: np.ndarray
+    colour: tuple[int, int, int]
+
+
+class RobotShapes:
+    """The visual shapes of a robot and where they are.
+
+    Args:
+        robot: whose configurations are shown.
+        urdf: its description; shapes whose mesh is missing or cannot be read are left out, a robot
+            without any is shown by sticks between its joints.
+
+    Attributes:
+        shapes: of the robot.
+        told: what could not be shown, a line; empty: everything is.
+    """
+
+    def __init__(self, robot: RobotModel, urdf: str) -> None:
+        file = resolve_urdf(urdf)
+        root = (pin.JointModelFreeFlyer(),) if robot.floating_base else ()
+        # The model of all joints, since the robot's own lacks those that are locked.
+        self._model = pin.buildModelFromUrdf(str(file), *root)
+        self._data = self._model.createData()
+        self._q = pin.neutral(self._model)
+        for name, angle in robot.locked.items():
+            self._set(name, angle)
+        self._robot = robot
+        self.told = ""
+        try:
+            geometry = pin.buildGeomFromUrdf(
+                self._model,
+                str(file),
+                pin.GeometryType.VISUAL,
+                package_dirs=[str(folder) for folder in file.parents],
+            )
+            self._objects = list(geometry.geometryObjects)
+        except (ValueError, RuntimeError) as error:
+            self.told = f"meshes are not shown: {' '.join(str(error).split())}"
+            self._objects = []
+        shapes = [(each, _shape(each)) for each in self._objects]
+        self._placed = [each for each, shape in shapes if shape is not None]
+        self.shapes = [shape for _, shape in shapes if shape is not None]
+        self.sticks = not self.shapes
+
+    def _set(self, name: str, angle: float) -> None:
+        joint = self._model.joints[self._model.getJointId(name)]
+        if joint.nq == 1:
+            self._q[joint.idx_q] = angle
+        elif joint.nq == 2:
+            self._q[joint.idx_q : joint.idx_q + 2] = np.cos(angle), np.sin(angle)
+
+    def place(self, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Position (3,), m, and quaternion wxyz (4,) of each shape for a configuration of the robot."""
+        robot = self._robot
+        if robot.floating_base:
+            self._q[:7] = q[:7]
+        for name, index in zip(robot.joint_names, robot.q_index):
+            self._set(name, q[index])
+        pin.forwardKinematics(self._model, self._data, self._q)
+        places = []
+        for each in self._placed:
+            pose = self._data.oMi[each.parentJoint] * each.placement
+            x, y, z, w = pin.Quaternion(pose.rotation).coeffs()
+            places.append((pose.translation.copy(), np.array([w, x, y, z])))
+        return places
+
+    def stick_ends(self) -> np.ndarray:
+        """(s, 2, 3) m: lines from each joint to its parent, of the configuration placed last."""
+        model, places = self._model, self._data.oMi
+        first = 2 if self._robot.floating_base else 1
+        return np.array(
+            [
+                [places[model.parents[j]].translation, places[j].translation]
+                for j in range(first, model.njoints)
+            ]
+        )
+
+
+def _shape(each) -> Shape | None:
+    mesh = _mesh(each.geometry)
+    if mesh is None or not len(mesh.faces):
+        return None
+    colour = np.array(each.meshColor if each.meshColor is not None else _GREY)[:3]
+    red, green, blue = (255 * np.clip(colour, 0.0, 1.0)).astype(int).tolist()
+    vertices = np.asarray(mesh.vertices) * np.array(each.meshScale).ravel()
+    return Shape(each.name, vertices.astype(np.float32), mesh.faces, (red, green, blue))
+
+
+def _mesh(geometry) -> trimesh.Trimesh | None:
+    """A shape of coal as triangles; None: it has none."""
+    kind = type(geometry).__name__
+    if kind == "Box":
+        return trimesh.creation.box(extents=2.0 * np.array(geometry.halfSide))
+    if kind == "Sphere":
+        return trimesh.creation.icosphere(subdivisions=2, radius=geometry.radius)
+    if kind == "Cylinder":
+        return trimesh.creation.cylinder(geometry.radius, 2.0 * geometry.halfLength, sections=24)
+    if kind == "Capsule":
+        return trimesh.creation.capsule(2.0 * geometry.halfLength, geometry.radius, count=(12, 12))
+    if not hasattr(geometry, "num_tris"):
+        return None
+    faces = np.array(
+        [[geometry.tri_indices(k)[i] for i in range(3)] for k in range(geometry.num_tris)]
+    )
+    step = -(-len(faces) // MOST_TRIANGLES)
+    return trimesh.Trimesh(np.array(geometry.vertices()), faces[::step], process=False)
