@@ -1,5 +1,6 @@
 """Bags recorded from real topics and computed again: bit for bit, and what is told of what they lack."""
 
+import dataclasses
 import json
 import shutil
 
@@ -31,6 +32,7 @@ from contact_id_controller.view.companions import recording
 from contact_id_controller.view.replay import UNSENT, Replay
 from contact_id_controller.view.replayed import RECORDED, find_parameters, replay_all
 from contact_id_controller.view.timeline import events_of
+from contact_id_controller.view.topics import replayed_topics
 
 SECONDS = 0.6
 """Long enough for the first steps: plans have come and feet have left the ground."""
@@ -237,6 +239,16 @@ def test_a_changed_parameter_is_replayed(bench_of, tmp_path):
 
 
 # What is refused, in one line
+
+
+def test_a_command_interface_that_is_not_read_is_refused(run):
+    settings = dataclasses.replace(
+        ControllerSettings.from_mapping(parameters()), command_interface="linear_feedback"
+    )
+    with pytest.raises(ConfigurationError, match="'linear_feedback' cannot be replayed"):
+        Replay(read_bag(run), settings)
+    with pytest.raises(ConfigurationError, match="'linear_feedback' cannot be replayed"):
+        replayed_topics(settings, False, "controller")
 
 
 def test_refusals_are_one_line(run, tmp_path, capsys):

@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.exceptions import ConfigurationError, StateError, choices
+from contact_id_controller.exceptions import StateError, choices
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import OdometryReader
@@ -40,7 +40,7 @@ from contact_id_controller.view.timeline import (
     Action,
     timeline_of,
 )
-from contact_id_controller.view.topics import COMMANDS, ODOMETRY, PLANS, STATES, contact_topics
+from contact_id_controller.view.topics import ODOMETRY, PLANS, STATES, contact_topics, sent_as
 
 NANO = 1_000_000_000
 LOOK_S = 0.005
@@ -142,11 +142,6 @@ class Replay:
     def __init__(
         self, bag: Bag, recorded: ControllerSettings, settings: ControllerSettings | None = None
     ) -> None:
-        if recorded.command_interface not in COMMANDS:
-            raise ConfigurationError(
-                f"command_interface {recorded.command_interface!r} cannot be replayed, only "
-                f"{choices(COMMANDS)}"
-            )
         self._bag, self._recorded = bag, recorded
         settings = dataclasses.replace(settings or recorded, record_path="")
         self._kept = {  # what was chosen otherwise stays so through changes of parameters
@@ -160,7 +155,7 @@ class Replay:
         self.loop = ControlLoop(Controller(self.robot, settings), self._tell)
         self.loop.guard.clock = lambda: self._clock_s
         self.loop.warm_up()
-        self._commands = bag[COMMANDS[recorded.command_interface][0]]
+        self._commands = bag[sent_as(recorded)[0]]
         self._contact = self._contact_of(settings)
         self._odometry = deque(bag[ODOMETRY])
         self._plans = {topic: deque(bag[topic]) for topic in PLANS}

@@ -11,6 +11,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 
@@ -45,10 +46,27 @@ def contact_topics(settings: ControllerSettings, sensed: bool) -> dict[str, Any]
     return {"contact_states": JointState} if "measured" in settings.contact_sources else {}
 
 
+def sent_as(settings: ControllerSettings) -> tuple[str, Any]:
+    """Topic and type of what the controller of these settings sends.
+
+    Raises:
+        ConfigurationError: a replay does not know that command interface.
+    """
+    if settings.command_interface not in COMMANDS:
+        raise ConfigurationError(
+            f"command_interface {settings.command_interface!r} cannot be replayed, only "
+            f"{choices(COMMANDS)}"
+        )
+    return COMMANDS[settings.command_interface]
+
+
 def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> list[Topic]:
     """What must be recorded of a controller to compute its torques again.
 
     sensed: whether its model takes measured forces.  node: its name.
+
+    Raises:
+        ConfigurationError: see `sent_as`.
     """
     certain = settings.mode == "lockstep" or settings.reliable_topics
     reliable = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE)
@@ -60,7 +78,7 @@ def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> li
         durability=DurabilityPolicy.TRANSIENT_LOCAL,
     )
     streams = {STATES: JointState, ODOMETRY: Odometry, **contact_topics(settings, sensed)}
-    sent = dict([COMMANDS[settings.command_interface]])
+    sent = dict([sent_as(settings)])
     return [
         *(Topic(name, kind, stream) for name, kind in streams.items()),
         *(Topic(name, kind, reliable) for name, kind in (PLANS | sent).items()),
