@@ -87,7 +87,9 @@ def test_what_is_sent_is_what_acts_beyond_every_limit_of_the_urdf(enforce, as_se
         robot=robot,
         enforce_command_limits=enforce,
         effort_limits_nm=[5.0],
+        effort_above_description=True,
         position_stops=False,
+        joint_jump=10.0,
         start_ramp_s=0.0,
     )
     rng, differ = np.random.default_rng(0), 0
@@ -101,7 +103,12 @@ def test_what_is_sent_is_what_acts_beyond_every_limit_of_the_urdf(enforce, as_se
 
 
 def test_auto_follows_what_the_manager_says():
-    machine = Machine(robot=limited_robot(0.01), effort_limits_nm=[5.0], start_ramp_s=0.0)
+    machine = Machine(
+        robot=limited_robot(0.01),
+        effort_limits_nm=[5.0],
+        effort_above_description=True,
+        start_ramp_s=0.0,
+    )
     assert np.abs(machine.period()).max() > 0.1
     machine.guard.host_enforces = True
     assert np.abs(machine.periods(0.2)).max() <= 0.01
@@ -113,6 +120,7 @@ def test_the_integral_does_not_wind_up_against_a_limit_of_the_urdf(enforce):
         robot=limited_robot(0.005),
         enforce_command_limits=enforce,
         effort_limits_nm=[50.0],
+        effort_above_description=True,
         effort_gap_s=0.0,
         start_ramp_s=0.0,
         joint_integral_gain=[2e4],

@@ -190,7 +190,10 @@ def test_centre_of_mass_outside_the_feet(good, tmp_path):
 
 
 def test_robot_that_is_too_light_for_its_motors(good, tmp_path):
-    good["controller"]["ros__parameters"]["effort_limits_nm"] = [1000.0]
+    good["controller"]["ros__parameters"] |= {
+        "effort_limits_nm": [1000.0],
+        "effort_above_description": True,
+    }
     found = check(good, tmp_path)
     assert lines(found, WARNING, "torques", "the masses (4.8 kg) are too small, or the limits")
     assert lines(found, WARNING, "motors", "gear included?")

@@ -131,7 +131,7 @@ def test_printed_rows_are_those_that_contain_the_words(capsys):
         "controller.base_linear_position_gain",
         "controller.base_linear_velocity_gain",
     ]
-    assert "default [50.0]; in 1/s^2; 0 or more" in heads[0]
+    assert "default [50.0]; in 1/s^2; 0 to 1e+06" in heads[0]
     assert cli.run(["parameters", "nonsense"]) == cli.REFUSED
     assert "contains nonsense" in capsys.readouterr().err
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.control.balance import Balance
 from contact_id_controller.control.contact_sources import ContactSources
+from contact_id_controller.control.effort_ceiling import refuse_above_description
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.control.plan_limits import plan_limits
@@ -180,6 +181,7 @@ class Controller:
             and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
         )
         self._links = self.feet.links
+        refuse_above_description(robot, settings)
         self.limits = Limits(robot, settings)
         self.effort_limits = self.limits.effort
         self.sources = ContactSources(feet.foot, settings)

@@ -53,12 +53,18 @@ class RobotSettings(RobotRows):
     contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
-        "Largest torque: one value, or one per joint; empty: the limits of the URDF.",
+        """Largest torque: one value, or one per joint; empty: the limits of the URDF. More than the URDF
+        states is refused, unless effort_above_description.""",
         unit="N·m",
         minimum=0.0,
         infinite=True,
         per="joint",
         live=True,
+    )
+    effort_above_description: bool = parameter(
+        False,
+        """Let effort_limits_nm exceed what the URDF states, for a motor that can more. Only as given at
+        the start of the node.""",
     )
 
     motor_resistance_ohm: tuple[float, ...] = parameter(
@@ -257,6 +263,7 @@ class FeedbackSettings:
         "Acceleration per joint position error: one value, or one per joint.",
         unit="1/s^2",
         minimum=0.0,
+        maximum=1e6,
         per="joint",
         live=True,
     )
@@ -265,6 +272,7 @@ class FeedbackSettings:
         "Acceleration per joint velocity error: one value, or one per joint.",
         unit="1/s",
         minimum=0.0,
+        maximum=1e5,
         per="joint",
         live=True,
     )
@@ -273,6 +281,7 @@ class FeedbackSettings:
         "Acceleration per integral of joint position error: one value, or one per joint.",
         unit="1/s^3",
         minimum=0.0,
+        maximum=1e7,
         per="joint",
         live=True,
     )
@@ -281,6 +290,7 @@ class FeedbackSettings:
         "Solver pid: torque per joint position error: one value, or one per joint.",
         unit="N·m/rad",
         minimum=0.0,
+        maximum=1e5,
         per="joint",
         live=True,
     )
@@ -289,6 +299,7 @@ class FeedbackSettings:
         "Solver pid: torque per joint velocity error: one value, or one per joint.",
         unit="N·m·s/rad",
         minimum=0.0,
+        maximum=1e4,
         per="joint",
         live=True,
     )
@@ -297,6 +308,7 @@ class FeedbackSettings:
         "Solver pid: torque per integral of joint position error.",
         unit="N·m/(rad·s)",
         minimum=0.0,
+        maximum=1e6,
         per="joint",
         live=True,
     )
@@ -305,6 +317,7 @@ class FeedbackSettings:
         "Base acceleration per base position error: one value, or one per axis (x, y, z).",
         unit="1/s^2",
         minimum=0.0,
+        maximum=1e6,
         per="axis",
         live=True,
     )
@@ -313,6 +326,7 @@ class FeedbackSettings:
         "Base acceleration per base velocity error: one value, or one per axis (x, y, z).",
         unit="1/s",
         minimum=0.0,
+        maximum=1e5,
         per="axis",
         live=True,
     )
@@ -321,6 +335,7 @@ class FeedbackSettings:
         "Angular acceleration per base rotation error: one value, or one per axis.",
         unit="1/s^2",
         minimum=0.0,
+        maximum=1e6,
         per="axis",
         live=True,
     )
@@ -329,6 +344,7 @@ class FeedbackSettings:
         "Angular acceleration per base angular velocity error: one value, or one per axis.",
         unit="1/s",
         minimum=0.0,
+        maximum=1e5,
         per="axis",
         live=True,
     )
@@ -355,6 +371,7 @@ class FeedbackSettings:
         one per axis. With the next one: little more than g / height and twice its root hold most.""",
         unit="1/s^2",
         minimum=0.0,
+        maximum=1e6,
         per="axis",
         live=True,
     )
@@ -363,6 +380,7 @@ class FeedbackSettings:
         "base_feedback center_of_mass: acceleration per error of its velocity.",
         unit="1/s",
         minimum=0.0,
+        maximum=1e5,
         per="axis",
         live=True,
     )
@@ -371,6 +389,7 @@ class FeedbackSettings:
         "base_feedback center_of_mass: acceleration per error of a swing foot's pose in the world.",
         unit="1/s^2",
         minimum=0.0,
+        maximum=1e6,
         live=True,
     )
     swing_foot_velocity_gain: float = parameter(
@@ -378,6 +397,7 @@ class FeedbackSettings:
         "base_feedback center_of_mass: acceleration per error of its velocity.",
         unit="1/s",
         minimum=0.0,
+        maximum=1e5,
         live=True,
     )
     support_margin: float = parameter(
@@ -673,6 +693,7 @@ class NodeSettings:
         "Damping of the safe output: one value, or one per joint.",
         unit="N·m·s/rad",
         minimum=0.0,
+        maximum=1e4,
         live=True,
         per="joint",
     )

@@ -64,6 +64,7 @@ def local_gain(what: str, unit: str, empty: str) -> Any:
         joint; empty: {empty}.""",
         unit=unit,
         minimum=0.0,
+        maximum=1e5,
         per="joint",
     )
 
