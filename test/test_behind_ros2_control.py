@@ -92,11 +92,11 @@ def test_what_is_sent_is_what_acts_beyond_every_limit_of_the_urdf(enforce, as_se
         joint_jump=10.0,
         start_ramp_s=0.0,
     )
-    rng, differ = np.random.default_rng(0), 0
-    for _ in range(400):
-        position = STANDING + rng.uniform(-0.6, 0.6, 12)
-        velocity = rng.uniform(-18.0, 18.0, 12) * (rng.random(12) < 0.5)
-        sent = machine.period(position, velocity)
+    differ, amplitude, rate = 0, 0.6, 30.0  # beyond the ends, and beyond 15 rad/s
+    for k in range(400):
+        phase = rate * k * PERIOD_S + np.arange(12.0)
+        position = STANDING + amplitude * np.sin(phase)
+        sent = machine.period(position, amplitude * rate * np.cos(phase))
         assert np.array_equal(machine.guard.controller.commanded, sent)
         differ += not np.array_equal(machine.acting[-1], sent)
     assert (differ == 0) if as_sent else (differ > 300)
@@ -269,5 +269,21 @@ def test_stamps_of_another_clock_are_called_so(apart_s):
     machine.guard.step(
         JointReading(time_ns + 1, STANDING, np.zeros(12)), time_ns + round(apart_s * 1e9)
     )
-    assert machine.guard.monitor.refusals["joint_state_clock"] == 1
+    assert machine.guard.monitor.refusals["stale" if apart_s > 0.0 else "future"] == 1
     assert any("stamp_reference" in line for line in machine.guard.news())
+
+
+def test_a_gap_is_a_gap_also_where_the_busy_process_slept_a_part_of_it_in_slow_time():
+    """Half a second of the clock is a twentieth of the robot's time: no excuse for a gap of 0.4 s."""
+    machine = Machine(start_ramp_s=0.0, recovery_window_s=0.2)
+    machine.guard.simulated_time, machine.slowness = True, 10.0
+    for _ in range(300):
+        machine.guard.look()
+        machine.period()
+    machine.guard.look()
+    machine.steady_s += 0.5  # nobody looked
+    machine.guard.look()
+    machine.time_s += 0.4
+    machine.steady_s += 3.5
+    machine.period()
+    assert machine.guard.machine.latched

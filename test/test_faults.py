@@ -12,6 +12,7 @@ pytest.importorskip("mujoco", reason="needs the simulated robot")
 
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.faults import campaign as faults
+from contact_id_controller.faults import processes, states
 from contact_id_controller.faults.held_efforts import HeldEfforts
 from contact_id_controller.faults.nodes import campaign_parameters
 from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
@@ -33,6 +34,7 @@ class FakeWorld:
     def __init__(self):
         self.relay = SimpleNamespace(violations=[], times_s=[0.0])
         self.died = []
+        self.interface = "effort"
         self.real_time_factor, self.state_timeout_s, self.command_timeout_s = 0.2, 0.1, 0.15
 
     def dead(self):
@@ -134,7 +136,6 @@ def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():
     }
     assert changed == pytest.approx(
         {
-            ("controller", "state_timeout_s"): 5.0,
             ("command_watchdog", "timeout_s"): 5.0,
             ("command_watchdog", "state_timeout_s"): 5.0,
             ("command_watchdog", "period_s"): 5.0,
@@ -149,10 +150,33 @@ def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():
             campaign_parameters(robot, factor)
 
 
-def test_short_form_over_real_topics(tmp_path):
-    chosen = [fault for fault in faults.FAULTS if fault.name in SHORT_FORM]
-    assert len(chosen) == len(SHORT_FORM)
-    with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR) as world:
+def test_rows_for_trajectories_are_those_for_efforts_otherwise_stated():
+    names = [fault.name for fault in faults.FAULTS]
+    assert {*states.TRAJECTORY, *processes.TRAJECTORY} <= set(names)
+    assert [fault.name for fault in faults.faults_of("joint_trajectory")] == names
+    bridged = [
+        fault.name
+        for fault, other in zip(faults.FAULTS, faults.faults_of("joint_trajectory"))
+        if (fault.ends, other.ends) == (WALKS_AGAIN, WALKS_ON)
+    ]
+    assert bridged == [
+        *(f"controller stalls for {stall}" for stall in ("30 ms", "50 ms", "100 ms")),
+        "solver stalls for 100 ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    "interface, short_form",
+    [
+        ("effort", SHORT_FORM),
+        ("joint_trajectory", (*SHORT_FORM[1:], "controller stalls for 50 ms")),
+    ],
+)
+def test_short_form_over_real_topics(tmp_path, interface, short_form):
+    """The robot walks through the group controller, or the joint_trajectory_controller, of a stand-in."""
+    chosen = [fault for fault in faults.faults_of(interface) if fault.name in short_form]
+    assert len(chosen) == len(short_form)
+    with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR, interface=interface) as world:
         rows = faults.campaign(world, chosen)
         assert [row for row in rows if row.wrong] == []
         assert len(world.relay.times_s) > 500 and not world.relay.violations

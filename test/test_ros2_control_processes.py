@@ -213,8 +213,8 @@ def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_
     assert "Traceback" not in host.log()
 
 
-def test_after_a_restart_of_controller_manager_the_controller_waits_for_resume(host):
-    watchdog(host)
+def test_after_a_restart_of_controller_manager_both_wait_for_resume_and_reset(host):
+    watchdog(host, timeout_s=1.0)
     process = controller(host, start_ramp_s=0.5)
     assert host.until(lambda: is_controlled(host)), host.log()
     host.kill()
@@ -222,18 +222,21 @@ def test_after_a_restart_of_controller_manager_the_controller_waits_for_resume(h
     host.start()
     host.activate("effort_controller")
     assert in_log(host, "stopped: no good state"), host.log()
-    # Its safe output goes through the watchdog.
-    assert host.holds(2.0 * DAMPING), host.log()
-    answer = host.call(Trigger, "/controller/resume", Trigger.Request())
-    assert answer.success, answer.message
+    # The watchdog heard nothing meanwhile: it damps until somebody wants both to go on.
+    assert host.holds(DAMPING), host.log()
+    for service in ("/controller/resume", "/command_watchdog/reset"):
+        answer = host.call(Trigger, service, Trigger.Request())
+        assert answer.success, answer.message
     assert host.until(lambda: is_controlled(host)), host.log()
     assert process.poll() is None and "Traceback" not in host.log()
 
 
 def test_active_again_the_start_ramp_acts(host):
     """Deactivated and activated by somebody else, while controller and watchdog go on."""
-    watchdog(host)
-    controller(host, start_ramp_s=4.0, effort_gap_s=0.1)
+    watchdog(host, timeout_s=10.0)  # no trip on a busy machine
+    controller(
+        host, start_ramp_s=4.0, effort_gap_s=0.1, state_timeout_s=10.0, recovery_window_s=60.0
+    )
     assert in_log(host, "configured")
     last = []
 

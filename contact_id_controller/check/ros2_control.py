@@ -14,16 +14,20 @@ from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import EFFORT
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 SUBJECT = "ros2_control"
 MANAGER = "controller_manager"
 
-TRAJECTORY_TYPES = ("joint_trajectory_controller/JointTrajectoryController",)
-GROUP_TYPES = (
-    "effort_controllers/JointGroupEffortController",
-    "forward_command_controller/ForwardCommandController",
-)
+TYPES = {
+    EFFORT: (
+        "effort_controllers/JointGroupEffortController",
+        "forward_command_controller/ForwardCommandController",
+    ),
+    JOINT_TRAJECTORY: ("joint_trajectory_controller/JointTrajectoryController",),
+    LINEAR_FEEDBACK: ("linear_feedback_controller/LinearFeedbackControllerRos",),
+}
+"""Command interface -> controllers of ros2_control that take it."""
 
 _RATE_TOLERANCE = 1e-3
 
@@ -40,7 +44,7 @@ def check_ros2_control(
     manager = file.section(MANAGER)
     kinds = {name: body["type"] for name, body in manager.items() if _has_type(body)}
     findings = _check_rate(manager.get("update_rate"), settings.period_s)
-    wanted = GROUP_TYPES if settings.command_interface == EFFORT else TRAJECTORY_TYPES
+    wanted = TYPES[settings.command_interface]
     names = [name for name, kind in kinds.items() if kind in wanted]
     if not names:
         findings.append(
@@ -55,7 +59,7 @@ def check_ros2_control(
         section = sections.get(name, {})
         if settings.command_interface == EFFORT:
             findings += _check_group(name, section, robot.joint_names)
-        else:
+        elif settings.command_interface == JOINT_TRAJECTORY:
             findings += _check_trajectories(name, section, robot, settings, posture)
     return findings
 

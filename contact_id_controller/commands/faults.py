@@ -26,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="simulated time per second; smaller on a busy machine (default: 0.2)",
     )
+    parser.add_argument(
+        "--command-interface",
+        choices=("effort", "joint_trajectory"),
+        default="effort",
+        help="what the controller commands (default: effort)",
+    )
     parser.add_argument("--only", metavar="WORDS", help="faults whose name contains these words")
     parser.add_argument(
         "--write",
@@ -48,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         only=arguments.only or "",
         real_time_factor=REAL_TIME_FACTOR if factor is None else factor,
         document=arguments.write,
+        interface=arguments.command_interface,
     )
     print(page)
     for row in rows:

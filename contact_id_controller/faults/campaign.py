@@ -24,11 +24,27 @@ from contact_id_controller.faults.row import ALLOWANCE_S, Fault, Observed
 from contact_id_controller.faults.world import FaultWorld
 from contact_id_controller.files import write_text
 from contact_id_controller.runs.machine import describe_machine
+from contact_id_controller.settings.shared_rows import EFFORT
 
 FAULTS: tuple[Fault, ...] = states.FAULTS + inputs.FAULTS + processes.FAULTS
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
-"""Lines between which a document holds the table."""
+"""Lines between which a document holds the table of ``command_interface: effort``."""
+
+TRAJECTORY_BEGIN, TRAJECTORY_END = (
+    "<!-- faults joint_trajectory: begin -->",
+    "<!-- faults joint_trajectory: end -->",
+)
+"""The same for ``joint_trajectory``."""
+
+
+def faults_of(interface: str) -> tuple[Fault, ...]:
+    """The faults with what is stated of them for a command interface."""
+    if interface == EFFORT:
+        return FAULTS
+    otherwise = states.TRAJECTORY | processes.TRAJECTORY
+    return tuple(fault._replace(**otherwise.get(fault.name, {})) for fault in FAULTS)
+
 
 WIDTH = 120
 
@@ -49,33 +65,40 @@ class Row(NamedTuple):
 
 
 def run_campaign(
-    output: Path, *, only: str = "", real_time_factor: float = REAL_TIME_FACTOR, document=None
+    output: Path,
+    *,
+    only: str = "",
+    real_time_factor: float = REAL_TIME_FACTOR,
+    document=None,
+    interface: str = EFFORT,
 ) -> tuple[list[Row], str]:
     """Do the faults whose name contains ``only``; rows and table.
 
     Args:
         output: folder for parameters and logs.
         document: whose table between ``BEGIN`` and ``END`` is replaced; None: none.
+        interface: ``command_interface`` of all nodes.
 
     Raises:
         ConfigurationError: no such fault, or a document without a place for the table.
         RunError: the robot does not even walk at the beginning.
     """
-    chosen = [fault for fault in FAULTS if only in fault.name]
+    chosen = [fault for fault in faults_of(interface) if only in fault.name]
     if not chosen:
         raise ConfigurationError(
             f"--only {only!r} fits none of {choices(fault.name for fault in FAULTS)}"
         )
     text = document.read_text(encoding="utf-8") if document else ""
-    if document and not (text.count(BEGIN) == text.count(END) == 1):
-        raise ConfigurationError(f"{document} lacks the lines {BEGIN!r} and {END!r}")
+    begin, end = (BEGIN, END) if interface == EFFORT else (TRAJECTORY_BEGIN, TRAJECTORY_END)
+    if document and not (text.count(begin) == text.count(end) == 1):
+        raise ConfigurationError(f"{document} lacks the lines {begin!r} and {end!r}")
     begun_s = time.monotonic()
-    with FaultWorld(output, real_time_factor=real_time_factor) as world:
+    with FaultWorld(output, real_time_factor=real_time_factor, interface=interface) as world:
         rows = campaign(world, chosen)
         page = report(world, rows, time.monotonic() - begun_s)
     if document:
-        head, _, rest = text.partition(BEGIN)
-        write_text(document, f"{head}{BEGIN}\n{page}{END}{rest.partition(END)[2]}")
+        head, _, rest = text.partition(begin)
+        write_text(document, f"{head}{begin}\n{page}{end}{rest.partition(end)[2]}")
     return rows, page
 
 
@@ -127,7 +150,7 @@ def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
     commands, machine = len(world.relay.times_s), describe_machine()
     text = (
         f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"faults with `command_interface: {world.interface}` in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
         f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
         f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
         "time-outs by the wall clock were as many times longer: `state_timeout_s` "

@@ -1,17 +1,24 @@
 """The controller node with a solver that fails when it is told to, for the fault campaign.
 
-SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, it raises.
+SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, it raises. SIGALRM:
+the next solution takes as many seconds as the environment variable CONTACT_ID_FAULT_STALL_S says.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import time
 
 from contact_id_controller.control import controller
+from contact_id_controller.faults.nodes import STALL_VARIABLE
 from contact_id_controller.solution import NOT_CONVERGED
 
 WELL, FAILS, RAISES = "well", "fails", "raises"
+
+stalls = False
+"""Whether the next solution is late."""
 
 state = WELL
 """How the solver fares."""
@@ -21,6 +28,10 @@ _solve = controller.solve
 
 def solve(*arguments, **options):
     """The solver of the controller, or what is left of it."""
+    global stalls
+    if stalls:
+        stalls = False
+        time.sleep(float(os.environ[STALL_VARIABLE]))
     if state == RAISES:
         raise FloatingPointError("made to fail")
     solution = _solve(*arguments, **options)
@@ -35,6 +46,11 @@ def _switch(number, frame) -> None:
     state = WELL if state == wanted else wanted
 
 
+def _stall(number, frame) -> None:
+    global stalls
+    stalls = True
+
+
 def main() -> int:
     """Run the controller node."""
     from contact_id_controller.ros.controller import main as run
@@ -42,6 +58,7 @@ def main() -> int:
     controller.solve = solve
     signal.signal(signal.SIGUSR1, _switch)
     signal.signal(signal.SIGUSR2, _switch)
+    signal.signal(signal.SIGALRM, _stall)
     return run()
 
 

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 from builtin_interfaces.msg import Duration
-from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -206,14 +205,15 @@ def parameter_sets(world: FaultWorld) -> Observed:
 def _inject(world: FaultWorld, commands: list[list[float]]) -> Observed:
     before = world.figures(WATCHDOG)
     for k in range(INJECTED):
-        world.intruder.publish(Float64MultiArray(data=commands[k % len(commands)]))
+        world.intrude(commands[k % len(commands)])
         world.spin(INJECTION_PERIOD_S)
     after = world.figures(WATCHDOG)
 
     def count(name: str) -> int:
         return int(after.get(name, 0)) - int(before.get(name, 0))
 
-    caught = count("refused wrong_size") + count("refused not_finite") + count("clipped")
+    reasons = ("wrong_size", "not_finite", "not_a_good_trajectory")
+    caught = count("clipped") + sum(count(f"refused {reason}") for reason in reasons)
     return Observed(None, ending(world), f"{caught} of {INJECTED} seen")
 
 
@@ -225,6 +225,12 @@ def wrong_size(world: FaultWorld) -> Observed:
 def wild_values(world: FaultWorld) -> Observed:
     n = len(world.relay.joints)
     return _inject(world, [[math.nan] * n, [0.0] * (n - 1) + [math.inf], [-math.inf] * n])
+
+
+def beyond_limits(world: FaultWorld) -> Observed:
+    """In one joint, so that what is clipped does not throw the robot over."""
+    rest = [0.0] * (len(world.relay.joints) - 1)
+    return _inject(world, [[1e3, *rest], [-1e6, *rest], [*rest, 1e300], [*rest, -1e3]])
 
 
 # The solver
@@ -293,6 +299,7 @@ FAULTS = (
     ),
     Fault("commands of the wrong size injected", "not forwarded", None, WALKS_ON, wrong_size),
     Fault("commands that are not finite injected", "not forwarded", None, WALKS_ON, wild_values),
+    Fault("commands beyond the limits injected", "clipped", None, WALKS_ON, beyond_limits),
     Fault(
         "solver does not converge, for ever",
         "its fallback, then stopped, safe output",

@@ -10,12 +10,15 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.runs.processes import node_command
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 
 CONTROLLER, PLANNER = "controller", "gait_planner"
 WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
+
+STALL_VARIABLE = "CONTACT_ID_FAULT_STALL_S"
+"""Environment variable: how long a solution that is told to stall takes, s by the wall clock."""
 
 REAL_TIME_FACTOR = 0.2
 """Two cores do not run five Python processes at 1 kHz."""
@@ -26,22 +29,28 @@ REMAPPED = {
         "odometry": "robot/odometry",
         "/clock": "robot/clock",
         "commands": "robot/commands",
+        "joint_commands": "robot/joint_commands",
     },
-    CONTROLLER: {"commands": "commands_in"},
+    CONTROLLER: {"commands": "commands_in", "joint_commands": "joint_commands_in"},
 }
 
 WALL_CLOCK = {
-    CONTROLLER: (ControllerSettings(), ("state_timeout_s",)),
     WATCHDOG: (CommandWatchdogSettings(), ("timeout_s", "state_timeout_s", "period_s")),
 }
-"""Parameters that are times by the wall clock, with their defaults: lengthened like time itself."""
+"""Parameters that are times by the wall clock, with their defaults: lengthened like time itself. The
+controller's go by the time of the states."""
+
+TRAJECTORY_TIMEOUT_S = 0.13
+"""The watchdog's ``timeout_s`` with trajectories: longer than a stall that they bridge."""
 
 SLOWEST = 0.02
 """Smallest real time factor; the watchdog's period would be too long at slower ones."""
 
 
-def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[str, Any]]:
-    """Parameters of all nodes: those of the robot's file, with slower time.
+def campaign_parameters(
+    robot: str, real_time_factor: float, interface: str = EFFORT
+) -> dict[str, dict[str, Any]]:
+    """Parameters of all nodes: those of the robot's file, with slower time and a command interface.
 
     Raises:
         ConfigurationError: no such robot, or a real time factor beyond its range.
@@ -55,6 +64,10 @@ def campaign_parameters(robot: str, real_time_factor: float) -> dict[str, dict[s
     content = ParameterFile(robots()[robot])
     names = (ROBOT, PLANNER, WATCHDOG, CONTROLLER)
     parameters = {name: content.section(name) for name in names}
+    for name in (ROBOT, WATCHDOG, CONTROLLER):
+        parameters[name]["command_interface"] = interface
+    if interface == JOINT_TRAJECTORY:
+        parameters[WATCHDOG]["timeout_s"] = TRAJECTORY_TIMEOUT_S
     for name, (defaults, keys) in WALL_CLOCK.items():
         for key in keys:
             own = parameters[name].get(key, getattr(defaults, key))

@@ -19,7 +19,8 @@ from contact_id_controller.faults.row import (
     when_dead,
     when_silent,
 )
-from contact_id_controller.faults.world import FaultWorld
+from contact_id_controller.faults.world import STALL_S, FaultWorld
+from contact_id_controller.settings.shared_rows import EFFORT
 
 STILL_RAD_S = 0.3
 STILL_STATES = 50
@@ -61,6 +62,11 @@ def kill_watchdog(world: FaultWorld) -> Observed:
     return Observed(reaction_s, ending(world))
 
 
+def kill_watchdogs_worker(world: FaultWorld) -> Observed:
+    reaction_s = world.until_safe(world.kill_worker(WATCHDOG))
+    return Observed(reaction_s, ending(world))
+
+
 def kill_robot(world: FaultWorld) -> Observed:
     reaction_s = world.until_safe(world.kill(ROBOT))
     world.begin()
@@ -76,8 +82,20 @@ def _stall(world: FaultWorld, simulated_s: float) -> float | None:
     return world.until_safe(begun_s, 0.5)
 
 
-def short_stall(world: FaultWorld) -> Observed:
-    _stall(world, SHORT_STALL_S)
+def solver_stalls(world: FaultWorld) -> Observed:
+    """Within the step, so that the process cannot even be asked."""
+    begun_s = time.monotonic()
+    world.nodes[CONTROLLER].send(signal.SIGALRM)
+    world.spin(STALL_S / world.real_time_factor)
+    reaction_s = world.until_safe(begun_s, 0.5)
+    if world.interface == EFFORT:
+        world.begin()
+        return Observed(reaction_s, WALKS_AGAIN)
+    return Observed(None, ending(world))
+
+
+def bridged_stall(world: FaultWorld, simulated_s: float = SHORT_STALL_S) -> Observed:
+    _stall(world, simulated_s)
     return Observed(None, ending(world))
 
 
@@ -102,6 +120,11 @@ def load(world: FaultWorld) -> Observed:
     return Observed(None, ending(world), f"{len(busy)} processes beside it")
 
 
+def at_once(world: FaultWorld) -> float:
+    """A process that is connected already is called."""
+    return 0.5
+
+
 def start_of_a_process(world: FaultWorld) -> float:
     """A process of Python with ROS, started on a machine with other work."""
     return 5.0
@@ -112,6 +135,22 @@ def end_of_plan(world: FaultWorld) -> float:
     return (world.plan_s + SETTLE_S) / world.real_time_factor
 
 
+_BRIDGED = {"reaction": "the last trajectory goes on", "within": None, "ends": WALKS_ON}
+
+TRAJECTORY = {
+    **{
+        f"controller stalls for {name}": {
+            **_BRIDGED,
+            "act": functools.partial(bridged_stall, simulated_s=stall_s),
+        }
+        for name, stall_s in (("30 ms", 0.03), ("50 ms", 0.05), ("100 ms", 0.1))
+    },
+    "controller stalls for 20 ms": {"reaction": "the last trajectory goes on"},
+    "solver stalls for 100 ms": _BRIDGED,
+    "kill -9 of the simulated robot": {"reaction": "none", "within": None},
+}
+"""Fault -> what is stated otherwise with ``command_interface: joint_trajectory``."""
+
 FAULTS = (
     Fault(
         "kill -9 of the planner",
@@ -120,7 +159,7 @@ FAULTS = (
         WALKS_ON,
         kill_planner,
     ),
-    Fault("controller stalls for 20 ms", "the last torque is held", None, WALKS_ON, short_stall),
+    Fault("controller stalls for 20 ms", "the last torque is held", None, WALKS_ON, bridged_stall),
     *(
         Fault(
             f"controller stalls for {name}",
@@ -129,11 +168,19 @@ FAULTS = (
             WALKS_AGAIN,
             functools.partial(long_stall, simulated_s=stall_s),
         )
-        for name, stall_s in (("50 ms", 0.05), ("100 ms", 0.1), ("1 s", 1.0))
+        for name, stall_s in (("30 ms", 0.03), ("50 ms", 0.05), ("100 ms", 0.1), ("1 s", 1.0))
     ),
+    Fault("solver stalls for 100 ms", "the watchdog damps", when_dead, WALKS_AGAIN, solver_stalls),
     Fault("load on all cores for 2 s", "none", None, WALKS_ON, load),
     Fault(
         "kill -9 of the controller", "the watchdog damps", when_dead, WALKS_AGAIN, kill_controller
+    ),
+    Fault(
+        "kill -9 of the watchdog's working process",
+        "the last torque is held until the one in reserve damps, then forwards",
+        at_once,
+        WALKS_ON,
+        kill_watchdogs_worker,
     ),
     Fault(
         "kill -9 of the watchdog",

@@ -2,6 +2,7 @@
 
     robot/joint_states, robot/odometry, robot/clock  ->  joint_states, odometry, /clock
     commands  ->  held efforts (as in ros2_control)  ->  robot/commands
+    or joint_commands  ->  robot/joint_commands, whose local feedback is joint_trajectory_controller's
 
 What is not spoiled passes as it came, serialised. All that reaches the robot is kept with its time;
 a robot that has fallen gets no torque.
@@ -22,8 +23,13 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
 
+from contact_id_controller.exceptions import StateError
 from contact_id_controller.faults.held_efforts import HeldEfforts, UrdfLimits
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.ros.effort_messages import EffortReader
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 from contact_id_controller.simulation.recording import FALLEN_TILT_RAD, tilt_rad
 
 _STREAM = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -34,6 +40,9 @@ KEPT_STATES = 200
 
 SAME_TORQUE = 1e-9
 """Largest difference, N·m, between a damping torque and what it should be."""
+
+PACE_STATES = 200
+"""Newest states by which the pace of time is judged."""
 
 Spoiler = Callable[[object], object]
 """Gets a message, returns it changed, or None to lose it."""
@@ -48,6 +57,7 @@ class FaultRelay:
         limits: largest torque that may be commanded, (n,), N·m.
         damping: D of the safe output, (n,), N·m·s/rad.
         enforced: limits that the group controller's manager enforces; None: it enforces none.
+        interface: how the robot is commanded.
     """
 
     def __init__(
@@ -57,9 +67,12 @@ class FaultRelay:
         limits: np.ndarray,
         damping: np.ndarray,
         enforced: UrdfLimits | None = None,
+        interface: str = EFFORT,
     ):
         self.joints, self.limits, self.damping = list(joints), limits, damping
         self.group = HeldEfforts(len(joints), enforced)
+        self._largest = np.inf if enforced is None else enforced.effort
+        self._paces: deque = deque(maxlen=PACE_STATES)
         self.times_s: list[float] = []
         """When each command reached the robot, time.monotonic."""
         self.safe: list[bool] = []
@@ -74,7 +87,11 @@ class FaultRelay:
         self._recent = np.zeros((KEPT_STATES, len(joints)))
         self._message = Float64MultiArray(data=array.array("d", bytes(8 * len(joints))))
         publish, listen = node.create_publisher, node.create_subscription
-        self._to_robot = publish(Float64MultiArray, "robot/commands", _STREAM)
+        self._reader = EffortReader(self.joints)
+        kind, topic, take = Float64MultiArray, "commands", self._on_command
+        if interface == JOINT_TRAJECTORY:
+            kind, topic, take = JointTrajectory, "joint_commands", self._on_trajectory
+        self._to_robot = publish(kind, f"robot/{topic}", _STREAM)
         self._joint_states = publish(JointState, "joint_states", _STREAM)
         self._odometry = publish(Odometry, "odometry", _STREAM)
         self._clock = publish(
@@ -82,7 +99,7 @@ class FaultRelay:
         )
         # Odometry is to arrive before the joint state of its time.
         self.subscriptions = [
-            listen(Float64MultiArray, "commands", self._on_command, _COMMANDS),
+            listen(kind, topic, take, _COMMANDS, raw=interface == JOINT_TRAJECTORY),
             listen(Odometry, "robot/odometry", self._on_odometry, _STREAM, raw=True),
             listen(JointState, "robot/joint_states", self._on_joint_states, _STREAM, raw=True),
             listen(Clock, "robot/clock", self._on_clock, _STREAM, raw=True),
@@ -122,6 +139,9 @@ class FaultRelay:
         self._recent[self.states % KEPT_STATES] = self.velocity
         self.states += 1
         self.stamp_s = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        self._paces.append((self.stamp_s, time.monotonic()))
+        if self.group.active and self.times_s and len(message.effort) == len(message.name):
+            self._judge(np.array(message.effort)[self._columns], self._largest, "acted")
         self._pass_on(
             self._joint_states,
             packed,
@@ -161,7 +181,7 @@ class FaultRelay:
         now_s = time.monotonic()
         asked = np.array(message.data)
         if self.group.active:
-            self._judge(asked)
+            self._judge(asked, self.limits)
         held = self.group.command(asked)
         if self.group.update(self.position, self.velocity) and not held:
             return
@@ -173,10 +193,40 @@ class FaultRelay:
         self.times_s.append(now_s)
         self.safe.append(self._is_safe(efforts))
 
-    def _judge(self, efforts: np.ndarray) -> None:
-        """Note what should not have been commanded, whatever the group controller makes of it."""
-        if not (np.isfinite(efforts).all() and (np.abs(efforts) <= self.limits).all()):
-            self.violations.append(f"{efforts.tolist()} at {self.stamp_s:.3f} s")
+    def _on_trajectory(self, packed: bytes) -> None:
+        """As joint_trajectory_controller: what it cannot follow it does not."""
+        if not self.group.active:
+            return
+        now_s = time.monotonic()
+        try:
+            trajectory = self._reader.read(packed)
+        except StateError as error:
+            self.violations.append(f"{error} at {self.stamp_s:.3f} s")
+            return
+        self._judge(trajectory.efforts, self.limits)
+        if not self.fallen:
+            self._to_robot.publish(packed)
+        self.times_s.append(now_s)
+        self.safe.append(self._rests(trajectory))
+
+    def _rests(self, trajectory: EffortTrajectory) -> bool:
+        """Whether it asks for rest, or is over and so has come to rest."""
+        asks = not trajectory.velocities.any() and not trajectory.efforts[-1].any()
+        over_s = trajectory.start_s + trajectory.times_s[-1]
+        return bool(asks or (trajectory.start_s > 0.0 and self.stamp_s > over_s))
+
+    def _judge(self, efforts: np.ndarray, limits: np.ndarray, what: str = "commanded") -> None:
+        """Note what should not be, whatever the group controller makes of it."""
+        if not (np.isfinite(efforts).all() and (np.abs(efforts) <= limits + SAME_TORQUE).all()):
+            self.violations.append(f"{what} {efforts.tolist()} at {self.stamp_s:.3f} s")
+
+    @property
+    def pace(self) -> float:
+        """Seconds of the clock in one of the robot's, of late; 0 while unknown."""
+        if len(self._paces) < 2:
+            return 0.0
+        (first_s, begun_s), (last_s, ended_s) = self._paces[0], self._paces[-1]
+        return (ended_s - begun_s) / (last_s - first_s) if last_s > first_s else 0.0
 
     def _is_safe(self, efforts: np.ndarray) -> bool:
         """Whether each joint gets zero, or the damping of one and the same recent velocity."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from contact_id_controller.faults.world import FaultWorld
+from contact_id_controller.plans.effort_trajectory import REST_S
 
 ALLOWANCE_S = 0.05
 """Beyond every stated time, for a machine that does other things too."""
@@ -47,6 +48,12 @@ class Fault(NamedTuple):
 def when_silent(world: FaultWorld) -> float:
     """Nothing good came for the controller's time-out."""
     return world.state_timeout_s
+
+
+def when_over(world: FaultWorld) -> float:
+    """The last trajectory has come to rest, which the next time-out after it shows."""
+    simulated_s = world.horizon_s + REST_S + world.simulated_timeout_s
+    return simulated_s * max(world.relay.pace, 1.0 / world.real_time_factor)
 
 
 def when_failing(world: FaultWorld) -> float:

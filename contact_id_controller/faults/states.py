@@ -16,6 +16,7 @@ from contact_id_controller.faults.row import (
     Fault,
     Observed,
     ending,
+    when_over,
     when_silent,
 )
 from contact_id_controller.faults.world import FaultWorld
@@ -179,6 +180,25 @@ def jump_1_rad(world: FaultWorld) -> Observed:
         p.x, p.y = cos * p.x - sin * p.y, sin * p.x + cos * p.y
 
     return _jump(world, change)
+
+
+GOES_ON = "the last trajectory goes on"
+COMES_TO_REST = "the last trajectory goes on, and ends at rest"
+
+TRAJECTORY = {
+    "joint states pause for 25 ms": {"reaction": GOES_ON, "within": None},
+    "stamps and clock go back to 0": {"reaction": COMES_TO_REST, "within": None},
+} | {
+    name: {"reaction": COMES_TO_REST, "within": when_over}
+    for name in (
+        "joint states stop",
+        "joint states 20 ms late, odometry on time",
+        "all states later than `state_timeout_s`",
+        "NaN in one joint, for ever",
+        "one joint missing",
+    )
+}
+"""Fault -> what is stated otherwise with ``command_interface: joint_trajectory``."""
 
 
 def clock_back(world: FaultWorld) -> Observed:

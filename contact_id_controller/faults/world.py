@@ -22,7 +22,7 @@ from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.faults.held_efforts import UrdfLimits
@@ -31,6 +31,7 @@ from contact_id_controller.faults.nodes import (
     PLANNER,
     REAL_TIME_FACTOR,
     ROBOT,
+    STALL_VARIABLE,
     WATCHDOG,
     campaign_parameters,
     command_line,
@@ -42,6 +43,7 @@ from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 
 START_S, PATIENCE_S = 300.0, 20.0
 """Patience with the start, which may compile, and with services."""
@@ -52,8 +54,14 @@ TRANSITIONS = {
     "deactivate": Transition.TRANSITION_DEACTIVATE,
 }
 
+STALL_S = 0.1
+"""Simulated time for which a solution lets itself be waited for."""
+
 UPRIGHT = 0.7
 """Part of the initial height above which the robot has not fallen."""
+
+TIMES = ("recovery_window_s", "failures_in_a_row", "state_timeout_s", "command_horizon_s")
+"""Parameters of the controller that the campaign knows."""
 
 TILT_RAD = 0.35
 ATTEMPTS = 3
@@ -70,29 +78,32 @@ class FaultWorld:
         folder: for parameters and logs.
         robot: name of a configuration file.
         real_time_factor: of the simulation; time-outs by the wall clock are as many times longer.
+        interface: ``command_interface`` of all nodes.
     """
 
     def __init__(
-        self, folder: Path, robot: str = "quadruped", real_time_factor: float = REAL_TIME_FACTOR
+        self,
+        folder: Path,
+        robot: str = "quadruped",
+        real_time_factor: float = REAL_TIME_FACTOR,
+        interface: str = EFFORT,
     ):
         self.folder, self.real_time_factor = folder, real_time_factor
-        self.parameters = campaign_parameters(robot, real_time_factor)
+        self.interface = interface
+        self.parameters = campaign_parameters(robot, real_time_factor, interface)
         self.killed: set[str] = set()
         controller, watchdog = self.parameters[CONTROLLER], self.parameters[WATCHDOG]
         count = len(controller["joints"])
         self.simulated_period_s = controller["period_s"]
         self.period_s = self.simulated_period_s / real_time_factor
         settings = ControllerSettings(
-            **{
-                name: controller[name]
-                for name in ("recovery_window_s", "failures_in_a_row")
-                if name in controller
-            }
+            **{name: controller[name] for name in TIMES if name in controller}
         )
         self.recovery_window_s = settings.recovery_window_s
         self.failures_in_a_row = settings.failures_in_a_row
         self.plan_s = self.parameters[PLANNER]["horizon_s"]
-        self.state_timeout_s = controller["state_timeout_s"]
+        self.horizon_s = settings.command_horizon_s
+        self.simulated_timeout_s = settings.state_timeout_s
         self.command_timeout_s = watchdog["timeout_s"]
         self.limits = np.resize(watchdog["effort_limits_nm"], count).astype(float)
         damping = np.resize(controller["damping_nm_s_rad"], count)
@@ -103,6 +114,7 @@ class FaultWorld:
         check_free(file)
         write_parameters(file, self.parameters)
         environment = ros_environment(free_domain(), folder / "log")
+        environment[STALL_VARIABLE] = str(STALL_S / real_time_factor)
         self._environment_before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)
         robot = RobotModel.from_urdf(controller["urdf"], joints=controller["joints"])
@@ -130,11 +142,13 @@ class FaultWorld:
         self.node = rclpy.create_node("faults", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced)
+        self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced, self.interface)
         self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
-        self.intruder = self.node.create_publisher(Float64MultiArray, "commands_in", 10)
-        """Sends the watchdog what the controller did not."""
+        kind, topic = Float64MultiArray, "commands_in"
+        if self.interface == JOINT_TRAJECTORY:
+            kind, topic = JointTrajectory, "joint_commands_in"
+        self._intruder = self.node.create_publisher(kind, topic, 10)
         self._figures: dict[str, dict[str, str]] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         services = {
@@ -188,7 +202,34 @@ class FaultWorld:
         if not self.until(condition, patience_s):
             raise RunError(f"{what}: not within {patience_s:g} s; see {self.folder / 'log'}")
 
+    @property
+    def state_timeout_s(self) -> float:
+        """The controller's time-out by the wall clock: it goes by the time of the states."""
+        return self.simulated_timeout_s * max(self.relay.pace, 1.0 / self.real_time_factor)
+
+    def intrude(self, efforts: list[float]) -> None:
+        """Send the watchdog efforts that the controller did not."""
+        if self.interface != JOINT_TRAJECTORY:
+            self._intruder.publish(Float64MultiArray(data=efforts))
+            return
+        zero, names = [0.0] * len(efforts), self.relay.joints[: len(efforts)]
+        message = JointTrajectory(joint_names=names)
+        for k in range(2):
+            point = JointTrajectoryPoint(positions=zero, velocities=zero, accelerations=zero)
+            point.effort = efforts
+            point.time_from_start.nanosec = k * 50_000_000
+            message.points.append(point)
+        self._intruder.publish(message)
+
     # Nodes
+
+    def kill_worker(self, name: str) -> float:
+        """End the process that works for a keeper by SIGKILL; the time of it."""
+        pid = self.nodes[name].pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        begun_s = time.monotonic()
+        os.kill(min(map(int, children)), signal.SIGKILL)  # the one in reserve is younger
+        return begun_s
 
     def kill(self, name: str) -> float:
         """End a process by SIGKILL; the time of it."""

@@ -144,6 +144,11 @@ class ControlTopics:
         waits = self.active and self._waiting is not None
         return [self._odometry, *self._served] if waits else self._served
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody is known who takes the commands."""
+        return self._commands.get_subscription_count() > 0
+
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
         refusal = self._loop.guard.start()

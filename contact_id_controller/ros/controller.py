@@ -43,6 +43,10 @@ _COLLECT_S = 0.25
 _PATIENCE_S = 5.0
 """Time between two lines that say what activation waits for."""
 
+_LISTENER_S = 3.0
+"""How long activation by itself waits for somebody who takes commands: discovery takes up to so long,
+and a watchdog could not tell before that there is a new controller."""
+
 _SUCCESS, _FAILURE, _ERROR = (
     TransitionCallbackReturn.SUCCESS,
     TransitionCallbackReturn.FAILURE,
@@ -133,6 +137,11 @@ class ControllerNode(LifecycleNode):
     def not_ready(self) -> str:
         """Why it cannot be activated now; empty when it can."""
         return self.loop.guard.not_ready() if self.loop is not None else "it is not configured"
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody is known who takes its commands."""
+        return self._topics is not None and self._topics.is_heard
 
     def look(self) -> None:
         """Messages could be taken now; see `Guard.look`."""
@@ -260,6 +269,7 @@ class _Autostart:
         self._node = node
         self._wanted = node.starts_by_itself
         self._next_line_s = time.monotonic() + _PATIENCE_S
+        self._ready_s: float | None = None
 
     def __call__(self) -> None:
         if not self._wanted or self._node.loop is None:
@@ -273,7 +283,10 @@ class _Autostart:
             return
         reason = self._node.not_ready
         if not reason:
-            self._wanted = self._node.trigger_activate() != _SUCCESS
+            now_s = time.monotonic()
+            self._ready_s = now_s if self._ready_s is None else self._ready_s
+            if self._node.is_heard or now_s - self._ready_s > _LISTENER_S:
+                self._wanted = self._node.trigger_activate() != _SUCCESS
         elif time.monotonic() > self._next_line_s:
             self._next_line_s = time.monotonic() + _PATIENCE_S
             self._node.get_logger().info(f"waiting to activate: {reason}")

@@ -502,7 +502,8 @@ class Guard:
             self._good_s, self._good_stamp_s = self.clock(), state.time_s
             self._pace.state(state.time_s, self._good_s)
             slept_s = self._attention.slept_s
-            self._slept_between_s, self._slept_by_good_s = slept_s - self._slept_by_good_s, slept_s
+            self._slept_between_s = (slept_s - self._slept_by_good_s) / self._slower
+            self._slept_by_good_s = slept_s
         elif state is not None:
             self._trouble = state.detail
         return state

@@ -62,6 +62,11 @@ REACTIONS = {
         "contact_timeout_s: a bad state",
         _BY_ITSELF,
     ),
+    "efforts differ": Reaction(
+        "effort states that followed the commands and have not for effort_gap_s: a tenth of the torque, "
+        "on top of what acts",
+        "by itself through start_ramp_s, once they follow again",
+    ),
     "time back": Reaction(
         "stamps that do not increase are bad states, then missing ones; in process, where states "
         "have none: plans dropped, present posture held",

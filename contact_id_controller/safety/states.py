@@ -199,24 +199,15 @@ class StateChecks:
         if now_ns is None:
             return None
         age_s = (now_ns - time_ns) * NANO
-        if age_s > max(self.age_limit_s, ANOTHER_CLOCK_S):
-            return self._other_clock(age_s)
         if age_s > self.age_limit_s:
-            return Refusal("stale", f"joint state is {age_s:.6f} s old by the clock")
+            return Refusal(
+                "stale", f"joint state is {age_s:.6f} s old by the clock{_other_clock(age_s)}"
+            )
         if -age_s > self.age_limit_s and not self.clock_lags:
-            if -age_s > ANOTHER_CLOCK_S:
-                return self._other_clock(age_s)
-            return Refusal("future", f"joint state is {-age_s:.6f} s ahead of the clock")
+            return Refusal(
+                "future", f"joint state is {-age_s:.6f} s ahead of the clock{_other_clock(age_s)}"
+            )
         return None
-
-    @staticmethod
-    def _other_clock(age_s: float) -> Refusal:
-        return Refusal(
-            "joint_state_clock",
-            f"joint state is stamped {-age_s:+.0f} s from the clock of this node: by another clock. "
-            "Stamp with ROS time and give all nodes the same use_sim_time, or set stamp_reference "
-            "to stream",
-        )
 
     def _check_base(self, base: np.ndarray) -> Refusal | None:
         """Why a base is refused; a good one is kept, its quaternion made of unit length."""
@@ -272,6 +263,16 @@ def possible_joints(
     high = np.where(stated, robot.upper + margin, math.inf)
     low = np.where(stated, robot.lower - margin, -math.inf)
     return np.concatenate([low, -speed]), np.concatenate([high, speed])
+
+
+def _other_clock(age_s: float) -> str:
+    """What to do about stamps that no lateness explains."""
+    if abs(age_s) <= ANOTHER_CLOCK_S:
+        return ""
+    return (
+        ", so they are two clocks: stamp with ROS time and give all nodes the same use_sim_time, or "
+        "set stamp_reference to stream"
+    )
 
 
 def all_finite(values: np.ndarray) -> bool:
