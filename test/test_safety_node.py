@@ -305,3 +305,46 @@ def test_resume_does_not_make_a_fallen_attitude_the_upright_one(bench_of):
     assert call(bench, Trigger, "resume").success
     bench.answer(0.506)
     assert not bench.node.loop.safety.latched
+
+
+def test_every_stop_is_one_line_in_the_log_with_its_reason(bench_of, capfd):
+    """Tilt, overruns, a gap; diagnostics are not all that a person looks at."""
+    bench = bench_of(
+        tilt_limit_rad=0.5,
+        odometry_jump_rad=np.inf,
+        odometry_jump_m=np.inf,
+        overruns_in_a_row=3,
+        recovery_window_s=0.2,
+    )
+    bench.start()
+    times = iter(np.arange(0.15, 10.0, 0.001).tolist())  # the start was a moment ago
+    fallen = (np.sin(0.4), 0.0, 0.0, np.cos(0.4))
+
+    def answer_until_latched(every_s=0.0, **state):
+        time_s = next(times)
+        for _ in range(20):
+            while next(times) < time_s + every_s:
+                pass
+            time_s = next(times)
+            base = odometry(time_s, **state) if state else None
+            bench.answer(time_s, base=base)
+            if bench.node.loop.safety.latched:
+                return
+        raise AssertionError("no stop")
+
+    reasons = []
+    for every_s, state in ((0.0, {"quaternion": fallen}), (0.01, {}), (0.3, {})):
+        for _ in range(3):
+            bench.answer(next(times))
+        capfd.readouterr()
+        answer_until_latched(every_s, **state)
+        told = capfd.readouterr().err.splitlines()
+        lines = [line for line in told if "stopped: " in line]
+        assert len(lines) == 1 and "[WARN]" in lines[0], (every_s, told)
+        reasons.append(lines[0])
+        bench.answer(next(times))
+        assert call(bench, Trigger, "resume").success
+    for reason, words in zip(
+        reasons, ("base tilted", "steps in a row lost states", "no good state")
+    ):
+        assert words in reason

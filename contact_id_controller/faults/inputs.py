@@ -228,9 +228,11 @@ def wild_values(world: FaultWorld) -> Observed:
 
 
 def beyond_limits(world: FaultWorld) -> Observed:
-    """In one joint, so that what is clipped does not throw the robot over."""
+    """What is clipped to the largest torque of a joint throws the robot over."""
     rest = [0.0] * (len(world.relay.joints) - 1)
-    return _inject(world, [[1e3, *rest], [-1e6, *rest], [*rest, 1e300], [*rest, -1e3]])
+    seen = _inject(world, [[1e3, *rest], [-1e6, *rest], [*rest, 1e300], [*rest, -1e3]])
+    world.begin()
+    return seen._replace(ended=WALKS_AGAIN)
 
 
 # The solver
@@ -299,7 +301,13 @@ FAULTS = (
     ),
     Fault("commands of the wrong size injected", "not forwarded", None, WALKS_ON, wrong_size),
     Fault("commands that are not finite injected", "not forwarded", None, WALKS_ON, wild_values),
-    Fault("commands beyond the limits injected", "clipped", None, WALKS_ON, beyond_limits),
+    Fault(
+        "commands beyond the limits injected",
+        "clipped to the limits, and so acting",
+        None,
+        WALKS_AGAIN,
+        beyond_limits,
+    ),
     Fault(
         "solver does not converge, for ever",
         "its fallback, then stopped, safe output",

@@ -29,7 +29,7 @@ class Attention:
 LARGEST_CHANGE = 10.0
 """Times the pace that a single interval may count: a pause is no pace."""
 
-FASTEST_CHANGE = 0.05
+FASTEST_CHANGE = 0.02
 """Part of a new interval in the pace: one late state is no slow time."""
 
 
