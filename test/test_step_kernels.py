@@ -8,9 +8,10 @@ import pytest
 from robots import QUADRUPED, QUADRUPED_FEET
 from scipy.spatial.transform import Rotation
 
-from contact_id_controller import RobotModel
+from contact_id_controller import RobotModel, build_problem
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.step_kernels import agreed_contacts
+from contact_id_controller.exceptions import StateError
 from contact_id_controller.geometry import FootContacts, HalfSpace, SphereFoot
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.plan import Plan
@@ -68,10 +69,10 @@ def test_what_is_wanted_is_feedback_along_the_plan():
     speeds, bends = rng.normal(size=(3, 12)), rng.normal(size=(3, 12))
     speeds[-1] = 0.0
     turns = Rotation.from_rotvec(0.3 * rng.normal(size=(3, 3)))
-    places, velocities, spins = rng.normal(size=(3, 3, 3))
+    places, velocities, spins = 0.1 * rng.normal(size=(3, 3, 3))
     plan = Plan(
         JointTrajectory(robot.joint_names, times, joints, speeds, bends, start),
-        BaseTrajectory(times, places, turns.as_quat(), velocities, spins, start),
+        BaseTrajectory(times, places + [0.1, 0.2, 1.0], turns.as_quat(), velocities, spins, start),
         ContactSchedule(QUADRUPED_FEET, times, np.ones((3, 4)), start),
     )
     turn = Rotation.from_rotvec([0.1, -0.2, 0.3])
@@ -144,3 +145,29 @@ def test_sources_of_contact_must_agree(bits):
     agreed_contacts(gaps, 0.1, planned, bits, measured, 3.0, 0.5, since, last, contact)
     assert (contact == votes.all(axis=0)).all() and (last == contact).all()
     assert (since == np.where(new, 3.0, -np.inf)).all()
+
+
+@pytest.mark.parametrize("time_constant_s", [0.001, 0.05])
+def test_the_problem_of_a_step_is_what_build_problem_makes(time_constant_s):
+    controller = make(contact_time_constant_s=time_constant_s, penetration_gain=0.3)
+    robot, settings, rng = controller.robot, controller.settings, np.random.default_rng(4)
+    turn = Rotation.from_rotvec([0.05, -0.1, 0.4]).as_quat()
+    q = robot.configuration([0.1, 0.2, 0.16, *turn], POSTURE + 0.05 * rng.normal(size=12))
+    v = rng.normal(size=18)
+    result = controller.step(RobotState(1.0, q, v))
+    problem = result.solution.problem
+    acceleration = (problem.desired_velocity - v[robot.actuated]) / settings.period_s
+    expected = build_problem(
+        RobotModel.from_urdf(QUADRUPED),
+        q,
+        v,
+        acceleration,
+        problem.contacts,
+        settings.period_s,
+        contact_time_constant_s=time_constant_s,
+        penetration_gain=0.3,
+    )
+    assert len(problem) and problem.keep == expected.keep
+    np.testing.assert_allclose(problem.store, expected.store, rtol=1e-11, atol=1e-13)
+    with pytest.raises(StateError, match="norm 1.2"):
+        controller.step(RobotState(2.0, np.r_[q[:3], 1.2 * q[3:7], q[7:]], v))

@@ -16,6 +16,7 @@ from contact_id_controller.control.effort_ceiling import refuse_above_descriptio
 from contact_id_controller.control.feedback import tilt, up_in_base
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.control.plan_limits import plan_limits
+from contact_id_controller.control.problem_of_step import StepProblem
 from contact_id_controller.control.step_kernels import (
     BALANCED,
     DEADBEAT,
@@ -52,7 +53,7 @@ from contact_id_controller.plans.trajectories import (
     PlanSlot,
     Reference,
 )
-from contact_id_controller.problem import Problem, build_problem
+from contact_id_controller.problem import Problem
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -239,6 +240,7 @@ class Controller:
             | BALANCED * (self._balance is not None)
         )
         self._numbers = self._period_numbers()
+        self._problems = StepProblem(robot, settings)
         self._table = np.vstack([self.limits.table, *self._gains])
         self._hold_base: np.ndarray | None = None
         self._up_in_base: np.ndarray | None = None
@@ -448,9 +450,11 @@ class Controller:
         self._take_reference(t)
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
-        data = robot.data
-        pin.computeJointJacobians(robot.model, data, q)
-        self.feet.update(data)
+        if self.pid:
+            pin.computeJointJacobians(robot.model, robot.data, q)
+        else:
+            self._problems.compute_dynamics(q, v)
+        self.feet.update(robot.data)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         contact = np.empty(len(planned), dtype=bool)
         ready = self._decide(t, q, v, planned, schedule is not None, contact)
@@ -464,7 +468,7 @@ class Controller:
             if self.settings.force_ramp_s:
                 leaves_in = None if schedule is None else schedule.leaves_in(t)
                 share = self.sources.load_share(t, leaves_in)
-            problem = self._problem(q, v, desired, contact, touching, share)
+            problem = self._problem(v, desired, contact, touching, share)
             solution = self._solve(problem)
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
@@ -627,7 +631,6 @@ class Controller:
 
     def _problem(
         self,
-        q: np.ndarray,
         v: np.ndarray,
         desired: np.ndarray,
         contact: np.ndarray,
@@ -643,18 +646,7 @@ class Controller:
                     (contacts.friction >= UNBOUNDED_FRICTION) & parting, 0.0, contacts.friction
                 )
             )
-        return build_problem(
-            self.robot,
-            q,
-            v,
-            desired,
-            contacts,
-            settings.period_s,
-            velocity_product_term=settings.velocity_product_term,
-            contact_time_constant_s=settings.contact_time_constant_s,
-            penetration_gain=settings.penetration_gain,
-            external_forces=self._pushing(touching),
-        )
+        return self._problems.at(v, desired, contacts, self._pushing(touching))
 
     def _solve(self, problem: Problem) -> Solution:
         if self.sensed:

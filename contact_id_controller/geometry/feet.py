@@ -153,7 +153,7 @@ class FootContacts:
             viscosity=viscosity,
         )
         self._all.links(robot)
-        self._subsets: dict[bytes, ContactSet] = {}
+        self._subsets: dict[bytes, tuple[ContactSet, NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return len(self.feet)
@@ -179,16 +179,16 @@ class FootContacts:
 
         load_share: (n,) floats in (0, 1] of all feet, see ``ContactSet``, not checked; None for 1.
         """
-        key = mask.tobytes()
-        base = self._subsets.get(key)
-        if base is None:
-            base = self._subsets[key] = self._all.subset(mask)
-        points = self.points[mask]
+        known = self._subsets.get(key := mask.tobytes())
+        if known is None:
+            known = self._subsets[key] = self._all.subset(mask), np.flatnonzero(mask)
+        base, rows = known
+        points = self.points.take(rows, 0)
         return base.moved(
             points,
-            self.gaps[mask],
-            None if self._level else self.normals[mask],
-            None if load_share is None else load_share[mask],
+            self.gaps.take(rows),
+            None if self._level else self.normals.take(rows, 0),
+            None if load_share is None else load_share.take(rows),
             None if self._friction is None else self._friction(points),
         )
 

@@ -37,6 +37,9 @@ _WAIT_S = 0.005
 _IDLE_WAIT_S = 0.05
 """Longest wait otherwise: how long a signal may go unnoticed."""
 
+_TURN_INTERVAL_S = 0.05
+"""Time between turns of the executor while states come: as often as there are chores."""
+
 _COLLECT_S = 0.25
 """Time between two searches for garbage while active."""
 
@@ -302,6 +305,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         executor,
         lambda: node.direct_subscriptions,
         lambda: node.direct_services,
+        turn_interval_s=_TURN_INTERVAL_S,
         between=_GarbageBreak(node),
         looked=node.look,
     )
