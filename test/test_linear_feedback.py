@@ -113,6 +113,22 @@ def test_bad_states_silence_and_the_end_have_no_feedback():
     np.testing.assert_allclose(torques_at(guard), sent, atol=1e-9)
 
 
+def test_with_a_delay_the_state_said_is_the_one_predicted():
+    """The torques belong to it: there the robot's side gives exactly what was solved."""
+    guard = quadruped_guard(command_delay_s=0.004, **LINEAR)
+    for number in range(5):
+        _, time_s = send(guard, number, 0.5)
+    command, robot = guard.ahead.command, guard.controller.robot
+    assert command.time_s == pytest.approx(time_s + 0.004)
+    away = pin.difference(robot.model, guard.controller.answered.q, command.q)
+    np.testing.assert_allclose(away, 0.0, atol=1e-12)
+    moved = command.q[robot.q_index] - STANDING
+    assert 0.5e-3 < np.abs(moved).max() < 4e-3
+    np.testing.assert_allclose(
+        command.torques(command.q, command.v), guard.result.torques, atol=1e-12
+    )
+
+
 def test_limits_hold_between_solutions_and_saturated_joints_are_not_led():
     guard = quadruped_guard(solve_every=5, effort_limits_nm=[0.3], plan_jump_limit=10.0, **LINEAR)
     for number in range(11):

@@ -41,7 +41,7 @@ class Judge:
             result.status,
             tuple(result.contact),
             tuple(len(rows) for rows in carried.held),
-            tuple(free.shape[1] for free in carried.free),
+            tuple(len(free) for free in carried.free),
             tuple(result.limits),
             tuple(controller.workings.standing),
         )
@@ -147,7 +147,7 @@ def test_gain_in_the_air():
 
 
 def test_a_joint_at_its_limit_has_no_feedback():
-    limits = np.where(np.arange(12) == 4, 1e-3, 100.0).tolist()
+    limits = np.where(np.arange(12) == 4, 1e-3, 20.0).tolist()
     controller, state = advance(walk("coulomb", "qp", 1.0, effort_limits_nm=limits), 20)
     result = controller.step(state)
     gain = StateGain(controller).of(state, result)

@@ -33,6 +33,7 @@ from contact_id_controller.control.gain_kernels import (
     turned_axes,
 )
 from contact_id_controller.control.limits import POSITION, VELOCITY
+from contact_id_controller.models.carried import WHOLE, Carried
 from contact_id_controller.models.steps.forces import (
     DENSE_COMPONENTS,
     MANY_TIE_BREAK,
@@ -46,7 +47,6 @@ from contact_id_controller.state import RobotState
 
 if TYPE_CHECKING:
     from contact_id_controller.control.controller import Controller, StepResult
-    from contact_id_controller.models.carried import Carried
     from contact_id_controller.problem import Problem
     from contact_id_controller.solution import Solution
 
@@ -249,10 +249,11 @@ class StateGain:
         light = A / weights
         S = light @ A.T
         S[np.diag_indices_from(S)] += SOFTNESS * np.trace(S)
-        pull = np.linalg.solve(S, A @ (acceleration - workings.wanted))
+        inverse = np.linalg.inv(S)
+        pull = inverse @ (A @ (acceleration - workings.wanted))
         out = wanted.copy()
         out[:, :nv] += self._forces(points, pull.reshape(-1, 3)) / weights[:, None]
-        out -= light.T @ np.linalg.solve(S, lack.reshape(-1, 2 * nv) + A @ out)
+        out -= light.T @ (inverse @ (lack.reshape(-1, 2 * nv) + A @ out))
         return out
 
     # The contact model
@@ -344,7 +345,9 @@ class StateGain:
             return slope[a]
         J = np.einsum("nij,njk->nik", frames, points.J)
         motion = _stacked(carried.held, J)
-        directions = _stacked([free.T for free in carried.free], J)
+        split, directions = None, motion
+        if any(rows is not WHOLE for rows in (*carried.held, *carried.free)):
+            directions = _stacked(carried.free, J)
         if len(motion):
             lack = np.empty((n, 3, 2 * nv))
             lack[:, :, :nv] = (
@@ -353,7 +356,7 @@ class StateGain:
             lack[:, :, nv:] = points.pull_v + points.J / self._fades_s
             lack = np.einsum("nij,njk->nik", frames, lack)
             lack = _stacked(carried.held, lack) + motion[:, a] @ held
-            left, size, right = np.linalg.svd(motion[:, u])
+            left, size, right = split = np.linalg.svd(motion[:, u])
             rank = _rank(size)
             base = right[:rank].T @ (left[:, :rank].T @ lack / -size[:rank, None])
             free = right[rank:].T
@@ -362,20 +365,23 @@ class StateGain:
         if free.shape[1]:
             inertia = free.T @ M[np.ix_(u, u)] @ free
             push = free.T @ (slope[u] + M[np.ix_(u, u)] @ base)
-            base = base - free @ np.linalg.solve(inertia, push)
-        slope = slope + M[:, u] @ base
+            base -= free @ np.linalg.solve(inertia, push)
+        slope += M[:, u] @ base
         if not len(directions):
             return slope[a]
         return slope[a] - directions[:, a].T @ self._force_change(
-            solution, points, carried, directions, slope, result
+            solution, points, carried, directions, slope, split if directions is motion else None
         )
 
-    def _force_change(self, solution, points, carried, directions, slope, result) -> np.ndarray:
-        """Changes (m, 2 nv) of the forces along the free directions: stage II."""
+    def _force_change(self, solution, points, carried, directions, slope, split) -> np.ndarray:
+        """Changes (m, 2 nv) of the forces along the free directions: stage II.
+
+        split: singular value decomposition of their columns of the base, where it is known.
+        """
         robot, problem = self._robot, solution.problem
         a, u, nv = robot.actuated, robot.unactuated, robot.nv
-        onto, G = directions[:, a], directions[:, u]
-        left, size, right = np.linalg.svd(G)
+        onto = directions[:, a]
+        left, size, right = split or np.linalg.svd(directions[:, u])
         rank = _rank(size)
         along, across = left[:, :rank], left[:, rank:]
         change = along @ ((right[:rank] @ slope[u]) / size[:rank, None])
@@ -384,7 +390,7 @@ class StateGain:
         weights = self._weights(problem, carried)
         torques, share = solution.torques, self._torque_weight
         z = solution.impulses.reshape(-1, 3) / problem.period
-        components = np.concatenate([free.T @ f for free, f in zip(carried.free, z, strict=True)])
+        components = np.concatenate([free @ f for free, f in zip(carried.free, z, strict=True)])
         # Motion w = (m, tau) whose velocities at the contacts balance the weights of forces.
         balance = weights * components - share * onto @ torques
         motion = np.zeros(nv)
@@ -392,14 +398,14 @@ class StateGain:
         motion[a] = share * torques
         turned = np.einsum("nij,njk->nik", problem.frames, self._motion(points, motion))
         lack = share * onto @ (slope[a] - onto.T @ change) - weights[:, None] * change
-        lack[:, :nv] += _stacked([free.T for free in carried.free], turned)
+        lack[:, :nv] += _stacked(carried.free, turned)
         H = share * onto @ onto.T + np.diag(weights)
         return change + across @ np.linalg.solve(across.T @ H @ across, across.T @ lack)
 
     def _weights(self, problem, carried) -> np.ndarray:
         """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.forces``)."""
         T, dt, share = problem.T.reshape(len(problem), 3, -1), problem.period, self._torque_weight
-        counts = np.array([free.shape[1] for free in carried.free])
+        counts = np.array([len(free) for free in carried.free])
         modes = np.array([len(rows) for rows in carried.held])
         components = int(modes.sum())
         rows = np.concatenate([rows @ block for rows, block in zip(carried.held, T, strict=True)])
@@ -408,7 +414,8 @@ class StateGain:
             size = 0.0
         few = components <= DENSE_COMPONENTS
         tie = (TIE_BREAK if few else MANY_TIE_BREAK) * size / components if size else 1.0
-        loads = np.array([reluctance(load) for load in problem.contacts.load_share])
+        shares = problem.contacts.load_share
+        loads = np.array([0.0 if load >= 1.0 else reluctance(load) for load in shares.tolist()])
         if loads.any() and share:
             loaded = T[modes > 0]
             total = float((loaded * loaded).sum())
@@ -471,4 +478,6 @@ def _stacked(rows: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
     """Rows (k_i, 3) of each contact times its block (3, m), one below the other."""
     if not rows:
         return np.zeros((0, blocks.shape[-1]))
+    if all(part is WHOLE for part in rows):
+        return blocks.reshape(-1, blocks.shape[-1])
     return np.concatenate([part @ block for part, block in zip(rows, blocks, strict=True)])

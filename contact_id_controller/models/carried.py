@@ -34,7 +34,7 @@ class Carried(NamedTuple):
     """The active set of one solution, n contacts, in coordinates normal, tangent 1, tangent 2.
 
     held: for each contact the directions (k, 3), k up to 3, in which its motion is held.
-    free: the directions (3, m) in which its force may change, m up to 3.
+    free: the orthonormal directions (m, 3) in which its force may change, m up to 3.
     grips: (n,) bool, contacts that may hold tangentially: the plan was changed to suit them.
     """
 
@@ -95,48 +95,48 @@ def _carried(
     held, free = [], []
     for mode, angle, span, friction, z in zip(*face, mu, impulses, strict=True):
         if mode == STICKING:
-            held.append(_ALL if friction > 0.0 else _ALL[:1])
+            held.append(WHOLE if friction > 0.0 else WHOLE[:1])
             free.append(_within_cone(friction, edges, z, tight))
         elif mode == HOLDING:
-            held.append(_ALL[1:])
-            free.append(_ALL[:, 1:])
+            held.append(WHOLE[1:])
+            free.append(WHOLE[1:])
         elif mode == SLIDING:
             sides = [angle] if span == 0.0 else [angle, angle + span]
             rows = np.array([_edge(friction, side) for side in sides])
             held.append(rows)
             free.append(_along_edges(rows, z, tight))
         else:
-            held.append(_ALL[:0])
-            free.append(_ALL[:, :0])
+            held.append(WHOLE[:0])
+            free.append(WHOLE[:0])
     return Carried(held, free, grips)
 
 
 def _within_cone(mu: float, edges: int, z: np.ndarray, tight: float) -> np.ndarray:
-    """Directions (3, m) in which a force inside its pyramid, on a facet or an edge may change."""
+    """Directions (m, 3) in which a force inside its pyramid, on a facet or an edge may change."""
     if np.abs(z).max() <= tight:
-        return _ALL[:, :0]
+        return WHOLE[:0]
     if mu == 0.0:
-        return _ALL[:, :1]
+        return WHOLE[:1]
     facets = _facets(mu, edges)
     on = facets[facets @ z <= tight]
     if len(on) == 0:
-        return _ALL
+        return WHOLE
     if len(on) > 1:
-        return (z / np.linalg.norm(z))[:, None]
-    return np.linalg.svd(on)[2][1:].T
+        return (z / np.linalg.norm(z))[None]
+    return np.linalg.svd(on)[2][1:]
 
 
 def _along_edges(rows: np.ndarray, z: np.ndarray, tight: float) -> np.ndarray:
-    """Orthonormal directions (3, m) of the edges (2, 3) or (1, 3) that carry anything."""
+    """Orthonormal directions (m, 3) of the edges (2, 3) or (1, 3) that carry anything."""
     amounts = np.linalg.lstsq(rows.T, z, rcond=None)[0]
-    return np.linalg.qr(rows[amounts > tight].T)[0]
+    return np.linalg.qr(rows[amounts > tight].T)[0].T
 
 
 @lru_cache(maxsize=64)
 def _facets(mu: float, edges: int) -> np.ndarray:
     """Rows (edges, 3) whose product with a force within the pyramid is not negative; one if unbounded."""
     if np.isinf(mu):
-        return _ALL[:1]
+        return WHOLE[:1]
     width = 2.0 * np.pi / edges
     middle = (np.arange(edges) + 0.5) * width
     rows = np.empty((edges, 3))
@@ -158,4 +158,6 @@ def _gaps(problem) -> np.ndarray:
     return out
 
 
-_ALL = np.eye(3)
+WHOLE = np.eye(3)
+"""All directions; a contact that is held in all, or free in all, has this array itself."""
+WHOLE.flags.writeable = False
