@@ -526,9 +526,10 @@ class SafetySettings:
         live=True,
     )
     effort_gap_s: float = parameter(
-        0.02,
+        0.1,
         """Where measured efforts have followed the commands for a while: as soon as they have not for
         about so long, a tenth of the torque is sent, and start_ramp_s acts when they follow again.
+        Longer than commands are ever late on a sound robot: a walk bears old torques better than few.
         0, or start_ramp_s 0: never.""",
         unit="s",
         minimum=0.0,
