@@ -61,9 +61,9 @@ def check(tmp_path, capsys, content):
     file = tmp_path / "robot.yaml"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     capsys.readouterr()
-    begun = time.perf_counter()
+    begun = time.process_time()
     code = cli.run(["check", "--quiet", "--config", str(file)])
-    took_s = time.perf_counter() - begun
+    took_s = time.process_time() - begun
     said = capsys.readouterr()
     assert code != 0 and took_s < AT_MOST_S and "Traceback" not in said.err + said.out
     return [line for line in (said.out + said.err).splitlines() if "0 warnings" not in line]

@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import (
     BaseTrajectory,
     ContactSchedule,
@@ -268,3 +269,33 @@ def test_waiting_plan_takes_over_at_its_start_and_the_newest_replaces_it():
     assert slot.at(1.3) is immediate
     slot.clear()
     assert slot.at(1.4) is None
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_rates_are_those_that_sampling_finds_and_a_quick_bound_misses_none(degree):
+    rng = np.random.default_rng(degree)
+    times = np.cumsum(rng.uniform(0.05, 0.2, 30))
+    rows = [rng.normal(size=(30, 2)) for _ in range({1: 1, 3: 2, 5: 3}[degree])]
+    trajectory = JointTrajectory(["a", "b"], times, *rows, start_s=1.0, allow_moving_end=True)
+    fine = np.linspace(times[0], times[-1], 30_000)[:-1] + 1.0
+    samples = [trajectory.sample(t) for t in fine]
+    steps, segments = np.diff(times), trajectory.segments
+    for found, name in zip(largest_rates(steps, segments), ("velocity", "acceleration")):
+        dense = np.abs([getattr(each, name) for each in samples]).max(axis=0)
+        assert (found >= 0.9 * dense).all() and (found <= 1.02 * dense + 1e-9).all()
+    position = np.array([each.position for each in samples])
+    low, high = range_between(trajectory.positions, segments)
+    assert np.allclose(low, position.min(axis=0), atol=0.05)
+    assert np.allclose(high, position.max(axis=0), atol=0.05)
+    for k in range(29):
+        rates = largest_rates(steps[k : k + 1], segments[k : k + 1])
+        low, high = range_between(trajectory.positions[k : k + 1], segments[k : k + 1])
+        for limits in (
+            (low + 1e-6, np.inf, np.inf, np.inf),
+            (-np.inf, high - 1e-6, np.inf, np.inf),
+            (-np.inf, np.inf, 0.999 * rates[0], np.inf),
+            (-np.inf, np.inf, np.inf, 0.999 * rates[1]),
+        ):
+            beyond = degree > 1 or limits[3] is np.inf
+            assert doubtful(steps, segments, limits)[k] or not beyond
+    assert not doubtful(steps, segments, (-1e3, 1e3, 1e6, 1e9)).any()

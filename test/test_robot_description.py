@@ -67,10 +67,10 @@ def test_what_is_no_robot_is_refused_in_one_line(name, tmp_path):
     text, words = BAD[name]
     file = tmp_path / "robot.urdf"
     file.write_text(text, encoding="utf-8")
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(RobotDescriptionError) as refused:
         MovedRobot(urdf=str(file)).robot()
-    took_s = time.perf_counter() - begun
+    took_s = time.process_time() - begun
     assert words in str(refused.value) and "\n" not in str(refused.value)
     assert len(str(refused.value)) < 400 and took_s < AT_MOST_S
 

@@ -76,7 +76,7 @@ def fill_basis(basis: np.ndarray, u: float, rate: float) -> None:
 
 
 _SAMPLES = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8)
-"""Where on a segment rates are looked at: between these a quintic is at most 6 % beyond."""
+"""Where on a segment rates are looked at: between these a quintic is at most 10 % beyond."""
 
 
 def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,17 +84,35 @@ def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.n
     if not len(coefficients):
         return positions.min(axis=0), positions.max(axis=0)
     powers = np.arange(coefficients.shape[1])
-    values = np.matmul(_SAMPLES[:, None] ** powers, coefficients)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = _on_all(_SAMPLES[:, None] ** powers, coefficients)
     return values.min(axis=(0, 1)), values.max(axis=(0, 1))
 
 
+def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits) -> np.ndarray:
+    """Segments (p,) bool that a quick bound cannot tell to be within limits: few, of a long plan.
+
+    limits: lowest and highest value, largest first and second derivative, each (j,) or a number.
+    """
+    lower, upper, speed, acceleration = limits
+    with np.errstate(over="ignore", invalid="ignore"):
+        size, powers = np.abs(coefficients), np.arange(coefficients.shape[1])
+        start, reach = coefficients[:, 0], size[:, 1:].sum(axis=1)
+        first = np.tensordot(size, powers, axes=(1, 0))
+        second = np.tensordot(size, powers * (powers - 1), axes=(1, 0))
+        good = (start - reach >= lower) & (start + reach <= upper)
+        good &= first <= speed * steps_s[:, None]
+        good &= second <= acceleration * steps_s[:, None] ** 2
+    return ~good.all(axis=1)
+
+
 def largest_rates(
-    times_s: np.ndarray, coefficients: np.ndarray, vectors: bool = False
+    steps_s: np.ndarray, coefficients: np.ndarray, vectors: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Largest size of the first and of the second derivative over all segments.
 
-    Shapes: times (p,), coefficients (p - 1, degree + 1, j); results (j,). ``vectors``: of each three
-    columns the norm, (j / 3,). Infinite where numbers overflow; 0 for a single point.
+    Shapes: durations (p,), coefficients (p, degree + 1, j); results (j,). ``vectors``: of each three
+    columns the norm, (j / 3,). Infinite where numbers overflow; 0 without segments.
     """
     count = coefficients.shape[2] // (3 if vectors else 1)
     if not len(coefficients):
@@ -102,13 +120,20 @@ def largest_rates(
     powers = np.arange(coefficients.shape[1])
     first = powers * _SAMPLES[:, None] ** np.maximum(powers - 1, 0)
     second = powers * (powers - 1) * _SAMPLES[:, None] ** np.maximum(powers - 2, 0)
-    step = np.diff(times_s)[:, None, None]
+    step = steps_s[:, None]
     largest = []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for basis, duration in ((first, step), (second, step**2)):
-            rates = np.matmul(basis, coefficients) / duration
+            rates = _on_all(basis, coefficients)
+            rates /= duration
             if vectors:
                 rates = np.sqrt((rates.reshape(*rates.shape[:2], count, 3) ** 2).sum(axis=3))
-            top = np.abs(rates).max(axis=(0, 1))
+            top = np.maximum(rates.max(axis=(0, 1)), -rates.min(axis=(0, 1)))
             largest.append(np.where(np.isnan(top), np.inf, top))
     return largest[0], largest[1]
+
+
+def _on_all(basis: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Rows of ``basis`` (s, n) times the coefficients (p, n, j) of all segments: (s, p, j)."""
+    # One large product instead of p small ones.
+    return np.tensordot(basis, coefficients, axes=(1, 1))

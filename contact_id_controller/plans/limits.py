@@ -9,7 +9,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
-from contact_id_controller.plans.interpolation import largest_rates, range_between
+from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import JointTrajectory
 
 SHORTEST_WAY_S = 0.001
@@ -38,10 +38,18 @@ def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
     Raises:
         TrajectoryError: naming the joint, its value and the limit.
     """
-    names = joints.names
-    lowest, highest = range_between(joints.positions, joints.segments)
+    names, steps_s, segments = joints.names, np.diff(joints.times_s), joints.segments
+    positions = joints.positions
+    if len(segments):
+        chosen = doubtful(
+            steps_s, segments, (limits.lower, limits.upper, limits.speed, limits.acceleration)
+        )
+        if not chosen.any():
+            return
+        steps_s, segments = steps_s[chosen], segments[chosen]
+    lowest, highest = range_between(positions, segments)
     _within("position", names, lowest, highest, limits.lower, limits.upper)
-    speed, acceleration = largest_rates(joints.times_s, joints.segments)
+    speed, acceleration = largest_rates(steps_s, segments)
     _below("speed", names, speed, limits.speed)
     _below("acceleration", names, acceleration, np.full(len(names), limits.acceleration))
 
@@ -64,7 +72,7 @@ def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
     Raises:
         TrajectoryError: naming what is beyond its limit.
     """
-    speed, acceleration = largest_rates(base.times_s, base.segments, vectors=True)
+    speed, acceleration = largest_rates(np.diff(base.times_s), base.segments, vectors=True)
     for what, values, most, units in (
         ("speed", speed, limits.base_speed, ("m/s", "rad/s")),
         ("acceleration", acceleration, limits.base_acceleration, ("m/s^2", "rad/s^2")),

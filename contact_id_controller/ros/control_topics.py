@@ -127,7 +127,7 @@ class ControlTopics:
             JointState, "joint_states", self._on_joint_states, stream, raw=True
         )
         plans = [
-            subscribe(kind, topic, partial(self._on_plan, topic, take), plan)
+            subscribe(kind, topic, partial(self._on_plan, topic, take), plan, raw=True)
             for kind, topic, take in (
                 (JointTrajectory, "joint_trajectory", self._loop.take_joint_trajectory),
                 (MultiDOFJointTrajectory, "base_trajectory", self._loop.take_base_trajectory),
@@ -249,7 +249,7 @@ class ControlTopics:
             waiting, self._waiting = self._waiting, None
             self._on_joint_states(waiting)
 
-    def _on_plan(self, topic: str, take, message) -> None:
+    def _on_plan(self, topic: str, take, message: bytes) -> None:
         if self.active:
             self._note("plan", topic=topic, stamp_ns=stamp_ns(message))
             take(message)

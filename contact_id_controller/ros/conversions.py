@@ -14,7 +14,7 @@ import numpy as np
 from contact_id_controller.exceptions import StateError, TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
-from contact_id_controller.ros import packed
+from contact_id_controller.ros import packed, plan_bytes
 from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
 
@@ -168,12 +168,18 @@ class OdometryReader:
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:
-    """Planned joint motion from trajectory_msgs/JointTrajectory.
+    """Planned joint motion from trajectory_msgs/JointTrajectory, or its bytes.
 
     Raises:
-        TrajectoryError: see `JointTrajectory`; also points that carry different things.
+        TrajectoryError: see `JointTrajectory`; also points that carry different things, or too many.
+        StateError: bytes that are no such message.
     """
+    if isinstance(message, bytes):
+        names, start_s, times_s, fields = plan_bytes.read_points(message, plan_bytes.JOINT_FIELDS)
+        rows = [field if field.size else None for field in fields[:3]]
+        return JointTrajectory(names, times_s, *rows, start_s, allow_moving_end)
     points = message.points
+    plan_bytes.refuse_count(len(points))
     return JointTrajectory(
         names=list(message.joint_names),
         times_s=[seconds(point.time_from_start) for point in points],
@@ -189,9 +195,21 @@ def base_trajectory(message) -> BaseTrajectory:
     """Planned base motion from trajectory_msgs/MultiDOFJointTrajectory, first joint, world frame.
 
     Raises:
-        TrajectoryError: see `BaseTrajectory`; also a point without transform or velocity.
+        TrajectoryError: see `BaseTrajectory`; also a point without transform or velocity, too many.
+        StateError: bytes that are no such message.
     """
+    if isinstance(message, bytes):
+        _, start_s, times_s, fields = plan_bytes.read_points(message, plan_bytes.BASE_FIELDS)
+        poses, twists = fields[:2]
+        if len(times_s) and not (poses.size and twists.size):
+            raise TrajectoryError("points of the base trajectory lack transform or velocity")
+        if not len(times_s):
+            poses = twists = np.zeros((0, 7))
+        return BaseTrajectory(
+            times_s, poses[:, :3], poses[:, 3:7], twists[:, :3], twists[:, 3:6], start_s
+        )
     points = message.points
+    plan_bytes.refuse_count(len(points))
     for k, point in enumerate(points):
         if not point.transforms or not point.velocities:
             raise TrajectoryError(f"point {k} of the base trajectory lacks transform or velocity")
@@ -213,19 +231,22 @@ def contact_schedule(message) -> ContactSchedule:
     """Planned contacts from trajectory_msgs/JointTrajectory: positions 1 (stands) or 0 (swings).
 
     Raises:
-        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1.
+        TrajectoryError: see `ContactSchedule`; also a position that is neither 0 nor 1, too many.
+        StateError: bytes that are no such message.
     """
-    points = message.points
-    rows = _rows("positions", [point.positions for point in points])
-    stance = np.zeros((0, len(message.joint_names))) if rows is None else rows
+    if isinstance(message, bytes):
+        frames, start_s, times, fields = plan_bytes.read_points(message, plan_bytes.JOINT_FIELDS)
+        stance = fields[0]
+    else:
+        points = message.points
+        plan_bytes.refuse_count(len(points))
+        rows = _rows("positions", [point.positions for point in points])
+        frames, start_s = list(message.joint_names), seconds(message.header.stamp)
+        times = np.array([seconds(point.time_from_start) for point in points])
+        stance = np.zeros((0, len(frames))) if rows is None else rows
     if not np.isin(stance, (0.0, 1.0)).all():
         raise TrajectoryError("positions of a contact schedule must be 0 (swing) or 1 (stance)")
-    return ContactSchedule(
-        frames=list(message.joint_names),
-        times_s=[seconds(point.time_from_start) for point in points],
-        stance=stance,
-        start_s=seconds(message.header.stamp),
-    )
+    return ContactSchedule(frames, times, stance, start_s)
 
 
 def _rows(name: str, rows: Sequence[Sequence[float]]) -> np.ndarray | None:

@@ -125,6 +125,10 @@ class Cursor:
             self.align(8)
         return self._go(8 * count), count
 
+    def skip(self, size: int) -> None:
+        """Step over so many bytes."""
+        self._go(size)
+
     def raw(self, alignment: int, size: int) -> tuple[int, int]:
         """Place of ``size`` bytes, a multiple of 8, that are no double."""
         self.align(alignment)

@@ -1,0 +1,147 @@
+"""Plans as bytes: the same as the ordinary messages, refused by their size before they are looked at."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="messages need ROS 2")
+
+from rclpy.serialization import serialize_message
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.plans import trajectories
+from contact_id_controller.ros import conversions, plan_messages
+
+RNG = np.random.default_rng(7)
+NAMES = ["a", "knee_joint", "dritter_é"]
+START_NS = 12_345_678_901
+
+
+def joints(count, rates=3):
+    times = np.cumsum(RNG.uniform(0.001, 0.1, count))
+    rows = [RNG.normal(size=(count, 3)) for _ in range(rates)] + [None] * (3 - rates)
+    return trajectories.JointTrajectory(NAMES, times, *rows, 0.0, True)
+
+
+def base(count):
+    times = np.cumsum(RNG.uniform(0.001, 0.1, count))
+    turns = RNG.normal(size=(count, 4))
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    rows = [RNG.normal(size=(count, 3)) for _ in range(3)]
+    return trajectories.BaseTrajectory(times, rows[0], turns, rows[1], rows[2])
+
+
+def schedule(count, loads=False):
+    stance = RNG.integers(0, 2, (count, 3))
+    return trajectories.ContactSchedule(NAMES, np.arange(count) * 0.1, stance)
+
+
+def same(one, other):
+    for name, value in vars(one).items():
+        if isinstance(value, np.ndarray) and name[0] != "_":
+            assert np.array_equal(value, getattr(other, name)), name
+    assert one.start_s == pytest.approx(other.start_s, abs=1e-9) and one.start_s > 12.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+@pytest.mark.parametrize("rates", [1, 2, 3])
+def test_joints_are_those_of_the_message(count, rates):
+    message = plan_messages.joint_message(joints(count, rates), START_NS)
+    read = conversions.joint_trajectory(serialize_message(message), True)
+    same(conversions.joint_trajectory(message, True), read)
+    assert read.names == tuple(NAMES)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+def test_base_is_that_of_the_message(count):
+    message = plan_messages.base_message(base(count), START_NS)
+    same(
+        conversions.base_trajectory(message),
+        conversions.base_trajectory(serialize_message(message)),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+@pytest.mark.parametrize("loads", [False, True])
+def test_schedule_is_that_of_the_message(count, loads):
+    forces = RNG.uniform(size=(count, 3)) if loads else None
+    message = plan_messages.stance_message(schedule(count), START_NS, forces)
+    read = conversions.contact_schedule(serialize_message(message))
+    same(conversions.contact_schedule(message), read)
+    assert read.frames == tuple(NAMES)
+
+
+def test_points_of_different_kinds_are_refused():
+    message = plan_messages.joint_message(joints(5), START_NS)
+    for k in (0, 1, 3, 4):
+        spoiled = plan_messages.joint_message(joints(5), START_NS)
+        spoiled.points[k].positions = [1.0]
+        with pytest.raises(ContactIdError):
+            conversions.joint_trajectory(serialize_message(spoiled), True)
+    message.points = []
+    with pytest.raises(TrajectoryError, match="no points"):
+        conversions.joint_trajectory(serialize_message(message), True)
+    for message, words in (
+        (plan_messages.base_message(base(3), START_NS), "no points"),
+        (plan_messages.base_message(base(3), START_NS), "lack transform or velocity"),
+    ):
+        if words == "no points":
+            message.points = []
+        for point in message.points:
+            point.velocities = []
+        with pytest.raises(TrajectoryError, match=words):
+            conversions.base_trajectory(serialize_message(message))
+    with pytest.raises(TrajectoryError, match="no points|shape"):
+        conversions.contact_schedule(serialize_message(JointTrajectory(joint_names=NAMES)))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [conversions.joint_trajectory, conversions.base_trajectory, conversions.contact_schedule],
+)
+def test_more_points_than_a_plan_has_are_refused_by_their_count(read):
+    """A hundred thousand points took 2.5 s and the emergency stop waited: nothing behind their count is read."""
+    long = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint()] * 100_000)
+    data = serialize_message(long)
+    count = data.index((100_000).to_bytes(4, "little"))
+    for seen in (data, data[: count + 4]):
+        with pytest.raises(TrajectoryError, match="100000 points, must have at most 10000"):
+            read(seen)
+
+
+def test_bytes_and_names_end_somewhere():
+    with pytest.raises(TrajectoryError, match="20000000 bytes"):
+        conversions.joint_trajectory(bytes(20_000_000))
+    many = JointTrajectory(joint_names=["j"] * 5000)
+    with pytest.raises(TrajectoryError, match="names 5000 joints"):
+        conversions.joint_trajectory(serialize_message(many))
+
+
+def test_bytes_that_are_no_plan_are_refused_whatever_they_are():
+    """Cut, spoiled and random bytes: a refusal, or a plan of finite numbers; never another end."""
+    sources = [
+        (
+            conversions.joint_trajectory,
+            serialize_message(plan_messages.joint_message(joints(6), 1)),
+        ),
+        (conversions.base_trajectory, serialize_message(plan_messages.base_message(base(6), 1))),
+        (
+            conversions.contact_schedule,
+            serialize_message(plan_messages.stance_message(schedule(6), 1)),
+        ),
+    ]
+    refused = 0
+    for read, good in sources:
+        for k in range(3000):
+            data = bytearray(good if k % 3 else RNG.bytes(RNG.integers(0, 400)))
+            if k % 3 == 1:
+                del data[RNG.integers(0, len(data)) :]
+            for _ in range(RNG.integers(0, 4) if data else 0):
+                data[RNG.integers(0, len(data))] = RNG.integers(0, 256)
+            try:
+                plan = read(bytes(data))
+            except ContactIdError:
+                refused += 1
+            else:
+                assert np.isfinite(plan.times_s).all()
+    assert refused > 3000
