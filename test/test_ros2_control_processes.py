@@ -7,6 +7,7 @@ Every test runs against the stand-in, and against a real `ros2_control_node` whe
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from paths import ROOT
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from nav_msgs.msg import Odometry
 from ros2_control_hosts import (
     GAINS,
+    RELIABLE,
     UPDATE_RATE_HZ,
     VARIABLE,
     WITHIN,
@@ -24,7 +27,8 @@ from ros2_control_hosts import (
     StandIn,
     find_node,
 )
-from ros_bench import JOINTS, STANDING, VELOCITY, parameters
+from ros_bench import JOINTS, STANDING, VELOCITY, odometry, parameters
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 PERIOD_S = 1.0 / UPDATE_RATE_HZ
@@ -255,6 +259,31 @@ def test_active_again_the_start_ramp_acts(host):
     assert np.linalg.norm(host.efforts) < 0.5 * full
     assert in_log(host, "follow again: start ramp"), host.log()
     assert host.until(lambda: np.linalg.norm(host.efforts) > 0.95 * full, 60.0)
+
+
+def test_odometry_of_a_steady_clock_is_told_from_late_odometry(host):
+    """As a hardware component stamps it that takes the time of `read` for that of ROS."""
+    publisher = host.node.create_publisher(Odometry, "/odometry", 1)
+    clock = [time.monotonic]
+    host.node.create_timer(PERIOD_S, lambda: publisher.publish(odometry(clock[0]())))
+    controller(
+        host,
+        floating_base=True,
+        ground_offset_m=0.0,
+        odometry_age_limit_s=1.0,
+        odometry_jump_m=1.0,
+        recovery_window_s=60.0,
+    )
+    assert in_log(host, "by another clock"), host.log()
+    assert in_log(host, "waiting to activate: no good state"), host.log()
+    assert host.hears() and not host.efforts.any()
+    clock[0] = time.time
+    assert in_log(host, "odometry is stamped") and host.until(
+        lambda: host.node.count_publishers("/commands_in")
+    )
+    received = []
+    host.node.create_subscription(Float64MultiArray, "/commands_in", received.append, RELIABLE)
+    assert host.until(lambda: received, 60.0), host.log()
 
 
 def test_trajectories_act_through_the_joint_trajectory_controller(host_of):
