@@ -29,8 +29,8 @@ class Attention:
 LARGEST_CHANGE = 10.0
 """Times the pace that a single interval may count: a pause is no pace."""
 
-FASTEST_CHANGE = 0.02
-"""Part of a new interval in the pace: one late state is no slow time."""
+SLOWEST_CHANGE = 0.02
+"""Part of a new interval in the pace, more at the beginning: one late state is no slow time."""
 
 
 class Pace:
@@ -42,13 +42,15 @@ class Pace:
 
     def __init__(self) -> None:
         self.factor = 1.0
-        self._mean = 1.0
+        self._mean, self._count = 1.0, 0
         self._last: tuple[float, float] | None = None
 
     def state(self, stamp_s: float, now_s: float) -> None:
         """A state with this stamp has come at a time of a clock that never jumps."""
         if self._last is not None and stamp_s > self._last[0]:
             ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
-            self._mean += FASTEST_CHANGE * (min(ratio, LARGEST_CHANGE * self._mean) - self._mean)
+            self._count += 1
+            weight = max(SLOWEST_CHANGE, 1.0 / self._count)
+            self._mean += weight * (min(ratio, LARGEST_CHANGE * self._mean) - self._mean)
             self.factor = max(1.0, self._mean)
         self._last = stamp_s, now_s
