@@ -19,7 +19,8 @@ from test_linear_feedback import random_feedback
 from test_torques_ahead import JOINTS, QUADRUPED_VALUES
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.ros import command_watchdog
+from contact_id_controller.plans.state_feedback import LinearFeedback
+from contact_id_controller.ros import command_watchdog, simulated_robot
 from contact_id_controller.ros.linear_feedback_messages import (
     FeedbackMessage,
     control_messages,
@@ -29,6 +30,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.state import RobotState
 
 
 class Sensor:
@@ -190,3 +192,24 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     bad.feedback_gain.data[0] = np.nan
     node._on_control(bad)
     assert node.watchdog.refused["not_a_good_feedback"] == 1
+
+
+def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot):
+    """The last good one, at each of its states, within its effort limits; a bad one is counted."""
+    node = object.__new__(simulated_robot.SimulatedRobot)
+    node.simulated = SimpleNamespace(robot=robot, refused_commands=0)
+    node.get_logger = lambda: SimpleNamespace(warning=lambda *_, **__: None)
+    node._local, node._commands_received = LinearFeedback(np.full(12, 2.0)), 0
+    feedback, other = random_feedback(robot), random_feedback(robot, 7)
+    message = FeedbackMessage(robot)
+    message.fill(feedback)
+    node._on_control(travelled(message.message))
+    state = RobotState(3.0, other.q, other.v)
+    expected = np.clip(feedback.torques(other.q, other.v), -2.0, 2.0)
+    np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)
+    assert np.abs(expected).max() == 2.0 > np.abs(expected).min()
+    bad = travelled(message.message)
+    bad.feedforward.data[0] = np.inf
+    node._on_control(bad)
+    assert (node.simulated.refused_commands, node._commands_received) == (1, 1)
+    np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)
