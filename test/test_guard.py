@@ -272,6 +272,18 @@ def _joint_missing(door):
 
 
 @row()
+def _refusals_go_on(door):
+    """A fault that lasts is told again every 10 s, with how many there were: no flood, no silence."""
+    door.stand()
+    for _ in range(50):
+        door.send(position=_spoiled(STANDING, 3, math.nan))
+        door.pass_time(0.5)
+    lines = [line for line in door.log if line.startswith("joint_state_not_finite")]
+    assert len(lines) == 3 and "RF_HAA" in lines[0]
+    assert "(20 since the last line)" in lines[1] and "(20 since the last line)" in lines[2]
+
+
+@row()
 def _base_never_came(door):
     door.guard.checks.base_ns = None
     for _ in range(3):

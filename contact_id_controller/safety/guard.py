@@ -47,6 +47,9 @@ LATE_STEPS = 100
 LONGEST_DELAY_S = 0.05
 """A state is predicted no further, however late it is."""
 
+TELL_EVERY_S = 10.0
+"""Time between two lines in the log about refusals of the same reason."""
+
 OK, WARNING, ERROR = range(3)
 """Levels of `Guard.summary`."""
 
@@ -106,7 +109,7 @@ class Guard:
         self._contacts = np.full(count, math.nan)
         self._new_sizes = self._new_forces = self._new_contacts = False
         self._news: list[str] = []
-        self._told: set[str] = set()
+        self._told: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
         self._stop_told = ""
         self._reported = 0, self.monitor.statuses.copy()
         self._take_over()
@@ -556,11 +559,18 @@ class Guard:
         return None
 
     def refuse(self, refusal: Refusal) -> None:
-        """Count a refusal by its reason; the first one of each since the start is news."""
-        self.monitor.refuse(refusal.reason)
-        if refusal.reason not in self._told:
-            self._told.add(refusal.reason)
-            self._news.append(f"{refusal.reason}: {refusal.detail}")
+        """Count a refusal by its reason; the first one of each since the start is news.
+
+        So is the next one `TELL_EVERY_S` later, with their number.
+        """
+        reason, now_s = refusal.reason, self.clock()
+        self.monitor.refuse(reason)
+        count = self.monitor.refusals[reason]
+        told_s, told = self._told.get(reason, (-math.inf, 0))
+        if now_s - told_s >= TELL_EVERY_S:
+            since = f" ({count - told} since the last line)" if told else ""
+            self._told[reason] = now_s, count
+            self._news.append(f"{reason}{since}: {refusal.detail}")
 
     def news(self) -> list[str]:
         """Lines for the log since the last call: new refusals, a stop with its reason, its end."""
