@@ -10,8 +10,9 @@ from contact_id_controller.settings.specification import parameter
 def odometry_age_limit(*, live: bool) -> Any:
     """The row of ``odometry_age_limit_s``."""
     return parameter(
-        0.005,
-        "Largest difference between the stamps of joint state and odometry.",
+        0.01,
+        """Largest difference between the stamps of joint state and odometry: at 200 Hz one period and
+        as much jitter.""",
         unit="s",
         minimum=0.0,
         maximum=10.0,
