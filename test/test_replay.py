@@ -25,12 +25,13 @@ from contact_id_controller.exceptions import ConfigurationError, RecordError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, make_setup
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, make_setup, read_setup
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
 from contact_id_controller.view.companions import recording
 from contact_id_controller.view.replay import UNSENT, Replay
 from contact_id_controller.view.replayed import RECORDED, find_parameters, replay_all
+from contact_id_controller.view.run_record import record_of_replay, record_of_run
 from contact_id_controller.view.timeline import events_of
 from contact_id_controller.view.topics import replayed_topics
 
@@ -236,6 +237,47 @@ def test_a_changed_parameter_is_replayed(bench_of, tmp_path):
     assert replayed.remarks == [] and replayed.exact.all() and len(replayed.time_s) == 39
     log["events"] = log["events"][:1]
     assert not Replay(Bag(tmp_path, log), settings).run().exact[25:].any()
+
+
+# contact_id report
+
+
+def test_an_interrupted_run_has_the_record_of_its_bag(run, tmp_path):
+    """Killed: no node wrote its record, the recorder did not close the bag."""
+    folder = rewrite(run, tmp_path, lambda topic, data: data)
+    (folder / "bag" / "metadata.yaml").unlink()
+    setup = read_setup(folder / PARAMETERS)
+    whole = record_of_run(run, read_setup(run / PARAMETERS))
+    saved = record_of_run(folder, setup)
+    assert setup.robot == "quadruped" and setup.settings.mode == "lockstep"
+    assert whole.knows_ground_forces and not saved.knows_ground_forces and not saved.fell
+    _, mine, theirs = np.intersect1d(
+        np.rint(1e3 * saved.time_s), np.rint(1e3 * whole.time_s), return_indices=True
+    )
+    assert len(mine) > 500
+    mine, theirs = mine[1:], theirs[1:]  # at time 0 the robot is held, each keeps another state
+    for name in ("q", "v", "position", "velocity", "torques", "predicted_forces", "contact"):
+        np.testing.assert_array_equal(getattr(saved, name)[mine], getattr(whole, name)[theirs])
+
+
+def test_a_fall_is_told_from_the_bag(run):
+    setup = read_setup(run / PARAMETERS)
+    replayed = Replay(read_bag(run), setup.settings).run()
+    assert record_of_replay(replayed, setup).fell_time_s is None
+    replayed.q[-30:, 2] = 0.05
+    assert record_of_replay(replayed, setup).fell_time_s == replayed.time_s[-30]
+
+
+def test_report_draws_an_interrupted_run(run, tmp_path, capsys):
+    shutil.copytree(run / "bag", tmp_path / "bag")
+    shutil.copy(run / PARAMETERS, tmp_path)
+    assert cli.run(["report", str(tmp_path)]) == DONE
+    printed = capsys.readouterr().out
+    assert "nan" not in printed and "unknown" in printed
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "what the ground exerted was not recorded" in page and "nan s" not in page
+    for picture in ("normal_forces.png", "torque.png", "animation.gif"):
+        assert (tmp_path / picture).stat().st_size > 5_000
 
 
 # What is refused, in one line

@@ -50,14 +50,15 @@ def save_animation(
     strip = ForceStrip(walk, normal, WIDTH, STRIP_HEIGHT)
     try:
         pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet, ground_file))
-        caption = f"The run from {shown}. Green arrows: simulated contact forces."
+        kind = "simulated" if walk.knows_ground_forces else "predicted"
+        caption = f"The run from {shown}. Green arrows: {kind} contact forces."
     except RenderingError:
         pictures = list(
             draw_stick_figure(
                 robot,
                 feet,
                 walk.q[rows],
-                walk.simulated_forces[rows],
+                _shown_forces(walk)[rows],
                 walk.predicted_forces[rows],
                 stride=_stride(walk),
                 width=WIDTH,
@@ -91,7 +92,7 @@ def _mujoco_pictures(
         feet,
         walk.time_s[rows],
         walk.q[rows],
-        walk.simulated_forces[rows],
+        _shown_forces(walk)[rows],
         floating_base=robot.floating_base,
         locked=robot.locked,
         ground_file=ground_file,
@@ -99,6 +100,11 @@ def _mujoco_pictures(
         width=WIDTH,
         height=HEIGHT,
     )
+
+
+def _shown_forces(walk: RunRecord) -> np.ndarray:
+    """The ground's forces (n, f, 3), N, or what was predicted of them where nobody recorded them."""
+    return walk.simulated_forces if walk.knows_ground_forces else walk.predicted_forces
 
 
 def _excerpt(walk: RunRecord) -> slice:

@@ -27,7 +27,8 @@ class ForceStrip:
     def __init__(self, walk: RunRecord, normal: np.ndarray, width: int, height: int):
         self._walk = walk
         self._predicted = walk.predicted_forces @ normal
-        self._simulated = walk.simulated_forces @ normal
+        known = walk.knows_ground_forces
+        self._simulated = (walk.simulated_forces if known else walk.predicted_forces) @ normal
         highest = float(np.percentile(self._simulated, 99.8)) if self._simulated.size else 0.0
         self._scale = max(1e-9, 1.1 * highest)
         self._size = (width, height)

@@ -46,7 +46,12 @@ def save_plots(
         plots["normal_forces.png"] = (
             lambda: plot_normal_forces(walk, weight_n, normal),
             "Normal force on each foot: predicted by the controller, which has no force sensor, "
-            "and exerted by the simulated ground. Shaded: the foot counts as in contact.",
+            + (
+                "and exerted by the simulated ground. "
+                if walk.knows_ground_forces
+                else "alone: what the ground exerted was not recorded. "
+            )
+            + "Shaded: the foot counts as in contact.",
         )
     plots |= {
         "joint_error.png": (

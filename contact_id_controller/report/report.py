@@ -133,8 +133,8 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
 
 def _origin(summary: dict[str, Any]) -> str:
     machine, versions = summary["machine"], summary["versions"]
+    wall_s = summary["wall_time_s"]
     parts = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {parts}. "
-        f"The walk took {summary['wall_time_s']:.1f} s of wall time."
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {parts}." + (
+        f" The walk took {wall_s:.1f} s of wall time." if wall_s == wall_s else ""
     )

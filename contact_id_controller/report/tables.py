@@ -11,7 +11,7 @@ from contact_id_controller.report.metrics import shown
 
 def format_value(value: Any, unit: str) -> str:
     """A figure for people: four digits, times in microseconds, errors in percent."""
-    if value is None:
+    if value is None or value != value:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"

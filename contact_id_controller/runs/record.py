@@ -176,6 +176,11 @@ class RunRecord:
         return self.fell_time_s is not None
 
     @property
+    def knows_ground_forces(self) -> bool:
+        """Whether it was recorded what the ground really exerted; else those rows are not numbers."""
+        return bool(np.isfinite(self.simulated_forces).all())
+
+    @property
     def floating_base(self) -> bool:
         """Whether a base moves freely: there is more to the configuration than the joints."""
         return self.q.shape[1] > len(self.joint_names)

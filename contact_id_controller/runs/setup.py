@@ -178,6 +178,23 @@ def robots() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.stem != TEMPLATE}
 
 
+def read_setup(parameters: Path) -> RunSetup:
+    """The run that left its parameters in a file, without its duration.
+
+    Raises:
+        ConfigurationError: unreadable file, or values the controller refuses.
+    """
+    file = ParameterFile(parameters)
+    sections = file.sections()
+    settings = ControllerSettings.from_mapping(file.section("controller"))
+    sections.setdefault("simulated_robot", {})
+    if MOTION in sections:
+        sections[MOTION] = file.own_section(MOTION)
+    robot = Path(settings.urdf.rpartition("/")[2]).stem
+    state = "estimated" if ESTIMATOR in sections else "oracle"
+    return RunSetup(robot, parameters, 0.0, settings.mode, sections, settings, (), state)
+
+
 def make_setup(
     folder: Path,
     *,

@@ -61,8 +61,8 @@ class Replayed:
         torques: (n, m) N·m, computed again.
         commanded: (n,) bool, by the controller, not the safe output; the rows below are 0 elsewhere.
         forces: (n, f, 3) N, world frame, predicted.  contact: (n, f) bool.  saturated: (n, m) bool.
-        reference_position, reference_velocity: (n, m).
-        status: (n,) text.  solve_time_s, power_loss_w: (n,).
+        reference_position, reference_velocity, velocity: (n, m); the last one as received.
+        status: (n,) text.  solve_time_s, step_time_s (of the replay), power_loss_w: (n,).
         q, v: (n, nq), (n, nv): the states in Pinocchio's convention.
         refusals: reason -> how often.  told: time_s and line of what the node would have logged.
         remarks: what is missing in the bag or not certain, a line each.
@@ -80,8 +80,10 @@ class Replayed:
     saturated: np.ndarray
     reference_position: np.ndarray
     reference_velocity: np.ndarray
+    velocity: np.ndarray
     status: np.ndarray
     solve_time_s: np.ndarray
+    step_time_s: np.ndarray
     power_loss_w: np.ndarray
     q: np.ndarray
     v: np.ndarray
@@ -312,7 +314,9 @@ class Replay:
             "reference_position": joints.position.copy(),
             "reference_velocity": np.zeros(na),
             "status": UNSENT,
+            "velocity": joints.velocity.copy(),
             "solve_time_s": 0.0,
+            "step_time_s": 0.0,
             "power_loss_w": np.nan,
             "q": q,
             "v": v,
@@ -326,6 +330,7 @@ class Replay:
                 "reference_velocity": result.reference.velocity.copy(),
                 "status": result.status,
                 "solve_time_s": result.solve_time_s,
+                "step_time_s": result.step_time_s,
                 "power_loss_w": result.power_loss_w,
             }
         self._rows.append(row)
