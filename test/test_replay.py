@@ -154,8 +154,24 @@ def test_gaps_are_told_in_one_line(run, tmp_path):
         f"1 gaps in joint_states, 20 states missing; the longest is 0.021 s, after {begins:.3f} s",
         "the bag has 20 commands more than answers to its states",
     ]
-    before = replayed.time_s < begins
-    assert replayed.exact[before].all()
+    before = (replayed.time_s < begins) & (replayed.time_s > 1e-3)
+    assert replayed.exact[before].all() and before.sum() > 400
+
+
+def test_a_command_that_was_lost_is_told_and_no_other_is_misplaced(run, tmp_path):
+    """The first one, as by a recorder that came late: every later one still has its state."""
+    seen = 0
+
+    def lose(topic, data):
+        nonlocal seen
+        seen += topic == "/commands"
+        return None if topic == "/commands" and seen == 1 else data
+
+    replayed = replay(rewrite(run, tmp_path, lose))[RECORDED]
+    (remark,) = replayed.remarks
+    assert remark.startswith("1 of ") and remark.endswith(" commands are not in the bag")
+    moving = replayed.time_s > 1e-3
+    assert replayed.compared[moving].all() and replayed.exact[moving].all()
 
 
 def test_missing_odometry_is_told_in_one_line(run, tmp_path):

@@ -21,13 +21,16 @@ from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.view.topics import STATES, Topic, replayed_topics
+from contact_id_controller.view.topics import COMMANDS, EVENTS, STATES, Topic, replayed_topics
 
 STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
 READY = "ready"
 """The line that is printed when messages arrive: what comes later is in the bag."""
 
 _WAIT_S = 0.005
+_SETTLE_S = 0.5
+"""A match of two endpoints is known to one side before the other."""
+
 _SAVE_S = 1.0
 """A process that is killed loses this much of an sqlite3 bag."""
 
@@ -62,6 +65,19 @@ class BagRecorder:
             )
             self._sources.append((name, subscription, connection))
         self._save_at = time.monotonic() + _SAVE_S
+        self._node = node
+        self._known_at: float | None = None
+        names = {name for name, _ in COMMANDS.values()}
+        self._sent = [name for name, *_ in topics if name in names or name.endswith(EVENTS)]
+
+    def is_ready(self) -> bool:
+        """Whether states come, and the controller has known for a moment that it is listened to.
+
+        What it sent before is lost: its first command above all.
+        """
+        known = self.taken[STATES] and all(map(self._node.count_publishers, self._sent))
+        self._known_at = (self._known_at or time.monotonic()) if known else None
+        return self._known_at is not None and time.monotonic() > self._known_at + _SETTLE_S
 
     def take(self) -> int:
         """Write what waits; how many messages."""
@@ -107,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             while not interrupt.requested:
                 count = recorder.take()
-                if not told and recorder.taken[STATES]:
+                if not told and recorder.is_ready():
                     told = True
                     print(READY, flush=True)
                 if not count:

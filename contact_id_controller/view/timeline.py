@@ -150,37 +150,45 @@ class _Cursor:
 
 def sends(event: dict[str, Any]) -> bool:
     """Whether a command belongs to this event."""
-    return event["event"] in SENDING and event.get("active", True)
+    return event.get("event") in SENDING and event.get("active", True)
 
 
 def _in_lockstep(states, stamps, events, commands, remarks) -> Timeline:
     """Every state since the start is answered; the one before it, which waited, is answered too."""
-    cursor, actions, sent = _Cursor(events), [], 0
-
-    def numbered(does_send: bool) -> int | None:
-        nonlocal sent
-        if not does_send:
-            return None
-        sent += 1
-        return sent - 1 if sent <= len(commands) else None
-
-    actions += [Action(EVENT, event=event) for event in cursor.until(0)]
-    for number in range(len(states)):
-        if cursor.active:
-            actions.append(Action(STEP, number, command=numbered(True)))
-        else:
-            actions.append(Action(OBSERVE, number))
-        for event in cursor.until(int(stamps[number])):
-            actions.append(Action(EVENT, event=event, command=numbered(sends(event))))
-            if event["event"] == STARTED:
-                actions.append(Action(STEP, number, command=numbered(True)))
-    if sent > len(commands):
-        remarks.append(f"{sent - len(commands)} of {sent} commands are not in the bag")
-    elif sent < len(commands):
+    actions = _lockstep_actions(states, stamps, events)
+    sending = [k for k, action in enumerate(actions) if action.kind == STEP or sends(action.event)]
+    if len(sending) == len(commands):
+        numbers = dict(zip(sending, range(len(commands))))
+    else:
+        missing = len(sending) - len(commands)
         remarks.append(
-            f"the bag has {len(commands) - sent} commands more than answers to its states"
+            f"{missing} of {len(sending)} commands are not in the bag"
+            if missing > 0
+            else f"the bag has {-missing} commands more than answers to its states"
         )
-    return Timeline(actions, remarks)
+        # Which ones, the times tell: a state is sent after the answer to the one before.
+        answers, _ = _answered(states, commands)
+        numbers = {k: answers.get(actions[k].state) for k in sending if actions[k].kind == STEP}
+    return Timeline(
+        [
+            dataclasses.replace(action, command=numbers.get(k)) if k in numbers else action
+            for k, action in enumerate(actions)
+        ],
+        remarks,
+    )
+
+
+def _lockstep_actions(states, stamps, events) -> list[Action]:
+    """Without the numbers of commands."""
+    cursor = _Cursor(events)
+    actions = [Action(EVENT, event=event) for event in cursor.until(0)]
+    for number in range(len(states)):
+        actions.append(Action(STEP if cursor.active else OBSERVE, number))
+        for event in cursor.until(int(stamps[number])):
+            actions.append(Action(EVENT, event=event))
+            if event["event"] == STARTED:
+                actions.append(Action(STEP, number))
+    return actions
 
 
 def _in_real_time(states, stamps, events, commands, period_ns, remarks) -> Timeline:
