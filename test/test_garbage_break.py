@@ -27,7 +27,8 @@ def collections():
 
 
 def test_what_configure_made_is_searched_before_activation_and_not_after(collections):
-    node = SimpleNamespace(loop=None, active=False)
+    logger = SimpleNamespace(warning=pytest.fail)
+    node = SimpleNamespace(loop=None, active=False, get_logger=lambda: logger)
     between = _GarbageBreak(node)
     between()
     assert collections == [] and gc.get_freeze_count() == 0

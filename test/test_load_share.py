@@ -37,6 +37,7 @@ DISTRIBUTED = {
     "coulomb/qp quadprog": {"backend": "quadprog"},
     "coulomb/qp energy": {"objective": "kinetic_energy"},
     "coulomb/lcp": {},
+    "coulomb/ncp": {},
     "coulomb/lcp_min_diff": {"distribution": "least_torque"},
     "no_slip/lcp": {},
     "no_slip/qp": {},

@@ -136,7 +136,7 @@ class Controller:
             (``TerrainFeet``).
 
     Attributes:
-        feet: the n contacts.  contact_names: theirs.
+        feet: the n contacts.  contact_names: theirs.  plan_limits: those of plans.
         commanded: (na,) N·m, what the robot was really given in the last period. ``step`` sets it;
             whoever sends something else than its torques writes that here.
         delay_s: until the torques of a step act, s: they are for the state predicted for then.
@@ -216,7 +216,7 @@ class Controller:
         self._joint_plan: PlanSlot[JointTrajectory] = PlanSlot()
         self._base_plan: PlanSlot = PlanSlot()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot(early=False)
-        self._plan_limits = plan_limits(robot, settings)
+        self.plan_limits = plan_limits(robot, settings)
         self._integral = np.zeros(na)
         self._previous: Solution | None = None
         self._standing = np.ones(count, dtype=bool)
@@ -405,7 +405,7 @@ class Controller:
             self._hold,
             self._joints[POSITION] if self._has_posture else None,
             self.settings.plan_jump_limit,
-            self._plan_limits,
+            self.plan_limits,
             self._base_plan,
             self._hold_base,
             None if self._hold_base is None or measured is None else measured[:7],

@@ -39,9 +39,10 @@ def warm_up(controller: Controller) -> None:
 
 
 def standing_state(controller: Controller) -> RobotState:
-    """The neutral posture at rest, with the highest foot of a floating-base robot on the ground."""
-    robot, feet = controller.robot, controller.feet
+    """The posture nearest to neutral that may be planned, at rest, the highest foot on the ground."""
+    robot, feet, limits = controller.robot, controller.feet, controller.plan_limits
     q, v = robot.neutral(), np.zeros(robot.nv)
+    q[robot.q_index] = np.clip(q[robot.q_index], limits.lower, limits.upper)
     if robot.floating_base and len(feet):
         pin.forwardKinematics(robot.model, robot.data, q)
         feet.update(robot.data)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.planning.gait.base_motion import BaseSamples, Fading
-from contact_id_controller.planning.gait.foot_path import FootPath, Stance
+from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt
+from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
+from contact_id_controller.planning.gait.foot_path import FootPath, Stance, swing_shares
 from contact_id_controller.planning.gait.leg_kernels import (
     MAX_STEP_RAD,
     add,
@@ -151,14 +152,17 @@ def _tame(times_s: np.ndarray, motion: np.ndarray, fastest: np.ndarray) -> None:
 
 def warm_up(legs: Legs) -> None:
     """Compile the kernels, or load them from their cache, before the first plan."""
-    joints = np.zeros(legs.robot.na)
-    times, still, level = np.zeros(1), np.zeros((1, 3)), np.eye(3)[None]
-    base = BaseSamples(still, level, still, still, still, still, np.zeros((1, 4)))
+    joints, times, rest = np.zeros(legs.robot.na), np.array([0.0, 1.0]), Fading(0.0, 0.0, 1.0)
+    still = Track(0.0, 0.0, 0.0, 0.0, 1.0, rest)
+    tilt = Tilt(np.zeros(3), NO_RESPONSE, Fading(np.zeros(3), np.zeros(3), 1.0))
+    tilt.at(0.0)
+    swing_shares("cubic", (0.5,))
+    base = BaseMotion(0.0, still, still, tilt).sample(times)
     paths = [
         FootPath([Stance(0.0, place, Fading(np.zeros(3), np.zeros(3), 1.0), -np.inf)])
         for place in legs.centers(legs.configuration(joints))
     ]
-    plan_joints(legs, paths, base, times, times, joints, 0.01)
+    plan_joints(legs, paths, base, times, times, joints, 0.01).centers(0.5)
 
 
 class _Base(NamedTuple):
