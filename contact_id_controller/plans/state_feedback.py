@@ -9,10 +9,12 @@ linear_feedback_controller makes of its message Control, with K as it stands the
 
 from __future__ import annotations
 
-import numpy as np
-import pinocchio as pin
+from typing import TYPE_CHECKING
 
-from contact_id_controller.robot import RobotModel
+import numpy as np
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
 
 
 class StateFeedback:
@@ -53,6 +55,8 @@ class StateFeedback:
 
     def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, at a state, as they are."""
+        import pinocchio as pin  # a watchdog reads commands without it
+
         nv = self._robot.nv
         away = np.empty(2 * nv)
         away[:nv] = pin.difference(self._robot.model, q, self.q)

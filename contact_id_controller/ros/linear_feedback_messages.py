@@ -15,15 +15,17 @@ import array
 import importlib
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.shared_rows import LINEAR_FEEDBACK
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
 
 PACKAGE = "linear_feedback_controller_msgs"
 TOPIC = "control"
