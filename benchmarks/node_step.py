@@ -137,7 +137,7 @@ class Cores:
     """Watches how much of a core each node of this process' children takes."""
 
     def __init__(self):
-        self._samples: dict[str, list[tuple[float, float]]] = {}
+        self._samples: dict[str, list[tuple[float, float, int]]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -154,9 +154,18 @@ class Cores:
         end = self._samples[SIMULATION][-1][0]
         found = {}
         for name, samples in self._samples.items():
-            times, used = np.array([s for s in samples if end - seconds <= s[0] <= end]).T
+            times, used, _ = np.array([s for s in samples if end - seconds <= s[0] <= end]).T
             found[name] = float((used[-1] - used[0]) / (times[-1] - times[0]))
         return found
+
+    def grown_mb(self, seconds: float) -> dict[str, float]:
+        """By how much the memory of each node grew over the last seconds, MB."""
+        end = self._samples[SIMULATION][-1][0]
+        page_mb = os.sysconf("SC_PAGE_SIZE") / 1e6
+        return {
+            name: page_mb * float(np.ptp([s[2] for s in samples if end - seconds <= s[0] <= end]))
+            for name, samples in self._samples.items()
+        }
 
     def _watch(self) -> None:
         tick = os.sysconf("SC_CLK_TCK")
@@ -172,7 +181,8 @@ class Cores:
                     continue
                 if fields[0] != "Z":
                     used = (int(fields[11]) + int(fields[12])) / tick
-                    self._samples.setdefault(name, []).append((time.monotonic(), used))
+                    sample = time.monotonic(), used, int(fields[21])
+                    self._samples.setdefault(name, []).append(sample)
 
 
 def _children(name: str) -> list[Path]:
@@ -190,7 +200,7 @@ def _children(name: str) -> list[Path]:
 
 
 class Node(NamedTuple):
-    """A run in real time: times from state to command, s, of them in the controller; counts; CPU shares."""
+    """A run in real time: times from state to command, s, of them in the controller; counts; CPU shares; growth."""
 
     steps_s: np.ndarray
     solves_s: np.ndarray
@@ -199,6 +209,7 @@ class Node(NamedTuple):
     late_periods: int
     fell_s: float | None
     shares: dict[str, float]
+    grown_mb: dict[str, float]
 
 
 def in_node(seconds: float, folder: Path, **choices) -> Node:
@@ -231,6 +242,7 @@ def in_node(seconds: float, folder: Path, **choices) -> Node:
         int(robot["late_periods"]),
         None if np.isnan(robot["fell_time_s"]) else float(robot["fell_time_s"]),
         cores.shares(seconds),
+        cores.grown_mb(0.8 * seconds),
     )
 
 
@@ -288,6 +300,8 @@ def main() -> int:
             f"\nstates lost {100.0 * node.unanswered:.3f} %, simulation late by "
             f"{node.late_periods} periods{f', FELL at {node.fell_s:.2f} s' if fell else ''}"
         )
+        grown = ", ".join(f"{name} {size:.1f}" for name, size in node.grown_mb.items())
+        print(f"memory, largest less smallest of the last four fifths, MB: {grown}")
     print(f"replay differs from the walk by {difference:.1e} N·m at most\n")
     print("| | measured | aim |\n|---|---|---|")
     for name, value in found.items():
