@@ -122,6 +122,18 @@ class Robot:
             *options,
         )
 
+    def steady_commander(self):
+        """One whose commands come for 0.2 s without a pause, which a busy machine makes now and then."""
+        for _ in range(3):
+            process = self.commander()
+            assert self.holds(CLIPPED), self.log() + self.log("commander")
+            if not self.until(lambda: not np.allclose(self.group.efforts, CLIPPED), 0.2):
+                return process
+            process.kill()
+            process.wait()
+            assert self.holds(DAMPING), self.log()
+        raise AssertionError(self.log() + self.log("commander"))
+
     def until(self, condition, patience_s=PATIENCE_S):
         """Update until a condition holds; whether it does."""
         last = time.monotonic()
@@ -173,11 +185,9 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
     watchdog = robot.watchdog()
     assert robot.holds(DAMPING), robot.log()  # before the first command
     times_s = []
-    for kill in range(KILLS):
-        commander = robot.commander()
-        assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
-        robot.until(lambda: False, 0.2)
-        assert np.allclose(robot.group.efforts, CLIPPED), robot.log()
+    for _ in range(KILLS):
+        commander = robot.steady_commander()
+        before = robot.log().count("tripped, commands_stopped")
         start_s = time.monotonic()
         commander.send_signal(signal.SIGKILL)
         assert robot.holds(DAMPING)
@@ -185,8 +195,10 @@ def test_a_killed_controller_leaves_damping_until_it_is_active_again(robot, reco
         if robot.stall_s > ALLOWANCE_S:
             # Now and then a publish of this process takes 1 s when a peer is killed.
             times_s[-1] -= robot.stall_s
-        assert robot.until(lambda: robot.log().count("tripped, commands_stopped") == kill + 1, 5.0)
-        trips = str(kill + 1)
+        assert robot.until(
+            lambda: robot.log().count("tripped, commands_stopped") == before + 1, 5.0
+        )
+        trips = str(before + 1)
         assert robot.until(lambda: robot.diagnostics and _figures(robot).get("trips") == trips)
         reaction_s = 1e-3 * float(_figures(robot)["last reaction time (ms)"])
         assert TIMEOUT_S <= reaction_s < TIMEOUT_S + ALLOWANCE_S

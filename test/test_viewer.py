@@ -111,8 +111,8 @@ def test_forces_cones_and_state_are_shown(looked_at):
     assert len(heard.forces) == 4 and len(heard.cones) >= 4 * 24
     lifted = sum(arrow.end[2] - arrow.start[2] for arrow in heard.forces)
     assert lifted == pytest.approx(0.3, rel=0.05)  # arrows of the robot's weight
-    words = viewer.panel._state.content
-    assert "**commanding" in words and "z 0.162 m" in words
+    assert looked_at.turn(5.0, lambda: "**commanding" in viewer.panel._state.content)
+    assert "z 0.162 m" in viewer.panel._state.content
     _, torque, mean = viewer.panel._rows["torque (N·m)"][-1]
     assert torque == pytest.approx(np.abs(looked_at.bench.commands[-1]).max(), rel=0.2)
     assert 0.0 < mean < torque

@@ -55,9 +55,10 @@ def states_stop(world: FaultWorld) -> Observed:
     relay.heal()
     relay.group.deactivate()
     stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
+    # Without torques it has fallen, with joints faster than is possible where they are not braked.
+    world.put_back()
     resumed = world.call("resume", Trigger.Request())
-    # It takes commands again; the robot has fallen and is put back.
-    world.begin()
+    world.begin()  # it takes commands again
     ended = WALKS_AGAIN
     if early.success or not stopped or not resumed.success:
         ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"

@@ -305,9 +305,7 @@ class FaultWorld:
         self.need(lambda: relay.states > states, "states of the simulated robot", START_S)
         # A controller that has been configured has diagnostics.
         self.need(lambda: CONTROLLER in self._figures, "the controller", START_S)
-        self.need(lambda: self.call("reset", Trigger.Request()).success, "reset")
-        # Held, the stamps stay within the first millisecond.
-        self.need(lambda: relay.stamp_s < 1e-3, "the robot at its start")
+        self.put_back()
         self.change("deactivate")
         # The planner notices that time went back, and plans for the posture of the start; the
         # watchdog trips, so that the activation counts.
@@ -317,6 +315,12 @@ class FaultWorld:
         self._height_m = relay.height_m
         relay.group.activate()
         self.need(lambda: relay.stamp_s > 0.02, "the first step")
+
+    def put_back(self) -> None:
+        """Bring the robot to its start, where it is held until it is given commands."""
+        self.need(lambda: self.call("reset", Trigger.Request()).success, "reset")
+        # Held, the stamps stay within the first millisecond.
+        self.need(lambda: self.relay.stamp_s < 1e-3, "the robot at its start")
 
     def walks_on(self, simulated_s: float = 0.3) -> bool:
         """Whether the robot keeps upright and moves its legs, commanded, for so long."""
