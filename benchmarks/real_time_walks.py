@@ -24,6 +24,8 @@ from pathlib import Path
 import numpy as np
 from node_step import CONTROLLER, PLANNER, SIMULATION, in_node
 
+from contact_id_controller.runs.ros_run import LOGS
+
 NODES = CONTROLLER, SIMULATION, PLANNER
 COLUMNS = (
     "begun, UTC",
@@ -66,6 +68,14 @@ def row(seconds: float, **choices) -> tuple[list[str], bool]:
     begun, before = datetime.datetime.now(datetime.timezone.utc), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         node = in_node(seconds, Path(folder), **choices)
+        if node.fell_s is not None:
+            for log in sorted((Path(folder) / LOGS).glob("*")):
+                if log.is_file():
+                    print(
+                        *log.read_text(errors="replace").splitlines()[-8:],
+                        sep="\n",
+                        file=sys.stderr,
+                    )
     median, late = 1e6 * np.percentile(node.steps_s, (50.0, 99.9))
     fell = node.fell_s is not None
     cells = [

@@ -1,5 +1,6 @@
 """Priority, cores and memory of a node's process: what is asked for, and what the system refuses."""
 
+import argparse
 import gc
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.scheduling import Process, Scheduling, cores, from_command_line
@@ -100,6 +102,31 @@ def test_every_thread_takes_the_priority_and_gives_it_back():
         return
     assert lines[0].startswith("True True") and int(lines[0].split()[-1]) >= 3
     assert lines[-1] == "True"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_demo_in_real_time_goes_first_where_that_is_allowed(monkeypatch, capsys, allowed):
+    before, made = os.sched_getscheduler(0), []
+
+    def refuse(*arguments):
+        made.append(arguments)
+        if not allowed:
+            raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    for words, number in (
+        ([], 0),
+        (["--mode", "real_time"], demo.REAL_TIME_PRIORITY if allowed else 0),
+        (["--mode", "real_time", "--rt-priority", "0"], 0),
+        (["--mode", "real_time", "--rt-priority", "60"], 60),
+    ):
+        parser = argparse.ArgumentParser()
+        demo.add_arguments(parser)
+        runs = demo.planned(parser.parse_args(["--robot", "quadruped", *words]))
+        assert [int(choices["rt_priority"]) for _, choices in runs] == [number]
+    assert ("whatever else runs" in capsys.readouterr().err) == (not allowed)
+    if allowed:
+        assert [policy for _, policy, _ in made] == [os.SCHED_FIFO, before], "given back"
 
 
 def test_a_demo_hands_it_to_its_nodes(tmp_path):

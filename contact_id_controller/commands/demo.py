@@ -22,6 +22,9 @@ EXTRAS = (
 
 TELEOP_S = 600.0
 
+REAL_TIME_PRIORITY = 70
+"""Of the nodes in real time, where nobody says another one."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -44,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=("lockstep", "real_time"),
         default="lockstep",
-        help="lockstep: the simulation waits for each command, and gives the same "
-        "walk on any machine; real_time: it does not wait (default: lockstep)",
+        help="lockstep: the simulation waits for each command, so that a slow machine walks as "
+        "well; real_time: it does not wait (default: lockstep)",
     )
     parser.add_argument(
         "--state",
@@ -81,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rt-priority",
         metavar="N",
         help="real-time priority (SCHED_FIFO, 1 to 99) of all nodes, planners one less, where the "
-        "system allows it (docs/real_time.md)",
+        "system allows it (default: 70 with --mode real_time where the system allows it, else 0, the "
+        "ordinary one; docs/real_time.md)",
     )
     parser.add_argument(
         "--cpus",
@@ -157,6 +161,22 @@ def _companions(arguments: argparse.Namespace, setup, folder: Path) -> dict[str,
     return found
 
 
+def _usual_priority(mode: str | None) -> int:
+    """Of the nodes where nobody says one: in real time others on this machine can make a robot fall."""
+    if mode != "real_time":
+        return 0
+    from contact_id_controller.ros.scheduling import is_allowed
+
+    if is_allowed(REAL_TIME_PRIORITY):
+        return REAL_TIME_PRIORITY
+    print(
+        "real time at an ordinary priority, because the system allows no other: whatever else runs on "
+        "this machine can make the robot fall (docs/real_time.md says how to allow it)",
+        file=sys.stderr,
+    )
+    return 0
+
+
 def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
     """Folder and choices of each run that the options ask for."""
     from contact_id_controller.exceptions import ConfigurationError
@@ -181,7 +201,7 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         sensors=arguments.sensors,
         ground=arguments.ground,
         changes=arguments.changes,
-        rt_priority=arguments.rt_priority,
+        rt_priority=arguments.rt_priority or _usual_priority(arguments.mode),
         cpus=arguments.cpus,
         driven=arguments.teleop or None,
     )

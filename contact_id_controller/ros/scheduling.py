@@ -73,6 +73,17 @@ def priority(text: str) -> int:
     return int(text)
 
 
+def is_allowed(number: int) -> bool:
+    """Whether the system would let this process have a real-time priority."""
+    try:
+        policy, before = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(number))
+        os.sched_setscheduler(0, policy, before)
+    except (OSError, AttributeError):  # AttributeError: not Linux
+        return False
+    return True
+
+
 def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
     """What a node's command line asks for before its ROS arguments; and all other words.
 

@@ -127,6 +127,7 @@ class SimulatedRobot(Node):
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         self._next_housekeeping_s = 0.0
+        self._listened_to = True, True, True
         self._period_ns = round(self.settings.period_s * 1e9)
         self._step_count = 0
         self._command = np.zeros(self.simulated.robot.na)
@@ -358,11 +359,12 @@ class SimulatedRobot(Node):
 
     def _publish(self, extra_ns: int = 0) -> None:
         stamp_ns = self._step_count * self._period_ns + extra_ns
+        imu, wrenches, forces = self._listened_to
         self._publisher.publish(
             stamp_ns,
             self._state,
-            self.sensors.read(self._state),
-            self.simulated.foot_forces(),
+            self.sensors.read(self._state, imu, wrenches),
+            self.simulated.foot_forces() if forces else None,
         )
 
     # Messages
@@ -427,6 +429,7 @@ class SimulatedRobot(Node):
         now = time.monotonic()
         if now >= self._next_housekeeping_s:
             self._next_housekeeping_s = now + HOUSEKEEPING_S
+            self._listened_to = self._publisher.listened_to()
             self._spin(0.0)
 
     # The end

@@ -96,13 +96,29 @@ class StatePublisher:
         packed = PackedMessage(message)
         return node.create_publisher(WrenchStamped, topic, qos), packed, packed.doubles(numbers)
 
-    def publish(self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces) -> None:
-        """Publish a state and the readings of it; forces on the feet (f, 3) of the period before."""
+    def listened_to(self) -> tuple[bool, bool, bool]:
+        """Whether somebody wants to know of the IMU, of wrenches, of the ground's forces."""
+        imu, contacts = self._imu_publisher, self._contacts_publisher
+        return (
+            imu is not None and imu.get_subscription_count() > 0,
+            any(publisher.get_subscription_count() for publisher, _, _ in self._wrenches),
+            (contacts is not None and contacts.get_subscription_count() > 0)
+            or any(publisher.get_subscription_count() for publisher, _, _ in self._reactions),
+        )
+
+    def publish(
+        self, stamp_ns: int, state: RobotState, readings: Readings, contact_forces=None
+    ) -> None:
+        """Publish a state and the readings of it; forces on the feet (f, 3) of the period before.
+
+        contact_forces: None: nobody listens.
+        """
         self._stamp.sec, self._stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
         if stamp_ns >= self._next_clock_ns:
             self._next_clock_ns = (stamp_ns // CLOCK_PERIOD_NS + 1) * CLOCK_PERIOD_NS
             self._clock_publisher.publish(self._clock)
-        self._publish_reactions(stamp_ns, contact_forces)
+        if contact_forces is not None:
+            self._publish_reactions(stamp_ns, contact_forces)
         if self._odometry_publisher is not None:
             self._pose[:], self._twist[:] = state.q[:7], state.v[:6]
             self._odometry.set_stamp(stamp_ns)

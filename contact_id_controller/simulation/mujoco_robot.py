@@ -5,6 +5,7 @@ It knows nothing of any controller, and what it reports about contact is what it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import mujoco
 import numpy as np
 
 from contact_id_controller.geometry import HalfSpace, HeightField, SphereFoot, feet_on
+from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.simulation.engine_sensors import EngineSensors
 from contact_id_controller.simulation.mujoco_model import (
@@ -24,7 +26,23 @@ from contact_id_controller.simulation.state_map import StateMap
 from contact_id_controller.simulation.stepped_robot import SteppedRobot, checked_vector
 from contact_id_controller.state import RobotState
 
-_THREE = np.arange(3)
+
+@kernel
+def _add_forces(rows, frames, geoms, efc_force, feet, forces):
+    """Add what each contact does to its foot: forces (n, 3) N, world frame; feet: number by geom.
+
+    With elliptic cones a contact's rows are its force: along the normal, then two tangents, the
+    rows of its frame. It acts on the second geom of the pair, the foot. A contact that is seen but
+    too far apart to push has no rows.
+    """
+    for k in range(rows.shape[0]):
+        first = rows[k]
+        if first < 0:
+            continue
+        foot = feet[geoms[k, 1]]
+        for row in range(3):
+            for d in range(3):
+                forces[foot, d] += efc_force[first + row] * frames[k, 3 * row + d]
 
 
 class MujocoRobot(SteppedRobot):
@@ -97,7 +115,11 @@ class MujocoRobot(SteppedRobot):
         self._map = StateMap(self.robot, self._model)
         self._sites = [self._model.site(foot_name(i)).id for i in range(len(self.feet))]
         self._foot_of_geom = {self._model.geom(foot_name(i)).id: i for i in range(len(self.feet))}
+        self._feet_of_geoms = np.full(self._model.ngeom, -1)
+        self._feet_of_geoms[list(self._foot_of_geom)] = list(self._foot_of_geom.values())
+        self._bad_acceleration = self._data.warning[mujoco.mjtWarning.mjWARN_BADQACC]
         self._sensors = EngineSensors(self._model, self._data, self)
+        self._add(self._data.contact, np.zeros(0))  # compiled before it is needed
         self.reset(self.robot.neutral())
 
     def imu(self) -> tuple[np.ndarray, np.ndarray]:
@@ -157,8 +179,7 @@ class MujocoRobot(SteppedRobot):
             self._sensors.add()
         self._forces /= self.substeps
         self._periods += 1
-        bad_acceleration = data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number
-        if bad_acceleration or not np.isfinite(data.qvel.sum()):
+        if self._bad_acceleration.number or not math.isfinite(data.qvel.sum()):
             raise self._diverged()
         return self.state()
 
@@ -181,17 +202,13 @@ class MujocoRobot(SteppedRobot):
     def _add_contact_forces(self) -> None:
         """Add the forces of the step just taken; MuJoCo keeps them until the next one."""
         data = self._data
-        if not data.ncon:
-            return
-        contact = data.contact
-        # With elliptic cones a contact's rows are its force: along the normal, then two tangents,
-        # the rows of its frame. The force acts on the second geom of the pair, the foot.
-        # A contact that is seen but too far apart to push has no rows.
-        pushing = contact.efc_address >= 0
-        if not pushing.any():
-            return
-        rows = contact.efc_address[pushing, None] + _THREE
-        frames = contact.frame[pushing].reshape(-1, 3, 3)
-        forces = np.einsum("ij,ijk->ik", data.efc_force[rows], frames)
-        for geom, force in zip(contact.geom[pushing, 1].tolist(), forces):
-            self._forces[self._foot_of_geom[geom]] += force
+        if data.ncon:
+            self._add(data.contact, data.efc_force)
+
+    def _add(self, contact, efc_force: np.ndarray) -> None:
+        rows, frames, geoms = map(
+            # Rows of structures otherwise, or not: a compiled variant for each.
+            np.ascontiguousarray,
+            (contact.efc_address, contact.frame, contact.geom),
+        )
+        _add_forces(rows, frames, geoms, efc_force, self._feet_of_geoms, self._forces)

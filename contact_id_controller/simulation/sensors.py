@@ -246,15 +246,19 @@ class SimulatedSensors:
         self.noisy = NoisySensors(
             noise, world.robot.na, world.period_s, wrenches=len(world.wrench_sensors), seed=seed
         )
+        self._no_wrenches = np.zeros((len(world.wrench_sensors), 6))
 
-    def read(self, state: RobotState) -> Readings:
-        """The readings that belong to the state at the end of the world's last period."""
+    def read(self, state: RobotState, imu: bool = True, wrenches: bool = True) -> Readings:
+        """The readings that belong to the state at the end of the world's last period.
+
+        imu, wrenches: whether somebody looks at these; else they hold nothing but noise.
+        """
         world, robot = self.world, self.world.robot
         return self.noisy.read(
             state.time_s,
-            *(world.imu() if world.has_imu else NO_IMU),
+            *(world.imu() if imu and world.has_imu else NO_IMU),
             state.q[robot.q_index],
             state.v[robot.actuated],
             world.applied_torques(),
-            world.wrenches(),
+            world.wrenches() if wrenches else self._no_wrenches,
         )
