@@ -135,8 +135,9 @@ class ControlTopics:
             )
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
-        states = [self._states]
-        self._served = plans + states if self._loop.guard.lockstep else states + plans
+        together = self._loop.guard.lockstep
+        self._served = [*plans, self._states] if together else [self._states]
+        self.patient_subscriptions: list[Subscription] = [] if together else plans
 
     @property
     def direct_subscriptions(self) -> list[Subscription]:
@@ -174,7 +175,7 @@ class ControlTopics:
 
     def destroy(self) -> None:
         """Take everything from the node."""
-        for subscription in [*self._served, self._odometry]:
+        for subscription in [*self._served, *self.patient_subscriptions, self._odometry]:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)

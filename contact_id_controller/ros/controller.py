@@ -132,6 +132,11 @@ class ControllerNode(LifecycleNode):
         return self._topics.direct_subscriptions if self._topics is not None else []
 
     @property
+    def patient_subscriptions(self) -> list[Subscription]:
+        """The subscriptions of which one is served between two states."""
+        return self._topics.patient_subscriptions if self._topics is not None else []
+
+    @property
     def direct_services(self) -> list[Service]:
         """The services to serve without delay: emergency stop and resume."""
         return self._topics.direct_services if self._topics is not None else []
@@ -304,6 +309,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     direct = DirectLoop(
         executor,
         lambda: node.direct_subscriptions,
+        lambda: node.patient_subscriptions,
         lambda: node.direct_services,
         turn_interval_s=_TURN_INTERVAL_S,
         between=_GarbageBreak(node),

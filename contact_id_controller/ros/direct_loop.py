@@ -44,6 +44,8 @@ class DirectLoop:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
         subscriptions: returns the subscriptions to serve now (it may return none), in order of
             importance.
+        patient: returns subscriptions of which one, in turn, is served after every wait: a state
+            that comes amid the parts of a plan is not held back by all of them.
         services: returns the services to serve after every wait, such as an emergency stop; all
             others wait for a turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
@@ -56,6 +58,7 @@ class DirectLoop:
         self,
         executor: SingleThreadedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
+        patient: Callable[[], Sequence[Subscription]] = lambda: (),
         services: Callable[[], Sequence[Service]] = lambda: (),
         turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
@@ -63,10 +66,12 @@ class DirectLoop:
         looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._executor = executor
-        self._subscriptions, self._services = subscriptions, services
+        self._subscriptions, self._patient = subscriptions, patient
+        self._services = services
         self._turn_interval_s = turn_interval_s
         self._turn_s, self._between, self._looked = turn_s, between, looked
         self._next_turn_s = 0.0
+        self._next_patient = 0
         self._wait_sets: dict[int, rclpy_implementation.WaitSet] = {}  # by number of subscriptions
 
     def spin_once(self, timeout_s: float) -> None:
@@ -76,17 +81,29 @@ class DirectLoop:
             self._run_one(timeout_s)
             self._between()
             return
-        ready = self._wait(subscriptions, timeout_s)
+        patient = self._patient()
+        ready = self._wait([*subscriptions, *patient], timeout_s)
         self._looked()
         for subscription in subscriptions:
-            if subscription.handle.pointer in ready:
-                message = take_newest(subscription)
-                if message is not None:
-                    subscription.callback(message)
+            self._take(subscription, ready)
+        for step in range(len(patient)):
+            place = (self._next_patient + step) % len(patient)
+            if self._take(patient[place], ready):
+                self._next_patient = place + 1
+                break
         for service in self._services():
             _serve(service)
         if not ready or time.monotonic() >= self._next_turn_s:
             self._turn()
+
+    @staticmethod
+    def _take(subscription: Subscription, ready: Sequence[int]) -> bool:
+        """Hand on the newest message of a subscription; whether there was one."""
+        message = take_newest(subscription) if subscription.handle.pointer in ready else None
+        if message is None:
+            return False
+        subscription.callback(message)
+        return True
 
     def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
         context = self._executor.context

@@ -1,0 +1,79 @@
+"""What the direct loop serves first: a plan of many messages must not hold a state back."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from contact_id_controller.ros import direct_loop
+from contact_id_controller.ros.direct_loop import DirectLoop
+
+
+class Topics:
+    """Subscriptions whose messages are lists here, and a loop that waits on them."""
+
+    def __init__(self, monkeypatch, names):
+        self.waiting = {name: [] for name in names}
+        self.served = []
+        subscriptions = [
+            SimpleNamespace(
+                name=name,
+                handle=SimpleNamespace(pointer=name),
+                callback=lambda message, name=name: self.served.append((name, message)),
+            )
+            for name in names
+        ]
+
+        def take(subscription):
+            messages = self.waiting[subscription.name]
+            return messages.pop() if messages else None
+
+        monkeypatch.setattr(direct_loop, "take_newest", take)
+        self.turns = 0
+        self.loop = DirectLoop(None, lambda: subscriptions[:1], lambda: subscriptions[1:])
+        self.loop._wait = lambda *_: [name for name, messages in self.waiting.items() if messages]
+        self.loop._turn = self._turn
+        self.loop._next_turn_s = float("inf")
+
+    def _turn(self):
+        self.turns += 1
+
+    def spin(self):
+        self.served.clear()
+        self.loop.spin_once(0.0)
+        return [name for name, _ in self.served]
+
+
+@pytest.fixture
+def topics(monkeypatch):
+    return Topics(monkeypatch, ["states", "joints", "base", "contacts"])
+
+
+def test_a_state_that_comes_amid_the_parts_of_a_plan_is_next(topics):
+    for messages in topics.waiting.values():
+        messages.append(1)
+    assert topics.spin() == ["states", "joints"]
+    topics.waiting["states"].append(2)
+    assert topics.spin() == ["states", "base"]
+    assert topics.spin() == ["contacts"]
+    assert topics.spin() == [] and topics.turns == 1, "nothing came: the executor's turn"
+
+
+def test_states_without_end_and_a_busy_topic_keep_no_other_waiting(topics):
+    seen = set()
+    for _ in range(3):
+        for name in ("states", "joints", "base", "contacts"):
+            topics.waiting[name] = [1]
+        served = topics.spin()
+        assert served[0] == "states" and len(served) == 2
+        seen.update(served)
+    assert seen == set(topics.waiting)
+
+
+def test_the_executor_gets_its_turn_though_messages_never_end(topics):
+    topics.loop._next_turn_s = 0.0
+    for name in topics.waiting:
+        topics.waiting[name].append(1)
+    topics.spin()
+    assert topics.turns == 1
