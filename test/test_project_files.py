@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 
 import yaml
 from paths import ROOT
@@ -41,3 +42,19 @@ def test_the_pages_for_those_who_change_something_are_linked_from_the_first():
     links = re.findall(r"\]\(([^)\s]+)\)", read("README.md"))
     for page in ("CONTRIBUTING.md", "CITATION.cff", "docs/architecture.md", "docs/examples.md"):
         assert page in links
+
+
+def test_what_a_run_leaves_is_not_part_of_the_project():
+    """Folders that commands write by default are ignored, and none of them was ever added."""
+    ignored = read(".gitignore").splitlines()
+    for folder in ("report", "faults"):
+        assert f"/{folder}/" in ignored
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-ci", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert listed.stdout == ""

@@ -65,7 +65,7 @@ for _row in (
     ContactModel(
         "coulomb",
         "qp",
-        "in doubt, and it is the default: torques do not jump, no history, any number of contacts",
+        "in doubt, and it is the default: fast, no history, any number of contacts",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.COULOMB,
         options=(EDGES, POLYGON, CONE, OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
