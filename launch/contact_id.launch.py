@@ -9,6 +9,7 @@ simulation does, saying how.
 """
 
 import math
+import os
 import re
 from pathlib import Path
 
@@ -33,6 +34,8 @@ PLANNERS = ("gait_planner", "kino_dynamic_planner")
 
 WAIT_FOR_PLAN_S = 0.1
 """How far past its newest plan the simulated robot goes in lockstep."""
+
+DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 
 ARGUMENTS = {
     "robot": dict(
@@ -108,11 +111,21 @@ ARGUMENTS = {
         "as in the file",
     ),
     "commands": dict(default_value="commands", description="topic of the efforts"),
+    "discovery": dict(
+        default_value="",
+        choices=["", "LOCALHOST", "SUBNET", "OFF"],
+        description="who finds these nodes: LOCALHOST: processes of this machine; SUBNET: everybody on "
+        "the network, who can then command, stop and set parameters (docs/security.md); OFF: nobody "
+        f"but static peers; empty: as {DISCOVERY} says, LOCALHOST where it is not set",
+    ),
     "joint_states": dict(default_value="joint_states", description="topic of the joint states"),
     "odometry": dict(
         default_value="odometry", description="topic of pose and twist of the floating base"
     ),
 }
+ONLY_COMMANDER = {"commanders": ["/controller"]}
+"""Of the watchdog: the controller that is started here, whoever else sends commands."""
+
 TOPICS = ("commands", "joint_states", "odometry")
 
 RESPAWN_S = 1.0
@@ -162,12 +175,17 @@ def make_nodes(context):
     common = {
         "package": PACKAGE,
         "output": "screen",
+        "additional_env": {
+            DISCOVERY: value["discovery"] or os.environ.get(DISCOVERY) or "LOCALHOST"
+        },
         "remappings": [
             *((topic, value[topic]) for topic in TOPICS),
             ("joint_commands", trajectories),
         ],
     }
     guarded = yes["watchdog"]
+    if guarded:
+        chosen["second_commander"] = "report"  # the watchdog passes on the commands of one only
     inner = [("commands", "commands_in"), ("joint_commands", "joint_commands_in")]
     unguarded = {**common, "remappings": [*inner, *common["remappings"][1:-1]]}
     nodes = [
@@ -189,7 +207,7 @@ def make_nodes(context):
                 # It starts its own workers again; this is for the end of their keeper.
                 respawn=True,
                 respawn_delay=RESPAWN_S,
-                parameters=[config, simulated_time, *order, first],
+                parameters=[config, simulated_time, *order, ONLY_COMMANDER, first],
                 **common,
             )
         )

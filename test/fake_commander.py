@@ -7,6 +7,7 @@ At once: active before anybody knows it.
 
 import contextlib
 import sys
+import time
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
@@ -31,6 +32,7 @@ def main(period_s, values, at_once):
         rclpy.spin_once(node, timeout_sec=0.01)
     node.trigger_configure()
     node.trigger_activate()
+    print(f"active at {time.monotonic()}", flush=True)
     node.create_timer(period_s, lambda: publisher.publish(message))
     with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)

@@ -244,6 +244,17 @@ def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
     assert lines(check(content, tmp_path), ERROR, "ground file 'nowhere.yaml' cannot be read")
 
 
+def test_the_watchdog_must_not_forward_more_than_the_urdf_states(good, tmp_path):
+    watchdog = good["command_watchdog"]["ros__parameters"]
+    watchdog["effort_limits_nm"] = [20.0] * 11 + [21.0]
+    found = check(good, tmp_path)
+    assert lines(found, ERROR, "watchdog", "is 21 for joint 'RH_KFE', the URDF states 20")
+    good["controller"]["ros__parameters"]["effort_above_description"] = True
+    assert not lines(check(good, tmp_path), ERROR)
+    watchdog["effort_limits_nm"] = []
+    assert lines(check(good, tmp_path), ERROR, "'effort_limits_nm' has 0 values")
+
+
 def test_command_interfaces_and_local_gains_must_fit(good, tmp_path):
     good["controller"]["ros__parameters"]["command_interface"] = "joint_trajectory"
     robot = good["simulated_robot"]["ros__parameters"]

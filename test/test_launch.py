@@ -246,8 +246,26 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
     assert {"damp_before_first_command": False} in watchdog["parameters"]
     real = _start(launch_file, watchdog="true", simulate="false")["command_watchdog"]
     assert {"damp_before_first_command": True} in real["parameters"]
+    assert {"commanders": ["/controller"]} in watchdog["parameters"]
+    alone = _start(launch_file)["controller"]["parameters"]
+    assert nodes["controller"]["parameters"][-1]["second_commander"] == "report"
+    assert not any("second_commander" in part for part in alone[1:]), "nobody refuses the other"
     with pytest.raises(ValueError, match="real_time"):
         _start(launch_file, watchdog="true", mode="lockstep")
+
+
+def test_nobody_beyond_this_machine_finds_the_nodes_unless_asked(launch_file, monkeypatch):
+    def ranges(**changes):
+        nodes = _start(launch_file, watchdog="true", state="estimated", **changes)
+        assert len(nodes) == 5
+        return {node["additional_env"]["ROS_AUTOMATIC_DISCOVERY_RANGE"] for node in nodes.values()}
+
+    monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE", raising=False)
+    assert ranges() == {"LOCALHOST"}
+    assert ranges(discovery="SUBNET") == {"SUBNET"}
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
+    assert ranges() == {"SUBNET"}, "whoever sets it has widened it"
+    assert ranges(discovery="OFF") == {"OFF"}
 
 
 @pytest.mark.parametrize("watchdog", ["false", "true"])

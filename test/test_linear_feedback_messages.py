@@ -28,6 +28,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
     read_feedback,
 )
 from contact_id_controller.safety.command_watchdog import WatchdogState
+from contact_id_controller.safety.commanders import Commanders
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -166,17 +167,18 @@ def watchdog_node(clock):
     node._state = node.watchdog.state
     node._report_change = lambda: setattr(node, "_state", node.watchdog.state)
     node._commands_in = None
+    node._commanders = Commanders((), "/controller", dict)
     return node
 
 
 def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(command_watchdog.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(command_watchdog, "take_newest", lambda _: None)
+    monkeypatch.setattr(command_watchdog, "hand_on_newest", lambda _: False)
     node, message = watchdog_node(now), FeedbackMessage(robot)
     feedback = random_feedback(robot)
     message.fill(feedback)
-    node._on_control(travelled(message.message))
+    node._on_control(travelled(message.message), {})
     effort, gain = node._commands.sent[-1]
     np.testing.assert_array_equal(effort, np.clip(feedback.effort, -0.5, 0.5))
     np.testing.assert_array_equal(gain, feedback.gain)
@@ -190,7 +192,7 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     # A bad message counts as such.
     bad = travelled(message.message)
     bad.feedback_gain.data[0] = np.nan
-    node._on_control(bad)
+    node._on_control(bad, {})
     assert node.watchdog.refused["not_a_good_feedback"] == 1
 
 

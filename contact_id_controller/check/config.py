@@ -28,6 +28,7 @@ from contact_id_controller.check.standing import (
     standing_state,
     unlimited_torques,
 )
+from contact_id_controller.check.watchdog import check_watchdog
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError
@@ -70,6 +71,7 @@ def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
     if robot is None:
         return between + findings
     findings += _check_planner(robot, sections.get("gait_planner"))
+    findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):

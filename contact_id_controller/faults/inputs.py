@@ -26,6 +26,7 @@ from contact_id_controller.faults.world import FaultWorld
 
 INJECTED, INJECTION_PERIOD_S = 20, 0.04
 PARAMETER_SETS, PARAMETER_SETS_S, ANSWERS_S = 1000, 10.0, 90.0
+SECOND_COMMANDER_S = 2.0
 QUEUED = 30
 CHANGE_EVERY = 5
 """So many times in a row a parameter is set to the same value. Each change holds the torque back
@@ -212,9 +213,8 @@ def _inject(world: FaultWorld, commands: list[list[float]]) -> Observed:
     def count(name: str) -> int:
         return int(after.get(name, 0)) - int(before.get(name, 0))
 
-    reasons = ("wrong_size", "not_finite", "not_a_good_trajectory")
-    caught = count("clipped") + sum(count(f"refused {reason}") for reason in reasons)
-    return Observed(None, ending(world), f"{caught} of {INJECTED} seen")
+    refused = count("refused second_commander")
+    return Observed(None, ending(world), f"{refused} of {INJECTED} seen")
 
 
 def wrong_size(world: FaultWorld) -> Observed:
@@ -228,11 +228,24 @@ def wild_values(world: FaultWorld) -> Observed:
 
 
 def beyond_limits(world: FaultWorld) -> Observed:
-    """What is clipped to the largest torque of a joint throws the robot over."""
     rest = [0.0] * (len(world.relay.joints) - 1)
-    seen = _inject(world, [[1e3, *rest], [-1e6, *rest], [*rest, 1e300], [*rest, -1e3]])
-    world.begin()
-    return seen._replace(ended=WALKS_AGAIN)
+    return _inject(world, [[1e3, *rest], [-1e6, *rest], [*rest, 1e300], [*rest, -1e3]])
+
+
+def second_commander(world: FaultWorld) -> Observed:
+    """Torques that could be the controller's, four times as often as those."""
+    relay, torques = world.relay, [0.3 * limit for limit in world.limits]
+    refused = "refused second_commander"
+    before, acted, sent = int(world.figures(WATCHDOG).get(refused, 0)), 0, 0
+    end_s = time.monotonic() + SECOND_COMMANDER_S
+    while time.monotonic() < end_s:
+        world.intrude(torques)
+        world.spin(world.period_s / 4.0)
+        sent += 1
+        acted += bool(np.allclose(relay.group.efforts, torques))
+    seen = int(world.figures(WATCHDOG).get(refused, 0)) - before
+    ended = f"{acted} acted" if acted else ending(world)
+    return Observed(None, ended, f"{sent} sent, {seen} seen")
 
 
 # The solver
@@ -301,12 +314,13 @@ FAULTS = (
     ),
     Fault("commands of the wrong size injected", "not forwarded", None, WALKS_ON, wrong_size),
     Fault("commands that are not finite injected", "not forwarded", None, WALKS_ON, wild_values),
+    Fault("commands beyond the limits injected", "not forwarded", None, WALKS_ON, beyond_limits),
     Fault(
-        "commands beyond the limits injected",
-        "clipped to the limits, and so acting",
+        "a second commander, four times as often",
+        "not forwarded",
         None,
-        WALKS_AGAIN,
-        beyond_limits,
+        WALKS_ON,
+        second_commander,
     ),
     Fault(
         "solver does not converge, for ever",

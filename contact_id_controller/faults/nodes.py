@@ -12,7 +12,7 @@ from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
+from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, REPORT
 
 CONTROLLER, PLANNER = "controller", "gait_planner"
 WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
@@ -75,6 +75,8 @@ def campaign_parameters(
     parameters[ROBOT].update(real_time_factor=real_time_factor, stop_when_fallen=False)
     # The robot stands free from the beginning; steps take long on a busy machine.
     parameters[CONTROLLER].update(autostart=True, use_sim_time=True, start_ramp_s=0.0)
+    # The watchdog keeps intruders out; stopping for them, too, would hide whether it does.
+    parameters[CONTROLLER]["second_commander"] = REPORT
     parameters[PLANNER]["use_sim_time"] = True
     parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
     return parameters

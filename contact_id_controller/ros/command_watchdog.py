@@ -14,6 +14,8 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -24,6 +26,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter_service import ParameterService
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from rclpy.type_support import check_for_type_support
@@ -35,7 +38,7 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros import scheduling
-from contact_id_controller.ros.direct_loop import DirectLoop, take_newest
+from contact_id_controller.ros.direct_loop import DirectLoop, hand_on_newest, take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.keeper import Worker, keep
@@ -47,11 +50,19 @@ from contact_id_controller.ros.linear_feedback_messages import (
 )
 from contact_id_controller.ros.parameters import read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.senders import (
+    OtherSenders,
+    Sources,
+    identity_of,
+    publishers_of,
+)
 from contact_id_controller.safety.command_watchdog import (
     CommandWatchdog,
     JointVelocities,
     WatchdogState,
 )
+from contact_id_controller.safety.commanders import Commanders
+from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -65,17 +76,23 @@ _ANSWER_S = 5.0
 """An answer that takes longer does not come any more. Who asks while the service is being discovered
 gets none at all: so the next question does not wait for it."""
 
+_LOOK_PERIOD_S = 0.05
+"""Time between two looks at who else sends to the robot, while there is somebody who could."""
+
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
 
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_COMMANDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Of what comes in: with less, somebody who sends much would push out the commands that are followed."""
+
 # Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
     """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
-    count = len(settings.joints)
+    count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
         JointVelocities(settings.joints, settings.state_timeout_s),
         settings.spread("damping_nm_s_rad", count),
@@ -84,6 +101,7 @@ def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
         period_s=settings.period_s,
         refused_in_a_row=settings.refused_in_a_row,
         damp_before_first_command=settings.damp_before_first_command,
+        rate=EffortRate(settings.spread(rates, count)) if getattr(settings, rates) else None,
     )
 
 
@@ -141,25 +159,25 @@ class CommandWatchdogNode(Node):
             self._forwarded: EffortTrajectory | None = None
             self._messages: dict[int, EffortMessage] = {}
             self._rest = EffortTrajectory(2, len(settings.joints))
-            self._commands = self.create_publisher(JointTrajectory, "joint_commands", _RELIABLE)
+            self._commands = self._sends(JointTrajectory, "joint_commands")
         elif linear:
-            self._commands = self.create_publisher(control, TOPIC, _RELIABLE)
+            self._commands = self._sends(control, TOPIC)
         else:
             data = array.array("d", bytes(8 * len(settings.joints)))
             self._message = Float64MultiArray(data=data)
             self._efforts = np.frombuffer(self._message.data)
-            self._commands = self.create_publisher(Float64MultiArray, "commands", _RELIABLE)
+            self._commands = self._sends(Float64MultiArray, "commands")
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._counts = (0, 0, 0)
         self._state = self.watchdog.state
         listen = self.create_subscription
         if self._trajectories:
             topic = "joint_commands_in"
-            commands_in = listen(JointTrajectory, topic, self._on_trajectory, _NEWEST, raw=True)
+            commands_in = listen(JointTrajectory, topic, self._on_trajectory, _COMMANDS, raw=True)
         elif linear:
-            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _NEWEST)
+            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _COMMANDS)
         else:
-            commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _NEWEST)
+            commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _COMMANDS)
         self._commands_in = commands_in
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
@@ -168,8 +186,19 @@ class CommandWatchdogNode(Node):
             listen(TransitionEvent, "controller/transition_event", self._on_transition, 10),
         ]
         self._controller_state = self.create_client(GetState, _GET_STATE)
-        self._commanders: dict[tuple, str] = {}
+        self._at_trip: dict[bytes, str] = {}
         self._answers: dict[Future, float] = {}
+        controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
+        self._controller = controller
+        self._commanders = Commanders(settings.commanders, controller, self._publishers_in)
+        self._sources = Sources(self, ("joint_states",), settings.hot_standby)
+
+    def _sends(self, kind: type, topic: str) -> Publisher:
+        """The publisher to the robot; nobody else may have his word there."""
+        self._others = OtherSenders(self, topic, kind)
+        publisher = self.create_publisher(kind, topic, _RELIABLE)
+        self._others.know_own()
+        return publisher
 
     def serve(self) -> None:
         """Make what answers and reports; what came before is forgotten, it may be old."""
@@ -181,14 +210,15 @@ class CommandWatchdogNode(Node):
         timer = functools.partial(self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
         timer(_ASK_PERIOD_S, self._ask_for_activation)
+        timer(_LOOK_PERIOD_S, self._look_at_others)
 
     def tick(self) -> float:
         """Send what is due; how long, s, to wait for messages before the next call."""
         if self.watchdog.wait_s(time.monotonic()) == 0.0:
             # A command that came while other callbacks ran is not late.
-            waiting = take_newest(self._commands_in)
-            if waiting is not None:
-                self._commands_in.callback(waiting)
+            for _ in range(_COMMANDS.depth):
+                if not hand_on_newest(self._commands_in):
+                    break
         self._send(self.watchdog.tick(time.monotonic()))
         return self.watchdog.wait_s(time.monotonic())
 
@@ -208,12 +238,39 @@ class CommandWatchdogNode(Node):
         if self.watchdog.state is not self._state:
             self._report_change()
 
-    def _on_command(self, message: Float64MultiArray) -> None:
-        self._send(self.watchdog.take_command(np.array(message.data), time.monotonic()))
+    def _may_command(self, info: Mapping[str, Any], now_s: float) -> bool:
+        refusal = self._commanders.refusal(identity_of(info), now_s)
+        if refusal:
+            self.watchdog.refuse_sender(refusal)
+        return not refusal
 
-    def _on_trajectory(self, message: bytes) -> None:
+    def _follow(self, info: Mapping[str, Any], now_s: float) -> None:
+        """Note whose command it was, if it was forwarded."""
+        if self.watchdog.state is not WatchdogState.FORWARDING:
+            return
+        if self._commanders.follow(identity_of(info), now_s):
+            name = self._commanders.followed.node or "somebody whose name is not known yet"
+            self.get_logger().info(f"following the commands of {name}")
+
+    def _look_at_others(self) -> None:
+        now_s = time.monotonic()
+        if names := self._others.look(now_s):
+            detail = f"{names} sends on {self._others.topic}, too"
+            self._send(self.watchdog.stop("second_commander", detail, now_s))
+        for line in self._sources.look(now_s):
+            self.get_logger().warning(line)
+
+    def _on_command(self, message: Float64MultiArray, info: Mapping[str, Any]) -> None:
+        now_s = time.monotonic()
+        if self._may_command(info, now_s):
+            self._send(self.watchdog.take_command(np.array(message.data), now_s))
+            self._follow(info, now_s)
+
+    def _on_trajectory(self, message: bytes, info: Mapping[str, Any]) -> None:
         """Forward set-points and efforts as they came, efforts within the limits."""
         now_s = time.monotonic()
+        if not self._may_command(info, now_s):
+            return
         try:
             trajectory = self._reader.read(message)
         except StateError:
@@ -227,10 +284,13 @@ class CommandWatchdogNode(Node):
         self._forwarded = trajectory
         self._publish_trajectory(trajectory)
         self._send(None)
+        self._follow(info, now_s)
 
-    def _on_control(self, message) -> None:
+    def _on_control(self, message, info: Mapping[str, Any]) -> None:
         """Forward torques and their feedback as they came, torques within the limits."""
         now_s = time.monotonic()
+        if not self._may_command(info, now_s):
+            return
         try:
             effort, _ = read_control(message, self._joints)
         except StateError:
@@ -244,6 +304,7 @@ class CommandWatchdogNode(Node):
         self._forwarded_control = message
         self._commands.publish(message)
         self._send(None)
+        self._follow(info, now_s)
 
     def _send_without_gain(self, torques: np.ndarray) -> None:
         """Torques without feedback; nothing before the first message, which says how large a gain is."""
@@ -309,20 +370,13 @@ class CommandWatchdogNode(Node):
                 self._forget(other)
             self.watchdog.controller_changed(True)
 
-    def _publishers_in(self) -> dict[tuple, str]:
+    def _publishers_in(self) -> dict[bytes, str]:
         """Those who may send commands: identity of the publisher -> full name of its node."""
-        found = self.get_publishers_info_by_topic(self._commands_in.topic_name)
-        return {
-            tuple(
-                publisher.endpoint_gid
-            ): f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
-            for publisher in found
-        }
+        return publishers_of(self, self._commands_in.topic_name)
 
     def _has_new_publisher(self) -> bool:
-        controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
         return any(
-            node == controller and identity not in self._commanders
+            node == self._controller and identity not in self._at_trip
             for identity, node in self._publishers_in().items()
         )
 
@@ -334,7 +388,8 @@ class CommandWatchdogNode(Node):
     def _report_change(self) -> None:
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
-            self._commanders = self._publishers_in()
+            self._at_trip = self._publishers_in()
+            self._commanders.let_go()
             self.get_logger().error(
                 f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; damping until "
                 "the controller is activated again"
@@ -354,11 +409,17 @@ class CommandWatchdogNode(Node):
             summary = f"tripped, damping: {watchdog.trip_reason}"
         elif self._counts != before:
             level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
+        followed = self._commanders.followed
+        figures = {
+            **watchdog.figures(),
+            "follows": followed.node if followed else "nobody",
+            **self._sources.figures(),
+        }
         status = DiagnosticStatus(
             level=level,
             name=f"{self.get_name()}: effort commands",
             message=summary,
-            values=[KeyValue(key=key, value=value) for key, value in watchdog.figures().items()],
+            values=[KeyValue(key=key, value=value) for key, value in figures.items()],
         )
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()

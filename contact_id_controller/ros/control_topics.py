@@ -12,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -29,9 +30,10 @@ from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.linear_feedback_messages import TOPIC, FeedbackMessage
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
+from contact_id_controller.ros.senders import OtherSenders, Sources
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
+from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK, STOP
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -88,15 +90,15 @@ class ControlTopics:
         if settings.command_interface == JOINT_TRAJECTORY:
             points = len(loop.guard.ahead.trajectory.times_s)
             self._said = EffortMessage(self._robot.joint_names, points)
-            self._commands = node.create_publisher(JointTrajectory, "joint_commands", reliable)
+            self._commands = self._sends(JointTrajectory, "joint_commands", reliable)
         elif settings.command_interface == LINEAR_FEEDBACK:
             self._said = FeedbackMessage(self._robot)
-            self._commands = node.create_publisher(type(self._said.message), TOPIC, reliable)
+            self._commands = self._sends(type(self._said.message), TOPIC, reliable)
         else:
             data = markers(self._robot.na, 0)
             self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
             self._efforts = self._command.doubles(data)
-            self._commands = node.create_publisher(Float64MultiArray, "commands", reliable)
+            self._commands = self._sends(Float64MultiArray, "commands", reliable)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._watchdog = timer(settings.state_timeout_s, self._on_silence)
@@ -109,6 +111,34 @@ class ControlTopics:
                 partial(loop.guard.guarded, "diagnostics", self._publish_diagnostics),
             ),
         ]
+
+    def _sends(self, kind: type, topic: str, qos: QoSProfile) -> Publisher:
+        """The publisher of commands; nobody else may send there."""
+        allowed = self._loop.controller.settings.commanders
+        self._others = OtherSenders(self._node, topic, kind, allowed)
+        publisher = self._node.create_publisher(kind, topic, qos)
+        self._others.know_own()
+        inputs = (self._odometry, *self._served, *self.patient_subscriptions)
+        self._sources = Sources(self._node, [each.topic_name for each in inputs])
+        return publisher
+
+    def _second_commander(self) -> str:
+        """Why the commands are not ours alone, where that must stop us; else empty."""
+        names = self._others.look(time.monotonic())
+        if not names:
+            return ""
+        detail = f"{names} sends on {self._others.topic}, too"
+        self._loop.guard.refuse(Refusal("second_commander", detail))
+        return detail if self._loop.controller.settings.second_commander == STOP else ""
+
+    def _look_at_others(self) -> None:
+        """Stop while somebody else commands, too; tell of inputs that several publish."""
+        detail, machine = self._second_commander(), self._loop.guard.machine
+        if detail and self.active and not machine.latched:
+            machine.stop(detail)
+            self._note("second_commander", detail=detail)
+        for line in self._sources.look(time.monotonic()):
+            self._node.get_logger().warning(line)
 
     def _stream_qos(self, reliable_topics: bool) -> QoSProfile:
         lockstep = self._loop.guard.lockstep
@@ -152,7 +182,8 @@ class ControlTopics:
 
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
-        refusal = self._loop.guard.start()
+        self._others.listen_first()
+        refusal = self._second_commander() or self._loop.guard.start()
         if refusal:
             return refusal
         self.active = True
@@ -179,6 +210,7 @@ class ControlTopics:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
             self._node.destroy_publisher(publisher)
+        self._others.destroy()
         self._journal.destroy()
         for timer in self._timers:
             self._node.destroy_timer(timer)
@@ -292,7 +324,7 @@ class ControlTopics:
         return response
 
     def _on_resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        refusal = self._loop.guard.resume()
+        refusal = self._second_commander() or self._loop.guard.resume()
         if not refusal:
             self._note("resumed")
         self._loop.report()
@@ -318,6 +350,7 @@ class ControlTopics:
 
     def _do_chores(self) -> None:
         self._chore()
+        self._look_at_others()
         self._journal.tell()
         self._loop.report()
         if self._loop.recorder is not None:
@@ -350,6 +383,6 @@ class ControlTopics:
                 f"{self._node.get_name()}: contact inverse dynamics",
                 bytes([level]),
                 summary,
-                guard.figures(),
+                {**guard.figures(), **self._sources.figures()},
             )
         )

@@ -26,6 +26,22 @@ def take_newest(subscription: Subscription):
     return None if taken is None else taken[0]
 
 
+def hand_on_newest(subscription: Subscription) -> bool:
+    """Run the callback of a subscription with the newest message that waits; whether there was one.
+
+    A callback of two arguments gets what the middleware tells of the message, as from rclpy.
+    """
+    with subscription.handle:
+        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    if taken is None:
+        return False
+    if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:
+        subscription.callback(*taken)
+    else:
+        subscription.callback(taken[0])
+    return True
+
+
 def _serve(service: Service) -> None:
     """Answer a request that waits, if there is one."""
     with service.handle:
@@ -99,11 +115,7 @@ class DirectLoop:
     @staticmethod
     def _take(subscription: Subscription, ready: Sequence[int]) -> bool:
         """Hand on the newest message of a subscription; whether there was one."""
-        message = take_newest(subscription) if subscription.handle.pointer in ready else None
-        if message is None:
-            return False
-        subscription.callback(message)
-        return True
+        return subscription.handle.pointer in ready and hand_on_newest(subscription)
 
     def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
         context = self._executor.context

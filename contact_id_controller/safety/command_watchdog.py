@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.safe_output import SafeOutput
 
 
@@ -80,6 +81,8 @@ class CommandWatchdog:
         This many bad commands in a row are one too many.
     damp_before_first_command
         Command damping also before the first good command; otherwise nothing.
+    rate
+        How fast forwarded torques may change; None: at any rate.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class CommandWatchdog:
         period_s: float,
         refused_in_a_row: int = 3,
         damp_before_first_command: bool = True,
+        rate: EffortRate | None = None,
     ) -> None:
         self.velocities = velocities
         self.state = WatchdogState.WAITING
@@ -106,6 +110,7 @@ class CommandWatchdog:
         self._timeout_s, self._period_s = timeout_s, period_s
         self._refused_in_a_row = refused_in_a_row
         self._damp_first = damp_before_first_command
+        self._rate = rate
         self._bad_in_a_row = 0
         self._last_good_s = -np.inf
         self._next_output_s = -np.inf
@@ -145,7 +150,18 @@ class CommandWatchdog:
         self.forwarded += 1
         clipped = np.clip(torques, -self._limits, self._limits)
         self.clipped += not np.array_equal(clipped, torques)
-        return clipped
+        return clipped if self._rate is None else self._rate.limited(clipped, now_s)
+
+    def refuse_sender(self, reason: str) -> None:
+        """Count a command that was not looked at, because of who sent it: no good one, no bad one."""
+        self.refused[reason] += 1
+
+    def stop(self, reason: str, detail: str, now_s: float) -> np.ndarray | None:
+        """Trip because of something else than a command; the torques (n,) to send, or None."""
+        if self.state is not WatchdogState.FORWARDING:
+            return None
+        self._trip(reason, detail)
+        return self._damp(now_s)
 
     def tick(self, now_s: float) -> np.ndarray | None:
         """The damping torques (n,), N·m, that are due now, or None; to be called each `wait_s`."""
@@ -193,6 +209,8 @@ class CommandWatchdog:
             "clipped": str(self.clipped),
             "trips": str(self.trips),
         }
+        if self._rate is not None:
+            figures["slowed"] = str(self._rate.slowed)
         if self.trips:
             figures["last trip"] = self.trip_reason
             figures["last reaction time (ms)"] = f"{self.reaction_s * 1e3:.2f}"
@@ -220,4 +238,7 @@ class CommandWatchdog:
         if np.isnan(self.reaction_s) and self.trips:
             self.reaction_s = now_s - self._last_good_s
         self._next_output_s = now_s + self._period_s
-        return self._damping.torques(self.velocities.known(now_s))
+        torques = self._damping.torques(self.velocities.known(now_s))
+        if self._rate is not None:
+            self._rate.sent(torques, now_s)
+        return torques

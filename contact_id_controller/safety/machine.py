@@ -105,6 +105,11 @@ REACTIONS = {
         "is not 0: stopped, safe output",
         _EXPLICIT,
     ),
+    "second commander": Reaction(
+        "another node sends on the topic of the commands: stopped, safe output; or a line and a count, by "
+        "second_commander",
+        f"{_EXPLICIT}, once it is silent",
+    ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
     "emergency stop": Reaction(
         "emergency_stop_output at once", "release ~/emergency_stop, then ~/resume or activate"

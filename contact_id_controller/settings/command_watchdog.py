@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
-from contact_id_controller.settings.shared_rows import command_interface, group_controller
+from contact_id_controller.settings.shared_rows import (
+    JOINT_TRAJECTORY,
+    command_interface,
+    full_names,
+    group_controller,
+)
 from contact_id_controller.settings.specification import parameter
 
 
@@ -17,6 +23,12 @@ class CommandWatchdogSettings(Settings):
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
     )
     command_interface: str = command_interface()
+    commanders: tuple[str, ...] = parameter(
+        (),
+        """Full names of the nodes that may command, one at a time. Empty: the controller whose
+        activation is watched, where it publishes commands; else whoever sends first.""",
+        validator=full_names,
+    )
     group_controller: str = group_controller("before the first command")
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
@@ -24,6 +36,14 @@ class CommandWatchdogSettings(Settings):
         Required.""",
         unit="N·m",
         minimum=0.0,
+        infinite=True,
+    )
+    effort_rate_limits_nm_s: tuple[float, ...] = parameter(
+        (),
+        """Fastest change of a forwarded torque: one value, or one per joint; empty: any. Not with
+        joint_trajectory. Damping after a trip does not wait for it.""",
+        unit="N·m/s",
+        minimum=1e-6,
         infinite=True,
     )
     damping_nm_s_rad: tuple[float, ...] = parameter(
@@ -66,6 +86,11 @@ class CommandWatchdogSettings(Settings):
     )
 
     def check_together(self) -> None:
-        """Raise ConfigurationError when joints are missing or named twice."""
+        """Raise ConfigurationError when joints are missing or named twice, or rates have no meaning."""
         self.require("joints", "the joints")
         self.refuse_repeated("joints")
+        if self.command_interface == JOINT_TRAJECTORY and self.effort_rate_limits_nm_s:
+            raise ConfigurationError(
+                "parameter 'effort_rate_limits_nm_s' must be empty with command_interface "
+                f"{JOINT_TRAJECTORY}: its efforts are those of times to come"
+            )

@@ -11,8 +11,11 @@ import dataclasses
 from contact_id_controller.models.registry import ROWS, model_parameters
 from contact_id_controller.settings.robot_rows import RobotRows
 from contact_id_controller.settings.shared_rows import (
+    REPORT,
+    STOP,
     command_interface,
     contact_radii,
+    full_names,
     group_controller,
     local_gain,
     odometry_age_limit,
@@ -664,6 +667,18 @@ class NodeSettings:
         reliable. Implied by lockstep. Commands are always published reliably.""",
     )
     group_controller: str = group_controller("in configure")
+    commanders: tuple[str, ...] = parameter(
+        (),
+        """Full names of the nodes that may send on the topic of the commands beside this one.""",
+        validator=full_names,
+    )
+    second_commander: str = parameter(
+        STOP,
+        """What follows when another node sends on the topic of the commands. stop: the safe output
+        until ~/resume, and neither activation nor ~/resume while it sends. report: a line in the log and
+        a count, for where a command watchdog passes on the commands of one only.""",
+        choices=(STOP, REPORT),
+    )
     stamp_reference: str = parameter(
         "clock",
         """What the stamp of a state is compared with: the clock of the node (states older than

@@ -33,8 +33,20 @@ def group_controller(when: str) -> Any:
     )
 
 
+def full_names(values: tuple[str, ...]) -> str:
+    """What names of nodes must be, empty where these are."""
+    return (
+        ""
+        if all(name[:1] == "/" != name for name in values)
+        else "be full names, such as /controller"
+    )
+
+
 EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK = "effort", "joint_trajectory", "linear_feedback"
 """Values of ``command_interface``."""
+
+STOP, REPORT = "stop", "report"
+"""Values of ``second_commander``."""
 
 AS_FAST_AS_IT_CAN = 0
 """Value of ``solve_every``."""

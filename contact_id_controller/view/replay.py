@@ -257,6 +257,8 @@ class Replay:
             guard.machine.release_emergency_stop(bool(event.get("active")))
         elif kind == "resumed":
             guard.resume()
+        elif kind == "second_commander":
+            guard.machine.stop(event["detail"])
         elif kind == "settings":
             values = {**event["values"], **self._kept}
             values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}

@@ -1,0 +1,205 @@
+"""Who sends on a topic: by discovery, and by the identity that each message brings.
+
+Discovery alone does not say who is alive: a process that was killed stays known for up to 20 s. A
+message does. rclpy tells a message's sender from Kilted on; before, only discovery is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+
+LOOK_PERIOD_S = 1.0
+"""Time between two looks at who is known by discovery: 15 microseconds a topic with one publisher,
+0.15 ms for the names of several."""
+
+RECENT_S = 0.5
+"""So long after its last message somebody counts as sending."""
+
+LISTEN_S = 0.1
+"""How long somebody who has just been found is listened to before one commands oneself."""
+
+_HEARD = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def identity_of(info: Mapping[str, Any]) -> bytes | None:
+    """Who sent a message, by the information that was taken with it; None where nobody tells."""
+    identity = info.get("publisher_gid")
+    return None if identity is None else bytes(identity["data"])
+
+
+def publishers_of(node: Node, topic: str) -> dict[bytes, str]:
+    """Publishers of a topic that are known: identity -> full name of the node."""
+    return {
+        bytes(each.endpoint_gid): full_name(each.node_name, each.node_namespace)
+        for each in node.get_publishers_info_by_topic(topic)
+    }
+
+
+def full_name(name: str, namespace: str) -> str:
+    """Of a node."""
+    return f"{namespace.rstrip('/')}/{name}"
+
+
+class _Polled(CallbackGroup):
+    """Of a subscription that is looked at now and then: no executor serves it, whatever comes."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        pass
+
+
+class OtherSenders:
+    """Who else sends on a topic that a node sends on itself.
+
+    It listens on the topic only while somebody else has a publisher there. Make it before the node's
+    own publisher, and call `know_own` after.
+
+    Args:
+        node: whose topic it is.  topic, kind: name and type of message.
+        allowed: full names of the nodes that may.
+    """
+
+    def __init__(self, node: Node, topic: str, kind: type, allowed: Sequence[str] = ()) -> None:
+        self._node, self._kind = node, kind
+        self.topic = node.resolve_topic_name(topic)
+        self._allowed = frozenset(allowed)
+        self._before = frozenset(publishers_of(node, self.topic))
+        self._own: frozenset[bytes] = frozenset()
+        self._suspects: dict[bytes, str] = {}
+        self._heard: Subscription | None = None
+        self._polled = _Polled()
+        self._next_look_s = self._since_s = 0.0
+        self._last: dict[str, float] = {}
+
+    def know_own(self) -> None:
+        """The node's publisher has been made: it is the one that was not there before."""
+        mine = full_name(self._node.get_name(), self._node.get_namespace())
+        found = publishers_of(self._node, self.topic)
+        self._own = frozenset(
+            each for each, name in found.items() if name == mine and each not in self._before
+        )
+
+    def look(self, now_s: float) -> str:
+        """Names of the others that have sent in the last `RECENT_S`, empty where none has."""
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + LOOK_PERIOD_S
+            self._find()
+        if self._heard is not None:
+            self._listen(now_s)
+        return ", ".join(
+            sorted(name for name, last_s in self._last.items() if now_s - last_s < RECENT_S)
+        )
+
+    def listen_first(self) -> None:
+        """Listen for `LISTEN_S` before a first command, if somebody could send and was not heard yet."""
+        self.look(time.monotonic())
+        while self._heard is not None and time.monotonic() - self._since_s < LISTEN_S:
+            time.sleep(0.01)
+
+    def destroy(self) -> None:
+        """Take what was made from the node."""
+        self._suspects = {}
+        self._attend()
+
+    def _find(self) -> None:
+        others: dict[bytes, str] = {}
+        if not self._own:
+            self.know_own()
+        if self._own and self._node.count_publishers(self.topic) > 1:
+            others = publishers_of(self._node, self.topic)
+        self._suspects = {
+            identity: name
+            for identity, name in others.items()
+            if identity not in self._own and name not in self._allowed
+        }
+        self._attend()
+
+    def _attend(self) -> None:
+        if self._suspects and self._heard is None:
+            self._heard = self._node.create_subscription(
+                self._kind,
+                self.topic,
+                lambda _: None,
+                _HEARD,
+                callback_group=self._polled,
+                raw=True,
+            )
+            self._since_s = time.monotonic()
+        elif not self._suspects and self._heard is not None:
+            self._node.destroy_subscription(self._heard)
+            self._heard = None
+            self._last.clear()
+
+    def _listen(self, now_s: float) -> None:
+        for _ in range(_HEARD.depth):
+            with self._heard.handle:
+                taken = self._heard.handle.take_message(self._kind, True)
+            if taken is None:
+                return
+            name = self._suspects.get(identity_of(taken[1]) or b"")
+            if name is not None:
+                self._last[name] = now_s
+
+
+class Sources:
+    """Whether each of a node's inputs has one publisher, and the node a name of its own.
+
+    Args:
+        node: who listens.  topics: names of its inputs.
+        in_reserve: whether a second node of its name may stand by.
+    """
+
+    def __init__(self, node: Node, topics: Sequence[str], in_reserve: bool = False) -> None:
+        self._node, self._in_reserve = node, in_reserve
+        self._topics = [node.resolve_topic_name(topic) for topic in topics]
+        self._next_look_s = 0.0
+        self._namesakes = 0
+        self.several: dict[str, str] = {}
+        """Topic -> names of its publishers, where they are more than one."""
+
+    def look(self, now_s: float) -> list[str]:
+        """Lines for the log about what is new, at most once in `LOOK_PERIOD_S`."""
+        if now_s < self._next_look_s:
+            return []
+        self._next_look_s = now_s + LOOK_PERIOD_S
+        node, before = self._node, self.several
+        self.several = {
+            topic: ", ".join(sorted(publishers_of(node, topic).values()))
+            for topic in self._topics
+            if node.count_publishers(topic) > 1
+        }
+        lines = [
+            f"{topic} has several publishers: {names}"
+            for topic, names in self.several.items()
+            if before.get(topic) != names
+        ]
+        if self._in_reserve:
+            return lines
+        mine = node.get_name(), node.get_namespace()
+        namesakes = node.get_node_names_and_namespaces().count(mine)
+        if namesakes > max(self._namesakes, 1):
+            lines.append(
+                f"{namesakes} nodes are named {full_name(*mine)}, or were until 20 s ago: services "
+                "of that name are answered by any of them"
+            )
+        self._namesakes = namesakes
+        return lines
+
+    def figures(self) -> dict[str, str]:
+        """Names and values for the diagnostics: only what is not as it should be."""
+        figures = {f"publishers of {topic}": names for topic, names in self.several.items()}
+        if self._namesakes > 1:
+            figures["nodes of this name"] = str(self._namesakes)
+        return figures

@@ -1,0 +1,36 @@
+"""How fast a torque may change, whoever commands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class EffortRate:
+    """Holds torques back that change faster than they may; from zero on.
+
+    Args:
+        rates_nm_s: largest change of each joint's torque, (n,), N·m/s; infinite: any.
+    """
+
+    def __init__(self, rates_nm_s: np.ndarray) -> None:
+        self._rates = np.asarray(rates_nm_s, dtype=float)
+        self._finite = np.isfinite(self._rates)
+        self._reach = np.full(len(self._rates), np.inf)
+        self._sent, self._sent_s = np.zeros(len(self._rates)), np.nan
+        self.slowed = 0
+        """Commands that were held back."""
+
+    def limited(self, torques: np.ndarray, now_s: float) -> np.ndarray:
+        """What may be sent now of torques (n,), or (1, n)."""
+        passed_s = now_s - self._sent_s
+        self._reach[self._finite] = self._rates[self._finite] * (
+            passed_s if passed_s > 0.0 else 0.0
+        )
+        within = np.clip(torques, self._sent - self._reach, self._sent + self._reach)
+        self.slowed += not np.array_equal(within, torques)
+        self.sent(within, now_s)
+        return within
+
+    def sent(self, torques: np.ndarray, now_s: float) -> None:
+        """These torques (n,), or (1, n), were sent, limited or not."""
+        self._sent[:], self._sent_s = torques.reshape(-1, len(self._sent))[0], now_s
