@@ -74,6 +74,7 @@ setup(
         shared("config/arms", "*.yaml"),
         shared("config/plans", "*.yaml"),
         shared("config/ros2_control", "*.yaml"),
+        shared("config/sros2", "*.xml"),
         shared("urdf", "*.urdf"),
     ],
     install_requires=[

@@ -20,6 +20,7 @@ COMMANDS = {
     "new": "write a parameter file for a robot from its URDF",
     "check": "check the parameter file of a robot before anything moves",
     "parameters": "show every parameter of every node, its default, range and meaning",
+    "policies": "write who may say and hear what, for ROS 2 with security (SROS2)",
     "reproduce": "do the papers' experiments again and report what came of them",
     "plan": "plan the motion of a whole robot over stones, with its forces, and let it follow",
     "replay": "compute the torques of a recorded run again, with its settings and with others",

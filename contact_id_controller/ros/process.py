@@ -20,7 +20,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from contact_id_controller.exceptions import ContactIdError
-from contact_id_controller.ros import scheduling
+from contact_id_controller.ros import scheduling, security
 
 
 class Interrupt:
@@ -88,10 +88,11 @@ def run_node(
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     scheduling.take(asked)
-    rclpy.init(args=[name, *words], signal_handler_options=SignalHandlerOptions.NO)
     node = None
     try:
-        node = make(interrupt)
+        with security.explained(name):
+            rclpy.init(args=[name, *words], signal_handler_options=SignalHandlerOptions.NO)
+            node = make(interrupt)
         return serve(node, interrupt)
     except ContactIdError as error:
         print(f"{name}: {error}", file=sys.stderr)

@@ -1,0 +1,57 @@
+"""What is said where security of ROS 2 is asked for and cannot be had (docs/security.md).
+
+Whatever is not secured although ``ROS_SECURITY_ENABLE`` is true says so in one line, or does not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from contact_id_controller.exceptions import ConfigurationError
+
+ENABLE, STRATEGY, KEYSTORE = (f"ROS_SECURITY_{name}" for name in ("ENABLE", "STRATEGY", "KEYSTORE"))
+
+
+def is_asked_for() -> bool:
+    """Whether ROS is told to secure its topics."""
+    return os.environ.get(ENABLE) == "true"
+
+
+@contextlib.contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Around the beginning of ROS in a process, and the making of its node.
+
+    Args:
+        name: begins the line that is printed where nothing enforces security.
+
+    Raises:
+        ConfigurationError: security was asked for and this ROS cannot give it; one line.
+    """
+    if is_asked_for() and os.environ.get(STRATEGY) != "Enforce":
+        print(
+            f"{name}: {ENABLE} is true, but {STRATEGY} is not Enforce: without files of its enclave "
+            "this node runs unsecured",
+            file=sys.stderr,
+        )
+    try:
+        yield
+    except RuntimeError as error:  # all errors of rcl
+        if not is_asked_for():
+            raise
+        raise ConfigurationError(_line(str(error))) from error
+
+
+def _line(text: str) -> str:
+    if "security libraries" in text:
+        return (
+            f"{ENABLE} is true, but this build of Fast DDS has no security libraries, as none from "
+            f"PyPI has: use those of a ROS installation, or unset {ENABLE}"
+        )
+    store = os.environ.get(KEYSTORE)
+    return (
+        f"{ENABLE} is true, but ROS says: {text.splitlines()[0]}; {KEYSTORE} is "
+        f"{repr(store) if store else 'not set'}, must be a keystore with an enclave of this node"
+    )

@@ -1,0 +1,146 @@
+"""What each node says, hears, serves and asks: the rows from which its security policy is made.
+
+Names are as in the node: `~` is the node, `*` stands for a name such as a foot's. What every node
+of ROS has is in `COMMON`. Whether the rows are complete is tested with the nodes themselves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Endpoints(NamedTuple):
+    """Names of topics and services of one node.
+
+    publishes, subscribes: topics.  serves, calls: services.
+    """
+
+    publishes: tuple[str, ...] = ()
+    subscribes: tuple[str, ...] = ()
+    serves: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+COMMON = Endpoints(
+    publishes=("/rosout", "/parameter_events"),
+    subscribes=("/clock",),
+    serves=tuple(
+        f"~/{name}"
+        for name in (
+            "describe_parameters",
+            "get_parameter_types",
+            "get_parameters",
+            "get_type_description",
+            "list_parameters",
+            "set_parameters",
+            "set_parameters_atomically",
+        )
+    ),
+)
+"""Of every node: log, parameters, and simulated time."""
+
+LIFECYCLE = Endpoints(
+    publishes=("~/transition_event",),
+    serves=tuple(
+        f"~/{name}"
+        for name in (
+            "change_state",
+            "get_available_states",
+            "get_available_transitions",
+            "get_state",
+            "get_transition_graph",
+        )
+    ),
+)
+"""Of a lifecycle node."""
+
+PLANS = ("joint_trajectory", "base_trajectory", "contact_schedule")
+
+ORDER_CHECK = ("*/get_parameters",)
+"""Of the group controller and of its controller_manager."""
+
+NODES: dict[str, Endpoints] = {
+    "controller": Endpoints(
+        publishes=(
+            *("commands", "joint_commands", "control"),
+            *("/diagnostics", "~/contact_forces", "~/events"),
+        ),
+        subscribes=(
+            *("joint_states", "odometry", *PLANS, "contact_states", "ground_reaction/*"),
+            # Its own commands: while another publisher of them is known.
+            *("commands", "joint_commands", "control"),
+        ),
+        serves=("~/emergency_stop", "~/resume"),
+        calls=ORDER_CHECK,
+    ),
+    "command_watchdog": Endpoints(
+        publishes=("commands", "joint_commands", "control", "/diagnostics"),
+        subscribes=(
+            *("commands_in", "joint_commands_in", "control_in"),
+            *("joint_states", "controller/transition_event"),
+            *("commands", "joint_commands", "control"),
+        ),
+        serves=("~/reset",),
+        calls=("controller/get_state", *ORDER_CHECK),
+    ),
+    "gait_planner": Endpoints(
+        publishes=PLANS,
+        subscribes=("joint_states", "odometry", "contact_states", "cmd_vel", "gait"),
+    ),
+    "kino_dynamic_planner": Endpoints(
+        publishes=(*PLANS, "/diagnostics", "~/footholds", "~/planned_forces", "~/com"),
+        subscribes=("joint_states", "odometry", "footsteps", "goal_pose"),
+        serves=("~/plan", "~/execute"),
+    ),
+    "dynamics_estimator": Endpoints(
+        publishes=(
+            *("odometry", "contact_states", "ground_reaction/*", "/tf", "/diagnostics"),
+            *("~/joint_states", "~/accelerations", "~/joint_wrench/*"),
+        ),
+        subscribes=("imu", "joint_states", "contact_schedule", "wrench/*"),
+    ),
+    "simulated_robot": Endpoints(
+        publishes=(
+            *("/clock", "joint_states", "odometry", "imu", "wrench/*", "ground_reaction/*"),
+            *("ground_truth/odometry", "ground_truth/contact_states"),
+            "ground_truth/ground_reaction/*",
+        ),
+        subscribes=("commands", "joint_commands", "control", "joint_trajectory"),
+        serves=("~/reset",),
+    ),
+    "viewer": Endpoints(
+        publishes=("cmd_vel",),
+        subscribes=(
+            *("joint_states", "odometry", "joint_trajectory", "base_trajectory", "commands"),
+            *("controller/contact_forces", "/diagnostics", "ground_reaction/*", "joy"),
+        ),
+        calls=tuple(
+            f"controller/{name}"
+            for name in (
+                *("emergency_stop", "resume", "get_parameters", "set_parameters_atomically"),
+            )
+        ),
+    ),
+}
+"""Every node of this package, without what is common to all."""
+
+OPERATOR = Endpoints(
+    subscribes=("/diagnostics", "/rosout", "controller/transition_event"),
+    calls=(
+        *(f"controller/{name}" for name in ("emergency_stop", "resume", "change_state")),
+        *("controller/get_state", "command_watchdog/reset"),
+    ),
+)
+"""Who starts and stops the robot by hand; no node of this package."""
+
+LIFECYCLE_NODES = ("controller", "dynamics_estimator")
+
+
+def endpoints_of(node: str) -> Endpoints:
+    """All of a node's topics and services.
+
+    Raises:
+        KeyError: no such node.
+    """
+    parts = [NODES[node], COMMON, *([LIFECYCLE] if node in LIFECYCLE_NODES else [])]
+    return Endpoints(*(tuple(dict.fromkeys(sum(same, ()))) for same in zip(*parts)))
