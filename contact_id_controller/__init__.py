@@ -9,20 +9,34 @@ from contact_id_controller.lazy import public_names
 if TYPE_CHECKING:  # what editors and type checkers see; at run time each name loads when asked for
     from contact_id_controller.contacts import ContactSet
     from contact_id_controller.models import solve
+    from contact_id_controller.models.batch import ContactFrames, FrameSolutions, solve_batch
     from contact_id_controller.problem import Problem, build_problem
     from contact_id_controller.robot import RobotModel
     from contact_id_controller.solution import Solution
 
-__all__ = ["ContactSet", "Problem", "RobotModel", "Solution", "build_problem", "solve"]
+__all__ = [
+    "ContactFrames",
+    "ContactSet",
+    "FrameSolutions",
+    "Problem",
+    "RobotModel",
+    "Solution",
+    "build_problem",
+    "solve",
+    "solve_batch",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ContactFrames": "models.batch",
     "ContactSet": "contacts",
+    "FrameSolutions": "models.batch",
     "Problem": "problem",
     "RobotModel": "robot",
     "Solution": "solution",
     "build_problem": "problem",
     "solve": "models",
+    "solve_batch": "models.batch",
 }
 
 

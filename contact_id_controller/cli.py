@@ -25,6 +25,7 @@ COMMANDS = {
     "plan": "plan the motion of a whole robot over stones, with its forces, and let it follow",
     "replay": "compute the torques of a recorded run again, with its settings and with others",
     "report": "draw the report of a run from its folder or its bag, also of one that was interrupted",
+    "label": "label recorded motions: torques, contact forces, residual and slip of every frame",
     "power": "compare the power that three allocations of torque lose, and what they violate",
     "faults": "let one thing after the other fail while a simulated robot walks over real topics",
 }

@@ -16,7 +16,8 @@ MEANINGS = {
     FELL: "a robot fell (demo, plan --execute)",
     REFUSED: "refused or not possible, one line says why",
     NOT_ALL_WELL: "done, and something is not as it should be: check found errors, runs of "
-    "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark",
+    "reproduce failed, faults had not the stated effect, a model failed the robustness benchmark, "
+    "label found frames without a certified answer",
     BUG: "an error of this program, with a traceback",
     INTERRUPTED: "interrupted",
 }

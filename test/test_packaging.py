@@ -69,6 +69,7 @@ OPTIONAL = {
     "distributed",
     "idyntree",
     "casadi",
+    "pyarrow",
     "rosbags",
     "trimesh",
     "viser",

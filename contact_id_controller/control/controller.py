@@ -125,6 +125,14 @@ def effective_model(settings: ControllerSettings) -> tuple[str, str]:
     return row.without_slip if unbounded and row.without_slip else row.pair
 
 
+def loss_weights(robot: RobotModel, settings: ControllerSettings) -> np.ndarray | None:
+    """R/Kt^2 (na,) of the motors, W/(N·m)^2; None where they are not known."""
+    if not settings.motor_resistance_ohm:
+        return None
+    resistance = settings.spread("motor_resistance_ohm", robot.na)
+    return resistance / settings.spread("motor_torque_constant_nm_a", robot.na) ** 2
+
+
 class Controller:
     """Feedback, contact set, contact inverse dynamics and limits for one robot.
 
@@ -198,12 +206,7 @@ class Controller:
             self._balance = Balance(robot, feet, settings, self._planned_at)
         parts = "linear_position", "linear_velocity", "angular_position", "angular_velocity"
         self._base_gains = np.array([settings.spread(f"base_{part}_gain", 3) for part in parts])
-        self.loss_weights = None
-        if settings.motor_resistance_ohm:
-            self.loss_weights = (
-                settings.spread("motor_resistance_ohm", na)
-                / settings.spread("motor_torque_constant_nm_a", na) ** 2
-            )
+        self.loss_weights = loss_weights(robot, settings)
         # Row 0 is the newest measurement; the last one is what the solver sees.
         self._measured = np.zeros((settings.sensed_delay, count, 3))
         supplied = (self.effort_limits, self.loss_weights, self._measured[-1])

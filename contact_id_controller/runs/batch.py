@@ -6,11 +6,13 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 
 from contact_id_controller.exceptions import MissingExtraError, RunError
 from contact_id_controller.runs.machine import describe_machine
@@ -75,14 +77,15 @@ def run_all(
 
     together = [task[:2] for task in pending if not task[2]]
     alone = [task[:2] for task in pending if task[2]]
-    with _cluster(cluster) if cluster else contextlib.nullcontext() as executor:
-        for batch, processes in ((together, jobs), *(([task], 1) for task in alone)):
+    with cluster_executor(cluster) if cluster else contextlib.nullcontext() as found:
+        executor = None if found is None else found[0]
+        for batch, count in ((together, jobs), *(([task], 1) for task in alone)):
             if not batch:
                 continue
             if executor is not None:
                 _collect(executor, batch, keep)
             else:
-                _locally(batch, processes, keep)
+                _locally(batch, count, keep)
     return [store.load(task[1]) or _lost(task[1], "its result cannot be read") for task in tasks]
 
 
@@ -107,7 +110,7 @@ def _result(future: Future, description: RunDescription) -> RunResult:
         return _lost(description, f"{type(error).__name__}: {error}")
 
 
-def _locally(batch, processes: int, keep) -> None:
+def _locally(batch, jobs: int, keep) -> None:
     """In processes of this machine. One that dies takes nobody's result along."""
     left = {task[1].key: task for task in batch}
 
@@ -116,13 +119,13 @@ def _locally(batch, processes: int, keep) -> None:
         del left[result.description.key]
 
     try:
-        with _processes(min(processes, len(batch))) as executor:
+        with processes(min(jobs, len(batch))) as executor:
             _collect(executor, batch, keep_and_strike)
     except BrokenProcessPool:
         # Nobody knows whose process it was: each run that is left gets a process of its own.
         for task in list(left.values()):
             try:
-                with _processes(1) as executor:
+                with processes(1) as executor:
                     _collect(executor, [task], keep_and_strike)
             except BrokenProcessPool:
                 keep_and_strike(_lost(task[1], "its process died"))
@@ -133,7 +136,7 @@ def _lost(description: RunDescription, reason: str) -> RunResult:
 
 
 @contextlib.contextmanager
-def _processes(count: int) -> Iterator[Executor]:
+def processes(count: int) -> Iterator[Executor]:
     """Processes with one thread each; none outlives an exception, such as that of Ctrl-C."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # inherited, and read when numpy is loaded
@@ -154,11 +157,27 @@ def _prepare_worker() -> None:
     # The parent ends its workers in order; Ctrl-C in a terminal reaches everyone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Killed with -9 it can end nobody; its workers would wait for ever.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 @contextlib.contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler behind the interface of ``concurrent.futures``."""
+def cluster_executor(address: str) -> Iterator[tuple[Executor, int]]:
+    """The workers of a Dask scheduler behind the interface of ``concurrent.futures``, and their threads.
+
+    A task whose worker dies is done by another one.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        RunError: no scheduler at this address, or another version of the package there.
+    """
     try:
         from distributed import Client
     except ImportError as error:
@@ -179,6 +198,6 @@ def _cluster(address: str) -> Iterator[Executor]:
             raise RunError(f"workers {', '.join(others)} have another version of this package")
         # Two equal descriptions are never submitted; a function is not pure where time is measured.
         with client.get_executor(pure=False, retries=0) as executor:
-            yield executor
+            yield executor, sum(client.nthreads().values())
     finally:
         client.close(timeout=CLOSE_S)

@@ -1,7 +1,8 @@
-"""A progress bar on a terminal; elsewhere a line now and then."""
+"""A progress bar on a terminal, where rich is there to draw it; elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 
@@ -24,7 +25,8 @@ class ProgressBar:
         self._unit, self._format = unit, ".1f" if unit == "s" else ".0f"
         self._title, self._total_s = title, total_s
         self._stream = sys.stderr if stream is None else stream
-        self._bar = _rich_bar(self._stream, title, total_s) if self._stream.isatty() else None
+        draws = self._stream.isatty() and importlib.util.find_spec("rich") is not None
+        self._bar = _rich_bar(self._stream, title, total_s) if draws else None
         self._begun: tuple[float, float] | None = None
         self._drawn_at, self._next_part, self._state = 0.0, QUIET_STEP, ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,25 @@ def load_settings(path: str | Path, section: str = "controller") -> ControllerSe
         ConfigurationError: the file is missing, is not YAML, lacks the section, or holds a bad value.
     """
     return ControllerSettings.from_mapping(ParameterFile(path).section(section))
+
+
+def changed_parameters(
+    friction: str | None, solver: str | None, changes: Sequence[str]
+) -> dict[str, Any]:
+    """The controller's parameters that a command line changes: the two, and ``NAME=VALUE`` in YAML.
+
+    Raises:
+        ConfigurationError: a change of another form.
+    """
+    named: dict[str, Any] = {"friction": friction, "solver": solver}
+    changed = {name: value for name, value in named.items() if value is not None}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        name = name.strip().removeprefix("controller.")
+        if not equals or not name:
+            raise ConfigurationError(f"--set {change!r} is not of the form NAME=VALUE")
+        changed[name] = parse_value(text)
+    return changed
 
 
 def write_parameters(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from rosbags.rosbag2 import Reader, ReaderError
 
-from contact_id_controller.exceptions import RecordError, choices
+from contact_id_controller.exceptions import RecordError
+from contact_id_controller.runs.bag_files import (
+    BAG,
+    METADATA,
+    STORAGE_FILES,
+    find_bag,
+    namespace_of,
+)
 from contact_id_controller.view.topics import EVENTS, STATES
-
-STORAGE_FILES = ("*.mcap", "*.db3")
-BAG, METADATA = "bag", "metadata.yaml"
-"""Folder of the bag in that of a demo; the file that a finished bag has."""
 
 
 class Message(NamedTuple):
@@ -40,33 +42,6 @@ class Bag:
 
     def __getitem__(self, topic: str) -> list[Message]:
         return self.messages.get(topic, [])
-
-
-def find_bag(path: Path) -> Path:
-    """The bag that a path names: itself, that of a demo's folder, or the file of an unfinished one.
-
-    Raises:
-        RecordError: there is none, or there are several.
-    """
-    if not path.exists():
-        raise RecordError(f"no bag at {str(path)!r}: there is no such file or folder")
-    if path.is_file() or (path / METADATA).is_file():
-        return path
-    for folder in (path / BAG, path):
-        if (folder / METADATA).is_file():
-            return folder
-        files = [file for pattern in STORAGE_FILES for file in folder.glob(pattern)]
-        if len(files) == 1:
-            return files[0]
-        if files:
-            raise RecordError(
-                f"{str(folder)!r} has no {METADATA} and {len(files)} files; name one of "
-                f"{choices(file.name for file in files)}"
-            )
-    raise RecordError(
-        f"no bag at {str(path)!r}: neither {METADATA} nor a file {' or '.join(STORAGE_FILES)}, "
-        f"there or in its folder {BAG!r}"
-    )
 
 
 def clear_bag(folder: Path) -> Path:
@@ -100,7 +75,8 @@ def read_bag(path: Path, namespace: str | None = None) -> Bag:
     path = find_bag(path)
     try:
         with Reader(path) as reader:
-            prefix = _prefix(namespace, [connection.topic for connection in reader.connections])
+            topics = [connection.topic for connection in reader.connections]
+            prefix = namespace_of(topics, namespace)
             names = {
                 connection.topic: _name(connection.topic.removeprefix(prefix))
                 for connection in reader.connections
@@ -120,23 +96,6 @@ def read_bag(path: Path, namespace: str | None = None) -> Bag:
     if not messages.get(STATES):
         raise RecordError(f"the bag {str(path)!r} has no message of {prefix}{STATES}")
     return Bag(path, messages, path.is_dir())
-
-
-def _prefix(namespace: str | None, topics: Iterable[str]) -> str:
-    if namespace is not None:
-        return f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
-    topics = list(topics)
-    if f"/{STATES}" in topics:
-        return "/"
-    found = [topic for topic in topics if topic.endswith(f"/{STATES}")]
-    if len(found) == 1:
-        return found[0].removesuffix(STATES)
-    if not found:
-        raise RecordError(f"the bag has no topic {STATES}, only {choices(topics) or 'nothing'}")
-    raise RecordError(
-        f"the bag has several robots, choose one with --namespace: "
-        f"{choices(topic.removesuffix('/' + STATES) for topic in found)}"
-    )
 
 
 def _name(topic: str) -> str:

@@ -12,7 +12,7 @@ from contact_id_controller.files import make_folder, write_arrays
 from contact_id_controller.models import row_of
 from contact_id_controller.runs.ros_run import PARAMETERS
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.parameter_file import ParameterFile, parse_value
+from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters
 from contact_id_controller.view.bag import find_bag, read_bag
 from contact_id_controller.view.replay import Replay, Replayed
 
@@ -53,25 +53,13 @@ def replay_all(
     mapping = ParameterFile(config or find_parameters(path)).section(node)
     recorded = ControllerSettings.from_mapping(mapping)
     settings = {RECORDED: recorded}
-    changed = _changed(friction, solver, changes)
+    changed = changed_parameters(friction, solver, changes)
     if changed:
         other = ControllerSettings.from_mapping({**mapping, **changed})
         row_of(other.friction, other.solver)
         settings[", ".join(f"{name} {value}" for name, value in changed.items())] = other
     bag = read_bag(path, namespace)
     return {name: Replay(bag, recorded, chosen).run() for name, chosen in settings.items()}
-
-
-def _changed(friction: str | None, solver: str | None, changes: Sequence[str]) -> dict:
-    changed = {"friction": friction, "solver": solver}
-    changed = {name: value for name, value in changed.items() if value is not None}
-    for change in changes:
-        name, equals, text = change.partition("=")
-        name = name.strip().removeprefix("controller.")
-        if not equals or not name:
-            raise ConfigurationError(f"--set {change!r} is not of the form NAME=VALUE")
-        changed[name] = parse_value(text)
-    return changed
 
 
 def write_all(replays: dict[str, Replayed], folder: Path) -> None:

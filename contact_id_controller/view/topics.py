@@ -12,10 +12,11 @@ from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.runs.bag_files import ODOMETRY, STATES
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 
-STATES, ODOMETRY, EVENTS = "joint_states", "odometry", "events"
+EVENTS = "events"
 PLANS = {
     "joint_trajectory": JointTrajectory,
     "base_trajectory": MultiDOFJointTrajectory,

@@ -1,0 +1,156 @@
+"""Frames of Solo12 on four feet, labelled: frames a second, memory, and whether they are the single solves.
+
+    python benchmarks/labels.py --frames 1000000 --jobs 2
+
+Writes a motion in which the robot sways on its four feet, labels it as ``contact_id label`` does, and asks
+``build_problem`` and ``solve`` for some of its frames again: their torques and forces must be the same bits.
+CPU time is that of this process, which reads and writes, and of its workers, which solve.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller import build_problem, solve
+from contact_id_controller.geometry import feet_on
+from contact_id_controller.labels.campaign import CHUNK, Workers, label_files
+from contact_id_controller.labels.chunks import chunks
+from contact_id_controller.labels.labeller import STATUSES, Labeller
+from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.parameter_file import load_settings
+
+POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2
+DT = 1e-3
+PIECE = 20_000
+"""Frames of the motion; a longer one goes through it again after a gap."""
+
+
+def sway(robot, feet, rows, seed=0):
+    """q, v (rows, ...): the base moves at random, smoothly, and the feet stay where they are."""
+    rng = np.random.default_rng(seed)
+    size, phase = rng.uniform(0.02, 0.1, 6), rng.uniform(0.0, 6.28, 6)
+    model, data = robot.model, robot.model.createData()
+    q = robot.configuration([0, 0, 0, 0, 0, 0, 1], POSTURE)
+    pin.forwardKinematics(model, data, q)
+    feet.update(data)
+    q[2] -= feet.gaps.min()
+    start, frames = q.copy(), [robot.frame_id(foot.frame) for foot in feet.feet]
+    states = []
+    for k in range(rows):
+        if k % 500 == 0:
+            q = start.copy()  # steps of DT drift
+        v = np.zeros(robot.nv)
+        v[:6] = size * np.cos(2.0 * np.pi * k / 250.0 + phase)
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        J = np.vstack(
+            [pin.getFrameJacobian(model, data, f, pin.LOCAL_WORLD_ALIGNED)[:3] for f in frames]
+        )
+        v[6:] = np.linalg.solve(J[:, 6:], -J[:, :6] @ v[:6])
+        states.append((q, v))
+        q = pin.integrate(model, q, DT * v)
+    return tuple(np.array(each) for each in zip(*states))
+
+
+def write_motion(path, robot, feet, rows):
+    """``rows`` frames with their own accelerations, so that each of them is labelled."""
+    q, v = sway(robot, feet, min(rows, PIECE))
+    times = -(-rows // len(q))
+    acceleration = np.gradient(v[:, robot.actuated], DT, axis=0)
+    arrays = {"q": q, "v": v, "acceleration": acceleration}
+    content = {name: np.tile(rows_, (times, 1))[:rows] for name, rows_ in arrays.items()}
+    np.savez(path, time_s=DT * np.arange(rows), **content)
+    return arrays
+
+
+def differing_bits(folder, motion, labeller, feet, every):
+    """How many of the frames looked at differ from a single solve, and how many were looked at."""
+    robot, settings = labeller.robot, labeller.settings
+    wrong = seen = 0
+    for labels in chunks(folder, ("frame", "torques", "forces", "contact")):
+        for row in range(0, len(labels["frame"]), every):
+            k = int(labels["frame"][row]) % len(motion["q"])
+            q, v, acceleration = (motion[name][k] for name in ("q", "v", "acceleration"))
+            pin.forwardKinematics(robot.model, robot.data, q)
+            feet.update(robot.data)
+            touching = feet.select(feet.gaps <= settings.contact_gap_m)
+            contacts = touching.moved(gaps=np.zeros(len(touching)))
+            problem = build_problem(
+                robot,
+                q,
+                v,
+                acceleration,
+                contacts,
+                settings.period_s,
+                contact_time_constant_s=settings.contact_time_constant_s,
+            )
+            solution = solve(problem, settings.friction, settings.solver)
+            forces = np.zeros((len(feet), 3))
+            forces[labels["contact"][row]] = solution.forces
+            seen += 1
+            wrong += (
+                labels["torques"][row].tobytes() != solution.torques.tobytes()
+                or labels["forces"][row].tobytes() != forces.tobytes()
+            )
+    return wrong, seen
+
+
+def cpu_s():
+    """Of this process and of those that have ended."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--chunk", type=int, default=CHUNK)
+    parser.add_argument("--check-every", type=int, default=997)
+    arguments = parser.parse_args()
+    settings = load_settings(robots()["solo12"])
+    labeller = Labeller(settings)
+    feet = feet_on(labeller.robot, settings.feet, settings.ground, settings.friction_coefficient[0])
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "sway.npz"
+        motion = write_motion(path, labeller.robot, feet, arguments.frames)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begun, worked = time.perf_counter(), cpu_s()
+        (told,) = label_files(
+            [path],
+            labeller,
+            Path(place) / "labels",
+            workers=Workers(arguments.jobs),
+            chunk=arguments.chunk,
+        )
+        wall_s, worked = time.perf_counter() - begun, cpu_s() - worked
+        standing = sum(
+            int((labels["contact"].sum(axis=1) == 4).sum())
+            for labels in chunks(told.folder, ("contact",))
+        )
+        megabytes = sum(file.stat().st_size for file in told.folder.iterdir()) / 1e6
+        wrong, seen = differing_bits(told.folder, motion, labeller, feet, arguments.check_every)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    counts = ", ".join(f"{told.counts[name]} {name}" for name in STATUSES if name in told.counts)
+    print(f"{told.frames} frames, {standing} on four feet: {counts}")
+    print(
+        f"{wall_s:.1f} s, {told.frames / wall_s:.0f} frames/s, {arguments.jobs} processes; "
+        f"{1e6 * worked / told.frames:.0f} us of CPU a frame"
+    )
+    print(
+        f"labels {megabytes:.0f} MB; largest worker {child / 1024:.0f} MB; this process "
+        f"{memory / 1024:.0f} MB after writing the motion, {own / 1024:.0f} MB at the end"
+    )
+    print(f"{wrong} of {seen} frames looked at differ from the single solve in any bit")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""``contact_id label``: inverse dynamics with contact for recorded motions, frame by frame."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="motions: .npz, .parquet, rosbag2 folder, .mcap or .db3",
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--robot", metavar="R", help="name of a file in config/, such as quadruped or solo12"
+    )
+    which.add_argument(
+        "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("labels"),
+        metavar="DIR",
+        help="where the labels go, a folder a motion; frames whose labels are there are not done again "
+        "(default: labels)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="processes at once (default: one a core)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="label on a Dask cluster, such as tcp://host:8786; it needs none of the files",
+    )
+    parser.add_argument("--friction", metavar="F", help="friction model, such as coulomb")
+    parser.add_argument("--solver", metavar="X", help="solver, such as qp")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="changes",
+        help="another value of a controller's parameter; may be repeated",
+    )
+    parser.add_argument(
+        "--contact",
+        choices=("geometry", "recorded"),
+        default="geometry",
+        help="geometry: a foot within contact_gap_m of the ground touches; recorded: as the array "
+        "contact of the motion says (default: geometry)",
+    )
+    parser.add_argument(
+        "--longest-gap",
+        type=float,
+        default=0.1,
+        metavar="S",
+        help="rows further apart in time do not belong together (default: 0.1)",
+    )
+    parser.add_argument(
+        "--chunk",
+        type=int,
+        default=4096,
+        metavar="N",
+        help="frames of a chunk, the unit of work and of files (default: 4096)",
+    )
+    parser.add_argument("--namespace", metavar="NS", help="of the topics, where a bag has several")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Label what is not labelled yet; 3 where frames have no certified answer."""
+    from contact_id_controller.labels.campaign import FAILED, Workers, label_files
+    from contact_id_controller.labels.labeller import Labeller
+    from contact_id_controller.labels.tables import Progress, summary
+    from contact_id_controller.runs.preparation import end_on_signals
+    from contact_id_controller.settings.controller import ControllerSettings
+    from contact_id_controller.settings.parameter_file import ParameterFile, changed_parameters
+
+    end_on_signals()
+    mapping = ParameterFile(config_of(arguments)).section("controller")
+    changed = changed_parameters(arguments.friction, arguments.solver, arguments.changes)
+    settings = ControllerSettings.from_mapping({**mapping, **changed})
+    labeller = Labeller(settings, arguments.contact, arguments.longest_gap)
+    well = True
+    with Progress() as progress:
+        for labelled in label_files(
+            arguments.files,
+            labeller,
+            arguments.output,
+            workers=Workers(arguments.jobs, arguments.cluster),
+            chunk=arguments.chunk,
+            namespace=arguments.namespace,
+            told=progress.show,
+        ):
+            progress.close()
+            print(summary(labelled), flush=True)
+            for first, why in labelled.unlabelled.items():
+                print(f"  not labelled: frames from {first} on: {why}", file=sys.stderr)
+            if labelled.failed:
+                print(f"  frames without a certified answer: {labelled.folder / FAILED}")
+            well = well and not labelled.failed and not labelled.unlabelled
+    return DONE if well else NOT_ALL_WELL
+
+
+def config_of(arguments: argparse.Namespace) -> Path:
+    """The parameter file.
+
+    Raises:
+        ConfigurationError: no robot of that name.
+    """
+    from contact_id_controller.runs.setup import robots
+
+    if arguments.config is not None:
+        config: Path = arguments.config
+        return config
+    known = robots()
+    if arguments.robot not in known:
+        raise ConfigurationError(
+            f"robot {arguments.robot!r} does not exist; there are {choices(known)}"
+        )
+    return known[arguments.robot]

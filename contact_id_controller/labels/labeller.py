@@ -1,0 +1,214 @@
+"""Labels of a block of frames: which feet touch, and what the contact model says of it."""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.control.controller import SUPPLIED, effective_model, loss_weights
+from contact_id_controller.control.limits import Limits
+from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
+from contact_id_controller.geometry import feet_on
+from contact_id_controller.labels.motion import NO_PERIOD, Frames, MotionBlock, frames_of
+from contact_id_controller.models import row_of
+from contact_id_controller.models.batch import (
+    FRAME_STATUSES,
+    REFUSED,
+    ContactFrames,
+    FrameSolutions,
+    solve_batch,
+)
+from contact_id_controller.settings.controller import ControllerSettings
+
+STATUSES = (*FRAME_STATUSES, NO_PERIOD)
+"""``status`` of a label is a place in this tuple."""
+
+LABELS = {
+    "frame": "number of the row in the motion",
+    "time_s": "s, of that row",
+    "period_s": "s, from there to the end of the frame",
+    "torques": "(na,) N·m, of the joints in command order",
+    "forces": "(n, 3) N, on the robot, world frame; 0 where a contact does not count",
+    "contact": "(n,) the contacts that count",
+    "slip_m_s": "(n,) tangential speed at the frame's end; NaN where a contact does not count",
+    "velocity": "(nv,) generalized velocity at the frame's end that the labels explain",
+    "base_error": "(nu,) that velocity of the unactuated coordinates less the recorded one",
+    "cone_n": "N, largest force outside its friction cone",
+    "adhesion_n": "N, largest pulling force",
+    "gap_m_s": "m/s, largest closing speed beyond what a gap allows",
+    "complementarity_w": "W, largest normal force times parting speed",
+    "contradiction_m_s": "m/s, contact velocity taken away because the motion contradicts its contacts",
+    "iterations": "steps of the solver",
+    "status": "place in the manifest's statuses",
+}
+"""Arrays of labels, a row a frame, and what they are; all are NaN where a frame has no answer."""
+
+REFUSED_FRAMES, REASONS = "refused_frames", "refused_reasons"
+"""Two more arrays of a chunk: numbers of refused frames, and why."""
+
+RECORDED, GEOMETRY = "recorded", "geometry"
+"""Where contact comes from."""
+
+LONGEST_GAP_S = 0.1
+
+
+class Labeller:
+    """Labels frames of motions of one robot with the model of its settings.
+
+    A frame is solved by itself: labels depend neither on the length of the blocks nor on who makes
+    them.
+
+    Args:
+        settings: robot, feet, ground, friction and contact model of a parameter file.
+        contact: which feet touch: GEOMETRY, those within ``contact_gap_m`` of the ground; RECORDED, as
+            the motion says. They count as on the ground, whatever their distance.
+        longest_gap_s: rows further apart in time do not belong together.
+
+    Attributes:
+        robot: of the settings.
+
+    Raises:
+        UnknownModelError: the model needs measured forces, or is feedback alone.
+        ConfigurationError: a gap that is no time, or settings that do not fit the robot.
+    """
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        contact: str = GEOMETRY,
+        longest_gap_s: float = LONGEST_GAP_S,
+    ) -> None:
+        row = row_of(*effective_model(settings))
+        if row.feedback_only or row.takes("forces"):
+            raise UnknownModelError(f"{row} predicts no forces, so it labels no motion")
+        if not longest_gap_s > 0.0:
+            raise ConfigurationError(f"the longest gap must be above 0 s, got {longest_gap_s:g}")
+        self.settings, self.contact, self.longest_gap_s = settings, contact, longest_gap_s
+        self.robot = robot = settings.robot()
+        self._feet = feet_on(
+            robot,
+            settings.feet,
+            settings.ground,
+            settings.spread_over_contacts("friction_coefficient"),
+            settings.spread_over_contacts("viscosity"),
+        )
+        known = Limits(robot, settings).effort, loss_weights(robot, settings), None
+        self._model = row.pair
+        self._options = row.keywords(settings, dict(zip(SUPPLIED, known, strict=True)))
+
+    @property
+    def contacts(self) -> int:
+        """Number of possible contacts."""
+        return len(self._feet)
+
+    def label(self, block: MotionBlock) -> dict[str, np.ndarray]:
+        """The labels of a block's frames, name -> array, a row each; see ``LABELS``."""
+        settings, robot = self.settings, self.robot
+        frames = frames_of(block, robot, settings.period_s, self.longest_gap_s)
+        ended = ~np.isnan(frames.period_s)
+        known = np.isfinite(np.hstack([frames.q, frames.v, frames.acceleration])).all(axis=1)
+        good = ended & known
+        given = frames.v if "v" in block.rows else frames.q
+        lost = ~np.isfinite(np.hstack([frames.q, given])).all(axis=1)
+        contacts = self._contacts(frames, good)
+        # Frames without an answer are solved at rest in the air, and overwritten.
+        rest = robot.neutral()
+        solutions = solve_batch(
+            robot,
+            np.where(good[:, None], frames.q, rest),
+            np.where(good[:, None], frames.v, 0.0),
+            np.where(good[:, None], frames.acceleration, 0.0),
+            contacts,
+            np.where(ended, frames.period_s, settings.period_s),
+            *self._model,
+            velocity_product_term=settings.velocity_product_term,
+            contact_time_constant_s=settings.contact_time_constant_s,
+            penetration_gain=settings.penetration_gain,
+            **self._options,
+        )
+        return self._labels(block, frames, contacts, solutions, good, ended | lost)
+
+    def _contacts(self, frames: Frames, good: np.ndarray) -> ContactFrames:
+        feet, robot = self._feet, self.robot
+        count, n = len(good), len(feet)
+        points, normals = np.zeros((count, n, 3)), np.tile(feet.normals, (count, 1, 1))
+        distances, friction = np.zeros((count, n)), np.zeros((count, n))
+        every = np.ones(n, dtype=bool)
+        base: ContactSet = feet.select(every)
+        for k in np.flatnonzero(good):
+            pin.forwardKinematics(robot.model, robot.data, frames.q[k])
+            feet.update(robot.data)
+            points[k], normals[k], distances[k] = feet.points, feet.normals, feet.gaps
+        if frames.contact is None:
+            touching = distances <= self.settings.contact_gap_m
+        else:
+            touching = frames.contact.copy()
+        touching &= good[:, None] & np.isfinite(points).all(axis=2)
+        friction[:] = base.friction
+        # Recorded heights are not true to a micrometre, by which a foot would come down without a force.
+        return ContactFrames(base, points, touching, normals, np.zeros((count, n)), friction)
+
+    def _labels(
+        self,
+        block: MotionBlock,
+        frames: Frames,
+        contacts: ContactFrames,
+        solutions: FrameSolutions,
+        good: np.ndarray,
+        asked: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        robot = self.robot
+        answered = good & (solutions.status != STATUSES.index(REFUSED))
+        status = np.where(answered, solutions.status, STATUSES.index(REFUSED)).astype(np.uint8)
+        status[~asked] = STATUSES.index(NO_PERIOD)
+        reasons = dict(solutions.reasons)
+        for k in np.flatnonzero(asked & ~good):
+            names = [
+                name
+                for name in ("q", "v", "acceleration")
+                if not np.isfinite(getattr(frames, name)[k]).all()
+            ]
+            reasons[int(k)] = f"{names[0]} is not known"
+        labels = {
+            "torques": solutions.torques,
+            "forces": solutions.forces,
+            "slip_m_s": solutions.slip_m_s,
+            "velocity": solutions.velocity,
+            "base_error": (solutions.velocity - frames.next_velocity)[:, robot.unactuated],
+            **solutions.residuals(contacts.friction),
+            "contradiction_m_s": solutions.contradiction_m_s,
+        }
+        for values in labels.values():
+            values[~answered] = np.nan
+        bad = np.array(sorted(reasons), dtype=np.int64)
+        return {
+            "frame": np.arange(block.first, block.first + block.count),
+            "time_s": frames.time_s,
+            "period_s": frames.period_s,
+            "contact": contacts.touching,
+            **labels,
+            "iterations": np.where(answered, solutions.iterations, 0),
+            "status": status,
+            REFUSED_FRAMES: block.first + bad,
+            REASONS: np.array([reasons[k] for k in bad.tolist()], dtype=str),
+        }
+
+
+def packed(labeller: Labeller) -> bytes:
+    """For ``label_packed`` in another process, which needs none of the files of the settings."""
+    return pickle.dumps(labeller)
+
+
+def label_packed(data: bytes, block: MotionBlock) -> dict[str, np.ndarray]:
+    """``Labeller.label`` in a worker, which keeps the labellers that it was last asked for."""
+    return _labeller(data).label(block)
+
+
+@lru_cache(maxsize=2)
+def _labeller(data: bytes) -> Labeller:
+    labeller: Labeller = pickle.loads(data)
+    return labeller

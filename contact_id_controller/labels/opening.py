@@ -1,0 +1,58 @@
+"""Opens the motion in a file, whatever kind of file it is."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from contact_id_controller.exceptions import MissingExtraError, RecordError, choices
+from contact_id_controller.labels.sources import (
+    BagReading,
+    MotionFile,
+    NpzMotion,
+    ParquetMotion,
+    Shapes,
+)
+
+NPZ, PARQUET, BAGS = ".npz", ".parquet", (".mcap", ".db3")
+
+
+def open_motion(path: Path, shapes: Shapes, how: BagReading) -> MotionFile:
+    """The motion in a file: .npz, .parquet, or a bag (rosbag2 folder, .mcap, .db3).
+
+    Args:
+        path: the file, or a bag's folder.
+        shapes: of the robot's rows.
+        how: how bags are read.
+
+    Raises:
+        RecordError: no such file, another kind of file, or one that cannot be read.
+        MissingExtraError: an optional library reads it, and is not there.
+    """
+    if not path.exists():
+        raise RecordError(f"no motion at {str(path)!r}: there is no such file or folder")
+    if path.is_dir() or path.suffix in BAGS:
+        _need("rosbags", "bags")
+        from contact_id_controller.labels.bags import BagMotion
+
+        if shapes.recorded_contact:
+            raise RecordError(
+                f"the bag {str(path)!r} has no recorded contact, take that of geometry"
+            )
+        return BagMotion(path, how)
+    if path.suffix == NPZ:
+        return NpzMotion(path, shapes)
+    if path.suffix == PARQUET:
+        _need("pyarrow", "parquet files")
+        return ParquetMotion(path, shapes)
+    raise RecordError(
+        f"{str(path)!r} is no motion: a name must end with {choices([NPZ, PARQUET, *BAGS])}, or be the "
+        "folder of a bag"
+    )
+
+
+def _need(module: str, what: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtraError(
+            f"{what} need the extra label: pip install 'contact_id_controller[label]'"
+        )

@@ -1,0 +1,45 @@
+"""What a person sees of labelling: a bar of progress, and a line a motion."""
+
+from __future__ import annotations
+
+from contact_id_controller.labels.campaign import Labelled
+from contact_id_controller.labels.sources import MotionFile
+from contact_id_controller.runs.progress import ProgressBar
+
+
+class Progress:
+    """A bar for the motion that is labelled now."""
+
+    def __init__(self) -> None:
+        self._bar: ProgressBar | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def show(self, motion: MotionFile, frames: int) -> None:
+        """So many frames are done."""
+        if self._bar is None:
+            self._bar = ProgressBar(motion.path.name, float(motion.frames), unit="frames")
+        self._bar.show(float(frames))
+
+    def close(self) -> None:
+        """End the line of the bar, if there is one; the next motion begins another."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+def summary(labelled: Labelled) -> str:
+    """What came of a motion, in one line."""
+    counts = ", ".join(f"{count} {status}" for status, count in labelled.counts.items())
+    new = labelled.frames - labelled.found
+    pace = f", {new} in {labelled.wall_s:.1f} s" if new else ""
+    before = f", {labelled.found} were there" if labelled.found else ""
+    unread = f"; {labelled.unread} messages cannot be read" if labelled.unread else ""
+    return (
+        f"{labelled.path.name}: {labelled.frames} frames{pace}{before}: {counts or 'none'}{unread}"
+        f" -> {labelled.folder}"
+    )
