@@ -14,8 +14,6 @@ NODES = (
     "simulated_robot",
     "viewer",
 )
-ROOM = {"viewer": "view"}
-"""Of the nodes that are not in the room ros."""
 HERE = Path(__file__).resolve().parent
 
 # Real ROS 2 (Kilted) from PyPI, for machines without a ROS installation.
@@ -129,10 +127,7 @@ setup(
         "console_scripts": [
             f"contact_id = {NAME}.cli:main",
             # On PATH with pip: names that say whose they are. `ros2 run` has short ones, too.
-            *(
-                f"contact_id_{node}_node = {NAME}.{ROOM.get(node, 'ros')}.{node}:main"
-                for node in NODES
-            ),
+            *(f"contact_id_{node}_node = {NAME}.ros.start:{node}" for node in NODES),
         ],
     },
     zip_safe=False,

@@ -1,12 +1,14 @@
 """What every test may use: a ROS domain of its own, random numbers that repeat, a bench for nodes."""
 
 import os
+import tempfile
 
 import pytest
 
 # Read when ROS and BLAS start: nothing of these tests leaves this machine.
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="contact_id_state_")
 
 from contact_id_controller.runs.processes import free_domain
 
@@ -16,6 +18,14 @@ def private_domain():
     """Each test file has a ROS domain of its own; the processes that it starts inherit it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", str(free_domain()))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def private_state(tmp_path_factory):
+    """No test finds the emergency stop of another one, nor leaves one to the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

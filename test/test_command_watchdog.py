@@ -8,6 +8,7 @@ from contact_id_controller.safety.command_watchdog import (
     JointVelocities,
     WatchdogState,
 )
+from contact_id_controller.safety.latch import EmergencyLatch
 
 NAMES = ("hip", "knee", "ankle")
 LIMITS = np.array([10.0, 5.0, np.inf])
@@ -215,3 +216,66 @@ def test_figures_name_every_count():
         "last reaction time (ms)": "10.00",
         "refused wrong_size": "1",
     }
+
+
+def test_a_command_counts_from_when_it_was_sent():
+    """Both were stopped for 200 ms: what waited is the torque of another time."""
+    watchdog = forwarding(1.0)
+    assert watchdog.take_command(COMMAND, 1.2, age_s=0.199) is None
+    assert watchdog.refused == {"old": 1}
+    assert np.array_equal(watchdog.tick(1.2), -DAMPING * 0.0), "no velocity is known so long after"
+    assert watchdog.trip_reason == "commands_stopped"
+
+    watchdog = forwarding(1.0)
+    assert watchdog.take_command(COMMAND, 1.005, age_s=0.004) is not None
+    assert watchdog.tick(1.0109) is None
+    assert watchdog.tick(1.0111) is not None, "10 ms after it was sent, 6 after it came"
+
+
+def test_a_command_from_the_future_is_of_another_clock():
+    watchdog = forwarding()
+    assert watchdog.take_command(COMMAND, 0.001, age_s=-1.0) is None
+    assert watchdog.refused == {"from_the_future": 1}
+    assert watchdog.take_trajectory(COMMAND[None], 0.002, "", -1.0) is None
+    assert watchdog.take_command(COMMAND, 0.003, age_s=-0.001) is not None
+
+
+@pytest.mark.parametrize("before", ["waiting", "forwarding", "tripped"])
+@pytest.mark.parametrize("output", ["zero", "damping"])
+def test_an_emergency_stop_holds_in_any_state_until_it_is_released(tmp_path, before, output):
+    def born(**changes):
+        latch = EmergencyLatch(tmp_path, "/command_watchdog")
+        return make(latch=latch, emergency_stop_output=output, **changes)
+
+    watchdog = born(damp_before_first_command=False)
+    watchdog.velocities.take(NAMES, VELOCITY, 0.0)
+    if before != "waiting":
+        watchdog.take_command(COMMAND, 0.0)
+    if before == "tripped":
+        watchdog.tick(TIMEOUT_S)
+    expected = np.zeros(3) if output == "zero" else -DAMPING * VELOCITY
+    assert np.array_equal(watchdog.emergency_stop(TIMEOUT_S), expected)
+    assert not watchdog.keep()
+    watchdog.controller_changed(active=True)
+    assert "not tripped" in watchdog.reset(0.011)
+    assert watchdog.take_command(COMMAND, 0.012) is None
+    assert watchdog.refused["emergency_stop"] == 1
+    assert np.array_equal(watchdog.tick(0.0125), expected), "again and again"
+    again = born()
+    assert again.state is WatchdogState.EMERGENCY_STOP, "of the process before"
+    assert again.take_command(COMMAND, 0.0) is None and not again.tick(0.0).any()
+    assert again.release_emergency_stop() == ""
+    assert again.state is WatchdogState.TRIPPED and again.waits_for_activation
+    assert "was not engaged" in again.release_emergency_stop()
+    again.controller_changed(active=True)
+    assert np.array_equal(again.take_command(COMMAND, 0.1), COMMAND)
+    assert born().state is WatchdogState.WAITING
+
+
+def test_one_in_reserve_finds_the_stop_that_came_while_it_waited(tmp_path):
+    reserve = make(latch=EmergencyLatch(tmp_path, "/command_watchdog"))
+    working = make(latch=EmergencyLatch(tmp_path, "/command_watchdog"))
+    working.emergency_stop(0.0)
+    working.keep()
+    reserve.look_at_latch()
+    assert reserve.state is WatchdogState.EMERGENCY_STOP

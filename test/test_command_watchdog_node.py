@@ -21,8 +21,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
+from std_msgs.msg import Bool, Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
 
 from contact_id_controller.faults.held_efforts import UrdfLimits
 from contact_id_controller.ros.direct_loop import take_newest
@@ -37,6 +37,7 @@ DAMPING = -0.5 * VELOCITY
 TIMEOUT_S = float(os.environ.get("WATCHDOG_TIMEOUT_S", 0.05))
 COMMAND_PERIOD_S = TIMEOUT_S / 5
 KILLS = int(os.environ.get("WATCHDOG_KILLS", 2))
+STOPS = int(os.environ.get("WATCHDOG_STOPS", 3))
 ALLOWANCE_S = 0.05
 """Beyond the timeout, for a machine that does other things too."""
 PATIENCE_S = 30.0
@@ -63,6 +64,8 @@ class Robot:
         self.commands = self.node.create_publisher(Float64MultiArray, "commands_in", 1)
         self.timer = self.node.create_timer(0.005, self.send_state)
         self.client = self.node.create_client(Trigger, "command_watchdog/reset")
+        self.stopper = self.node.create_client(SetBool, "command_watchdog/emergency_stop")
+        self.button = self.node.create_publisher(Bool, "emergency_stop", 1)
         self.velocity = VELOCITY.copy()
         self.thread = threading.Thread(target=self.spin, daemon=True)
         self.thread.start()
@@ -158,6 +161,29 @@ class Robot:
         future = self.client.call_async(Trigger.Request())
         assert self.until(future.done)
         return future.result().success
+
+    def stop(self, engage):
+        """The answer of the emergency stop."""
+        assert self.stopper.wait_for_service(PATIENCE_S)
+        end_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end_s:
+            # One that was killed a moment ago still seems to be there.
+            future = self.stopper.call_async(SetBool.Request(data=engage))
+            if self.until(future.done, 2.0):
+                return future.result()
+        raise AssertionError(self.log())
+
+    def stop_by_service(self):
+        """One call; zero is held."""
+        self.stopper.call_async(SetBool.Request(data=True))
+        assert self.holds(np.zeros(3)), self.log()
+
+    def stop_by_topic(self):
+        """A message each 5 ms, as of a button that is pressed; zero is held."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not self.holds(np.zeros(3), 0.005):
+            self.button.publish(Bool(data=True))
+            assert time.monotonic() < end_s, self.log()
 
     def log(self, name="watchdog"):
         return (self.folder / f"{name}.log").read_text()
@@ -295,6 +321,102 @@ def test_bad_commands_never_arrive_and_reset_lets_good_ones_pass(robot):
     assert robot.holds([0.4, 0.5, 0.6])
     assert not robot.reset(), "not tripped any more"
     assert robot.group.errors == robot.group.dropped == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
+def test_every_signal_that_asks_to_end_leaves_zero(robot, number):
+    """A lost ssh connection left the last torque for ever."""
+    watchdog = robot.watchdog(timeout_s=5.0)
+    assert robot.holds(DAMPING), robot.log()
+    robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
+    assert robot.holds([0.1, 0.2, 0.3])
+    watchdog.send_signal(number)
+    assert watchdog.wait(PATIENCE_S) == 0
+    assert robot.holds(np.zeros(3))
+    assert "Traceback" not in robot.log()
+
+
+def test_an_emergency_stop_survives_kill_9_and_ends_by_its_release(robot, tmp_path):
+    state = str(tmp_path / "state")
+    watchdog = robot.watchdog(timeout_s=1.0, state_folder=state)
+    assert robot.holds(DAMPING), robot.log()
+    commander = robot.commander()
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+    assert robot.stop(True).success
+    assert robot.holds(np.zeros(3))
+    assert not robot.reset(), "there is nothing to reset"
+    for kill in range(2):
+        if kill:
+            watchdog.kill()  # the keeper: its workers end with it
+        else:
+            os.kill(_workers(watchdog)[0], signal.SIGKILL)
+        if kill:
+            watchdog = robot.watchdog(timeout_s=1.0, state_folder=state)
+        words = "emergency stop: nothing is forwarded"
+        assert robot.until(lambda n=kill: robot.log().count(words) == n + 2), robot.log()
+        robot.group.command(CLIPPED)  # as if something had come between
+        robot.group.update()
+        assert robot.holds(np.zeros(3)), robot.log()
+        robot.until(lambda: False, 0.3)
+        assert not robot.group.efforts.any(), "commands go on all the time"
+    assert robot.stop(False).success
+    assert robot.holds(DAMPING), robot.log()
+    assert not list((tmp_path / "state").iterdir())
+    commander.kill()
+    robot.commander()
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+    assert "Traceback" not in robot.log()
+
+
+def test_what_waited_while_both_were_stopped_is_not_forwarded(robot):
+    watchdog = robot.watchdog(hot_standby=False)
+    commander = robot.commander()
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+    (worker,) = _workers(watchdog)
+    os.kill(worker, signal.SIGSTOP)
+    time.sleep(3.0 * COMMAND_PERIOD_S)  # of these commands the newest waits
+    commander.send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    while take_newest(robot.subscription) is not None:
+        pass
+    os.kill(worker, signal.SIGCONT)
+    sent = []
+    end_s = time.monotonic() + 5.0
+    while len(sent) < 20 and time.monotonic() < end_s:
+        message = take_newest(robot.subscription)
+        if message is not None:
+            sent.append(np.array(message.data))
+        time.sleep(0.0002)
+    assert sent and np.allclose(sent, DAMPING), "the torque of 0.2 s ago came first"
+
+
+def test_large_messages_do_not_keep_an_emergency_stop_waiting(robot, record_property):
+    """Plans of 100,000 points go to whoever listens; what the watchdog hears itself may be as large."""
+    robot.watchdog(timeout_s=5.0)
+    assert robot.holds(DAMPING), robot.log()
+    robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
+    assert robot.holds([0.1, 0.2, 0.3])
+    flood = robot.run("flood", str(HERE / "large_messages.py"))
+    assert robot.until(lambda: "flooding" in robot.log("flood")), robot.log("flood")
+    for way in (robot.stop_by_service, robot.stop_by_topic):
+        times_s = []
+        for _ in range(STOPS):
+            robot.until(lambda: False, 0.05)
+            begin_s = time.monotonic()
+            way()
+            times_s.append(time.monotonic() - begin_s)
+            assert robot.stop(False).success
+            assert robot.holds(DAMPING), robot.log()
+        print(f"{way.__name__} in a flood, ms: {np.sort(np.round(1e3 * np.array(times_s), 1))}")
+        record_property(f"{way.__name__}_in_a_flood_s", times_s)
+    assert flood.poll() is None, robot.log("flood")
+    assert "Traceback" not in robot.log().replace("StateError", "")
+
+
+def _workers(keeper):
+    """Process numbers of the workers, the oldest first."""
+    children = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
+    return sorted(map(int, children))
 
 
 def test_velocities_that_are_missing_or_stop_are_not_damped(robot):

@@ -444,6 +444,29 @@ def test_numbers_go_by_the_layout_once_it_is_known(monkeypatch):
     assert len(made) <= 2
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("changed", ["frame", "child"])
+def test_odometry_of_other_frames_is_refused_until_they_are_forgotten(packed, changed):
+    """Two nodes publish it: one of a map, one of where the robot was switched on."""
+    reader = OdometryReader()
+
+    def read(frame="odom", child="base"):
+        message = Odometry(child_frame_id=child)
+        message.header.frame_id = frame
+        message.pose.pose.orientation.w = 1.0
+        return reader.read(serialize_message(message) if packed else message)
+
+    other = {"frame": {"frame": "map"}, "child": {"child": "base_link"}}[changed]
+    for _ in range(3):
+        read()
+        for _ in range(3):
+            with pytest.raises(StateError, match="before was of 'base' in 'odom'"):
+                read(**other)
+    assert reader.world_frame == "odom"
+    reader.forget_frames()
+    read(**other)
+
+
 def test_bytes_of_odometry_are_read_as_the_message_is():
     readers = OdometryReader(), OdometryReader()
     for k in range(4):
@@ -451,6 +474,8 @@ def test_bytes_of_odometry_are_read_as_the_message_is():
         message.pose.pose.position.x, message.twist.twist.angular.z = 0.1 * k, math.inf
         message.pose.covariance[3] = message.twist.covariance[7] = float(k)
         message.header.frame_id = "map" if k < 3 else "world"
+        for reader in readers:
+            reader.forget_frames()
         (base, time_ns), wanted = (
             readers[0].read(serialize_message(message)),
             readers[1].read(message),

@@ -8,6 +8,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from contact_id_controller.ros import direct_loop
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.safety.incidents import Incidents
 
 
 class Topics:
@@ -20,18 +21,22 @@ class Topics:
             SimpleNamespace(
                 name=name,
                 handle=SimpleNamespace(pointer=name),
-                callback=lambda message, name=name: self.served.append((name, message)),
+                msg_type=str,
             )
             for name in names
         ]
 
-        def take(subscription):
+        def hand_on(subscription):
             messages = self.waiting[subscription.name]
-            return messages.pop() if messages else None
+            if messages:
+                self.served.append((subscription.name, messages.pop()))
+                return True
+            return False
 
-        monkeypatch.setattr(direct_loop, "take_newest", take)
+        monkeypatch.setattr(direct_loop, "hand_on_newest", hand_on)
+        executor = SimpleNamespace(incidents=Incidents(pytest.fail))
         self.turns = 0
-        self.loop = DirectLoop(None, lambda: subscriptions[:1], lambda: subscriptions[1:])
+        self.loop = DirectLoop(executor, lambda: subscriptions[:1], lambda: subscriptions[1:])
         self.loop._wait = lambda *_: [name for name, messages in self.waiting.items() if messages]
         self.loop._turn = self._turn
         self.loop._next_turn_s = float("inf")

@@ -218,6 +218,9 @@ def test_the_simulated_robot_follows_by_itself(context):
 
 # The watchdog
 
+NOW = {"source_timestamp": 0}
+"""Of a message of which nobody says when it was sent."""
+
 
 def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
     node = CommandWatchdogNode(
@@ -234,14 +237,14 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
     reader = EffortReader(JOINTS)
     try:
         trajectory = random_trajectory()
-        node._on_trajectory(sent(trajectory).data)
+        node._on_trajectory(sent(trajectory).data, NOW)
         forwarded = reader.read(wire.data)
         np.testing.assert_array_equal(forwarded.positions, trajectory.positions)
         np.testing.assert_array_equal(forwarded.efforts, np.clip(trajectory.efforts, -0.5, 0.5))
         assert node.watchdog.clipped == 1
         node.watchdog.velocities.take(["knee"], [1.0], 0.0, [0.25])
         for _ in range(3):
-            node._on_trajectory(spoiled(nan_effort))
+            node._on_trajectory(spoiled(nan_effort), NOW)
         assert node.watchdog.state.value == "tripped"
         rest = reader.read(wire.data)
         assert rest.start_s == 0.0
@@ -250,7 +253,7 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
         np.testing.assert_array_equal(rest.positions, [place, place])
         np.testing.assert_array_equal(rest.velocities, 0.0)
         wire.data = b""
-        node._on_trajectory(sent(trajectory).data)
+        node._on_trajectory(sent(trajectory).data, NOW)
         assert not wire.data and node.watchdog.refused["tripped"] == 1
         node.release()
         np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)

@@ -6,6 +6,8 @@ state, torque and what they counted.
 """
 
 import math
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +23,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.in_process import InProcessController
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.settings.controller import ControllerSettings
 
 LEGS = ("LF", "RF", "LH", "RH")
@@ -110,7 +113,8 @@ class NodeDoor(Door):
 
         self._bench, self._messages = ros_bench, plan_messages
         robot = RobotModel.from_urdf(QUADRUPED, True, JOINTS)
-        self.loop = ControlLoop(Controller(robot, self.settings), self.log.append)
+        latch = EmergencyLatch(state_folder(), "/robot/controller")
+        self.loop = ControlLoop(Controller(robot, self.settings), self.log.append, latch)
         self.guard = self.loop.guard
         self._forces = None
         self.loop.contact_input = SimpleNamespace(pass_on=self._pass_on)
@@ -118,7 +122,7 @@ class NodeDoor(Door):
             self._forces = WEIGHT
         self.send_base(BASE, self.time_s)
         self.loop.observe(ros_bench.joint_state(self.time_s), None)
-        assert self.guard.start() == ""
+        assert self.guard.start() == "" or latch.engaged
 
     def _pass_on(self, guard):
         if self._forces is not None:
@@ -153,8 +157,9 @@ class NodeDoor(Door):
     def emergency_stop(self, engage):
         if engage:
             self.guard.emergency_stop()
+            self.loop.report()
         else:
-            self.guard.machine.release_emergency_stop(True)
+            assert not self.guard.release_emergency_stop(True)
 
     def resume(self):
         return self.guard.resume() == ""
@@ -189,6 +194,7 @@ class ArrayDoor(Door):
 
     def emergency_stop(self, engage):
         self.inner.emergency_stop(engage)
+        self.inner.post_update()
 
     def resume(self):
         before = self.refused["resume"]
@@ -860,6 +866,99 @@ def test_both_doors_react_alike(name, played):
     assert [state for state, _ in node] == [state for state, _ in arrays]
     np.testing.assert_allclose([t for _, t in node], [t for _, t in arrays], atol=1e-6)
     assert (node_refused, node_steps) == (refused, steps)
+
+
+def long_plan(door, count=400, position=STANDING):
+    """Joints that stand, from the next period on, as many points as take longer to read than a step."""
+    times_s = np.linspace(0.0, 4.0, count)
+    return Plan(
+        joints=JointTrajectory(
+            JOINTS, times_s, np.tile(position, (count, 1)), start_s=door.time_s + 0.2
+        )
+    )
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_long_plan_is_read_beside_the_steps_and_then_followed(door):
+    door = DOORS[door]()
+    door.stand()
+    plan, going_on = long_plan(door), threading.Event()
+
+    def slow():
+        assert threading.current_thread() is not threading.main_thread()
+        assert going_on.wait(30.0)
+        return plan
+
+    taken = []
+    door.guard.read("joint_trajectory", slow, long=True, taken=lambda: taken.append(door.time_s))
+    door.stand(20)
+    assert door.state == "holding" and not taken, "steps go on meanwhile"
+    short = Plan(contacts=ContactSchedule(QUADRUPED_FEET, [0.0], np.ones((1, 4)), 0.0))
+    door.guard.read("contact_schedule", lambda: short)
+    going_on.set()
+    wait_for(lambda: len(door.guard._reader.done) == 2)
+    door.stand(3)
+    assert len(taken) == 1 and door.state == "following" and not door.refused
+    assert door.guard.controller.plans_at(door.time_s + 1.0)[2] is not None, (
+        "what came behind it, too"
+    )
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_long_plan_that_is_refused_changes_nothing(door):
+    door = DOORS[door]()
+    door.stand()
+    beyond = long_plan(door, position=STANDING + 100.0)
+    door.guard.read("joint_trajectory", lambda: beyond, long=True)
+
+    def unreadable():
+        raise TrajectoryError("points of the plan have different lengths")
+
+    door.guard.read("base_trajectory", unreadable, long=True)
+    wait_for(lambda: len(door.guard._reader.done) == 2)
+    door.stand(5)
+    assert door.refused == {"joint_trajectory": 1, "base_trajectory": 1}
+    assert door.state == "holding"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_plan_of_before_a_start_is_not_followed_after_it(door):
+    door = DOORS[door]()
+    door.stand()
+    plan = long_plan(door)
+    door.guard.read("joint_trajectory", lambda: plan, long=True)
+    wait_for(lambda: door.guard._reader.done)
+    door.emergency_stop(True)
+    door.stand()
+    door.emergency_stop(False)
+    assert door.resume()
+    door.stand(5)
+    assert door.state == "holding"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_an_emergency_stop_outlives_the_process_until_it_is_released(door):
+    """What comes after `kill -9` finds the file; only the release removes it."""
+    name = door
+    door = DOORS[name]()
+    door.stand()
+    door.emergency_stop(True)
+    assert not door.stand().any()
+    again = DOORS[name]()
+    assert again.state == "emergency_stop" and not again.stand().any()
+    assert not again.resume()
+    again.emergency_stop(False)
+    assert again.state == "stopped"
+    assert again.resume()
+    assert again.stand().any()
+    assert DOORS[name]().state != "emergency_stop"
+
+
+def wait_for(condition, patience_s=30.0):
+    end_s = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.001)
 
 
 def test_an_in_process_clock_that_is_set_back_drops_plans_and_holds():

@@ -110,6 +110,7 @@ def odometry(height_m=0.162, time_s=100):
         header=point(
             stamp=point(sec=int(time_s), nanosec=round(time_s % 1 * 1e9)), frame_id="world"
         ),
+        child_frame_id="base",
         pose=point(
             pose=point(
                 position=point(x=0.0, y=0.0, z=height_m),

@@ -119,3 +119,26 @@ def test_what_is_killed_at_each_start_is_given_up(start):
     assert process.wait(30.0) == 128 + signal.SIGKILL
     assert process.stdout.read().count("active") == 5
     assert "killed 5 times at its start" in process.stderr.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGINT])
+def test_every_signal_that_asks_to_end_reaches_the_worker(start, number):
+    process = start(f"signal.signal({int(number)}, lambda *_: ending.append(1))")
+    said(process)
+    role, _, _ = said(process)
+    assert role == "reserve", "the first is ready"
+    process.send_signal(number)
+    assert process.wait(10.0) == 7, "asked to end, not killed: it had its last word"
+
+
+def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
+    process = start(
+        "if role == 'active': broken = worker.ready; worker.ready = lambda wants: "
+        "(broken(wants), time.sleep(1.5), sys.exit('broken'))"
+    )
+    _, active, _ = said(process)
+    _, reserve, _ = said(process)
+    assert said(process) == ("called", reserve, True) and gone(active)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7
+    assert "ended with code 1, the reserve goes on" in process.stderr.read()

@@ -29,6 +29,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
 )
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.commanders import Commanders
+from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -166,7 +167,7 @@ def watchdog_node(clock):
     node._forwarded_control, node._commands = None, Publisher()
     node._state = node.watchdog.state
     node._report_change = lambda: setattr(node, "_state", node.watchdog.state)
-    node._commands_in = None
+    node._commands_in, node.incidents = None, Incidents(pytest.fail)
     node._commanders = Commanders((), "/controller", dict)
     return node
 

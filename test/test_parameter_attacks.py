@@ -7,7 +7,12 @@ rclpy = pytest.importorskip("rclpy", reason="parameters of a node need ROS 2")
 
 from rcl_interfaces.msg import Parameter as ParameterMessage  # noqa: E402
 from rcl_interfaces.msg import ParameterValue  # noqa: E402
-from rcl_interfaces.srv import SetParameters, SetParametersAtomically  # noqa: E402
+from rcl_interfaces.srv import (  # noqa: E402
+    GetParameters,
+    ListParameters,
+    SetParameters,
+    SetParametersAtomically,
+)
 from rclpy.parameter import Parameter  # noqa: E402
 from robots import QUADRUPED, QUADRUPED_FEET  # noqa: E402
 
@@ -160,3 +165,54 @@ def test_a_link_in_the_way_of_a_part_is_not_followed(tmp_path):
     EstimateRecorder(path).save()
     assert target.read_text(encoding="utf-8") == "thesis"
     assert not path.is_symlink() and "time_s" in np.load(path)
+
+
+@pytest.mark.parametrize("atomically", [False, True])
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ({"type": 77}, "has type 77, must be one of 1 to 9"),
+        ({"type": 10}, "has type 10"),
+        ({"type": 255, "double_value": 1.0}, "has type 255"),
+        ({"type": DOUBLE, "string_value": "0.002"}, "its string_value is given"),
+        ({"type": TEXT, "double_value": 0.002}, "its double_value is given"),
+        ({"type": DOUBLE, "double_array_value": [0.002]}, "its double_array_value is given"),
+        ({"type": 0, "double_value": 0.002}, "its double_value is given"),
+        ({"type": DOUBLE, "double_value": float("nan")}, "period_s"),
+    ],
+)
+def test_a_malformed_value_is_answered_and_changes_nothing(node_of, atomically, value, words):
+    """`value.type = 77` ended the process, and the last torque stayed for ever."""
+    node = node_of()
+    before = node.get_parameter("period_s").value
+    done, reason = ask(node, "period_s", atomically, **value)
+    assert not done and words in reason
+    assert node.get_parameter("period_s").value == before
+    assert ask(node, "period_s", type=DOUBLE, double_value=0.002)[0], "the node is sane"
+
+
+def test_more_than_a_node_has_is_refused_by_its_number(node_of):
+    node = node_of()
+    many = [ParameterMessage(name="period_s")] * 1001
+    service = node._parameter_service
+    request, answer = SetParameters.Request(parameters=many), SetParameters.Response()
+    (result,) = service._set_parameters_callback(request, answer).results
+    assert not result.successful and "1001 parameters" in result.reason
+    names = ["period_s"] * 1001
+    assert not service._get_parameters_callback(
+        GetParameters.Request(names=names), GetParameters.Response()
+    ).values
+    assert not service._list_parameters_callback(
+        ListParameters.Request(prefixes=names), ListParameters.Response()
+    ).result.names
+    few = service._get_parameters_callback(
+        GetParameters.Request(names=names[:2]), GetParameters.Response()
+    )
+    assert len(few.values) == 2
+
+
+def test_no_peer_says_where_an_emergency_stop_is_kept(node_of, tmp_path):
+    node = node_of(state_folder=str(tmp_path))
+    assert node.latch.path == tmp_path / "attacked.emergency_stop"
+    done, reason = ask(node, "state_folder", type=TEXT, string_value=str(tmp_path / "other"))
+    assert not done and "can only be given at the start" in reason

@@ -50,14 +50,10 @@ sys.exit(run_node("probe", make, serve))
 @pytest.fixture
 def probe(tmp_path):
     """Starts the node above in a process of its own."""
-    environment = dict(
-        os.environ,
-        PYTHONPATH=str(ROOT),
-        ROS_LOG_DIR=str(tmp_path),
-    )
     started = []
 
-    def start(*arguments, **options):
+    def start(*arguments, log=tmp_path, **options):
+        environment = dict(os.environ, PYTHONPATH=str(ROOT), ROS_LOG_DIR=str(log))
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", NODE, *arguments],
@@ -76,14 +72,18 @@ def probe(tmp_path):
         process.wait()
 
 
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
+
+
 def _ignore_signals():
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.mark.parametrize("arguments", [(), ("work",)], ids=["serving", "working"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [*ENDS, signal.SIGHUP])
 def test_a_signal_ends_it_at_once_with_code_0_and_without_a_word(probe, number, arguments):
+    """A lost connection is SIGHUP: without the last word of the node its last torque stayed."""
     process = probe(*arguments, preexec_fn=_ignore_signals)
     assert process.stdout.readline() == "ready\n", process.communicate()
     start = time.monotonic()
@@ -91,6 +91,69 @@ def test_a_signal_ends_it_at_once_with_code_0_and_without_a_word(probe, number, 
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, output, errors) == (0, "", "")
     assert time.monotonic() - start < PATIENCE_S
+
+
+def _no_hang_up():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def test_nohup_means_what_it_says(probe):
+    process = probe(preexec_fn=_no_hang_up)
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_no_terminal_suspends_it(probe):
+    process = probe()
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        process.send_signal(number)
+    time.sleep(0.2)
+    with open(f"/proc/{process.pid}/stat") as file:
+        assert file.read().rpartition(")")[2].split()[0] in "RS"
+
+
+def test_a_log_folder_that_cannot_be_written_ends_nothing(probe):
+    process = probe(log="/dev/null/log")
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    (line,) = errors.splitlines()
+    assert process.returncode == 0 and "/dev/null/log" in line and "the log is in" in line
+
+
+EARLY = """
+import sys, time
+from contact_id_controller.ros import start
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "rclpy":
+            print("ready", flush=True)
+            time.sleep(60.0)
+
+sys.meta_path.insert(0, Slow())
+sys.exit(start.controller())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_it_loads_is_no_traceback(number):
+    process = subprocess.Popen(
+        [sys.executable, "-c", EARLY],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, output, errors) == (0, "", "")
 
 
 def test_an_error_of_ours_is_one_line_and_code_1(probe):

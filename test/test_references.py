@@ -7,6 +7,7 @@ import pytest
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import (
+    TIME_ZERO_S,
     BaseTrajectory,
     ContactSchedule,
     JointTrajectory,
@@ -91,6 +92,27 @@ def test_way_to_the_first_point_starts_at_the_state_at_reception(degree):
         assert start.acceleration == pytest.approx([3.0, 4.0])
     assert arrival.position == pytest.approx(trajectory(degree).positions[0])
     assert followed.sample(2.3).position == pytest.approx(trajectory(degree).sample(2.3).position)
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5])
+@pytest.mark.parametrize("now_s", [0.0, 0.7, 1.8, 2.3])
+def test_reception_is_the_trajectory_made_of_all_its_points(degree, now_s):
+    """A long plan is received in the control loop: its points are not looked at again."""
+    plan, first = trajectory(degree), [0.3, -0.2]
+    received = plan.received(now_s, first, [1.0, 2.0], [3.0, 4.0])
+    rows = [plan.positions, plan.velocities, plan.accelerations]
+    if now_s < plan.start_s + plan.times_s[0]:
+        before = [first, [1.0, 2.0], [3.0, 4.0]]
+        rows = [None if row is None else np.vstack([b, row]) for b, row in zip(before, rows)]
+        times_s = np.r_[0.0, plan.times_s + plan.start_s - now_s]
+        made = JointTrajectory(plan.names, times_s, *rows, now_s or TIME_ZERO_S, True)
+    else:
+        made = JointTrajectory(plan.names, plan.times_s, *rows, plan.start_s, True)
+    for t_s in np.linspace(now_s, 3.5, 77):
+        for got, wanted in zip(received.sample(t_s), made.sample(t_s)):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    assert received.end_s == pytest.approx(made.end_s)
+    assert plan.sample(2.1).position == pytest.approx(trajectory(degree).sample(2.1).position)
 
 
 def test_reception_without_velocity_starts_at_rest():

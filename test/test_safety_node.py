@@ -1,6 +1,8 @@
 """Emergency stop, resume, live changes and measured contact, over real topics and services."""
 
 import itertools
+import json
+import os
 import time
 from unittest.mock import MagicMock
 
@@ -19,11 +21,13 @@ from ros_bench import (
     joint_state,
     odometry,
 )
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from contact_id_controller.ros import controller
-from contact_id_controller.ros.controller import _Autostart
+from contact_id_controller.ros.controller import ControllerNode, _Autostart
 from contact_id_controller.ros.process import Interrupt
+from contact_id_controller.safety.heartbeat import Heart
 from contact_id_controller.safety.machine import SafetyState
 
 DAMPING = -0.5 * VELOCITY
@@ -79,6 +83,86 @@ def test_emergency_stop_outlives_deactivation(bench_of):
     bench.make_ready(3.0)
     bench.node.trigger_activate()
     assert bench.node.active
+
+
+def test_emergency_stop_is_answered_before_configure_and_kept(bench_of, tmp_path):
+    bench = bench_of(state_folder=str(tmp_path))
+    assert call(bench, SetBool, "emergency_stop", data=True).success
+    (path,) = tmp_path.iterdir()
+    assert path == bench.node.latch.path
+    again = ControllerNode(
+        parameter_overrides=[Parameter("state_folder", value=str(tmp_path))],
+        namespace=bench.node.get_namespace(),
+        context=bench.context,
+    )
+    assert again.latch.engaged, "of the process before"
+    again.destroy_node()
+    bench.configure()
+    bench.node.trigger_activate()
+    assert not bench.node.active
+    assert diagnostics(bench)[1]["safety state"] == "emergency_stop"
+    assert call(bench, SetBool, "emergency_stop", data=False).success
+    assert not path.exists()
+    bench.make_ready(1.0)
+    bench.node.trigger_activate()
+    assert bench.node.active
+    assert call(bench, SetBool, "emergency_stop", data=True).success and path.exists()
+    bench.node.trigger_cleanup()
+    assert call(bench, SetBool, "emergency_stop", data=False).success and not path.exists()
+    assert "was not engaged" in call(bench, SetBool, "emergency_stop", data=False).message
+
+
+def test_it_commands_only_while_a_watchdog_that_is_required_beats(bench_of):
+    bench = bench_of(watchdog_required=True, state_timeout_s=10.0)
+    beats = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1)
+    heart = Heart()
+    bench.node.trigger_configure()
+    times_s = itertools.count(1e-5, 1e-5)
+    assert bench.until(lambda: bench.send(next(times_s)) or "never heard" in bench.node.not_ready)
+    bench.node.trigger_activate()
+    assert not bench.node.active
+
+    def beating(state, condition):
+        def look():
+            beats.publish(String(data=heart.words(state)))
+            return condition()
+
+        return bench.until(look)
+
+    assert beating("forwarding", lambda: not bench.node.not_ready)
+    bench.node.trigger_activate()
+    assert bench.node.active
+    bench.diagnostics.clear()
+    assert beating("forwarding", lambda: bench.diagnostics)
+    figures = {pair.key: pair.value for pair in bench.diagnostics[-1].status[0].values}
+    assert figures["command watchdog"] == "forwarding"
+    machine = bench.node.loop.safety
+    assert bench.until(lambda: machine.state is SafetyState.STOPPED)
+    assert "slow" in machine.reason, "this process, which plays it, lives"
+    for words in ("", "{}", "x" * 100_000):
+        count = bench.node.incidents.counts["heartbeat"]
+        beats.publish(String(data=words))
+        assert bench.until(lambda n=count: bench.node.incidents.counts["heartbeat"] > n)
+    refused = call(bench, Trigger, "resume")
+    assert not refused.success and "slow" in refused.message
+    client = bench.peer.create_client(Trigger, "controller/resume")
+    assert beating("tripped", lambda: client.service_is_ready() and not bench.node.not_ready)
+    resumed = client.call_async(Trigger.Request())
+    assert beating("tripped", resumed.done) and resumed.result().success
+    assert beating("emergency stop", lambda: machine.state is SafetyState.STOPPED)
+    assert "emergency stop of the command watchdog" in machine.reason
+
+
+def test_it_says_what_it_does(bench_of):
+    bench = bench_of()
+    said = []
+    bench.peer.create_subscription(
+        String, "controller/heartbeat", lambda message: said.append(json.loads(message.data)), 1
+    )
+    assert bench.until(lambda: bench.node.beat() or said)
+    assert said[-1]["state"] == "not configured" and said[-1]["pid"] == os.getpid()
+    bench.configure()
+    assert bench.until(lambda: bench.node.beat() or said[-1]["state"] == "inactive")
 
 
 def test_gap_stops_and_resume_holds_the_new_posture(bench_of):
@@ -263,7 +347,7 @@ def test_error_that_ends_the_process_ends_in_the_safe_output(bench_of, monkeypat
     bench = bench_of()
     bench.start()
     monkeypatch.setattr(controller, "DirectLoop", Failing)
-    monkeypatch.setattr(controller, "SingleThreadedExecutor", MagicMock)
+    monkeypatch.setattr(controller, "GuardedExecutor", MagicMock)
     count = len(bench.commands)
     with pytest.raises(RuntimeError, match="in a callback"):
         controller._serve(bench.node, Interrupt())

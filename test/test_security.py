@@ -195,8 +195,10 @@ def nodes_of(context):
     from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
     from contact_id_controller.ros.controller import ControllerNode
     from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode
+    from contact_id_controller.ros.executor import incidents_of
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
     from contact_id_controller.ros.kino_dynamic_planner import KinoDynamicPlannerNode
+    from contact_id_controller.ros.parameter_service import AnsweringParameterService
     from contact_id_controller.ros.simulated_robot import SimulatedRobot
 
     def options(values):
@@ -241,6 +243,7 @@ def nodes_of(context):
 
         def _configure(self):
             self.settings = SimpleNamespace(execute_at_once=False)
+            self._served = AnsweringParameterService(self, incidents_of(self))
 
     yield "kino_dynamic_planner", lambda: Unplanned(context=context)
 

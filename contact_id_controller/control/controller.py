@@ -44,7 +44,7 @@ from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseReference
-from contact_id_controller.plans.checks import Followed, ready_to_follow
+from contact_id_controller.plans.checks import Followed, prepare, ready_to_follow
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.sampling import BASE_NUMBERS
 from contact_id_controller.plans.trajectories import (
@@ -398,6 +398,10 @@ class Controller:
             self._lower_feet = False
         if self._balance is not None:
             self._balance.foresight.forget()
+
+    def prepare(self, plan: Plan) -> Plan:
+        """The same plan, with what takes long of `follow` done: may be called by another thread."""
+        return prepare(plan, self._followed())
 
     def _followed(self) -> Followed:
         measured = self._measured_q

@@ -17,7 +17,6 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
@@ -40,6 +39,7 @@ from contact_id_controller.faults.relay import FaultRelay
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
@@ -140,8 +140,7 @@ class FaultWorld:
             context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO
         )
         self.node = rclpy.create_node("faults", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
+        self._executor = GuardedExecutor(self.node, context=self._context)
         self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced, self.interface)
         self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)

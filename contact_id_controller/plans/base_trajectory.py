@@ -72,6 +72,8 @@ class BaseTrajectory:
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
         self._attitudes = list(np.ascontiguousarray(self.quaternions_xyzw))
         self.segments = self._segments()
+        self.judged: tuple[object, TrajectoryError | None] = (None, None)
+        """By which limits it was judged (`limits.check_base`), and why it is refused."""
         self._coefficients = list(self.segments)
 
     def _segments(self) -> np.ndarray:

@@ -5,6 +5,7 @@ That its points are well formed was checked when its parts were made (`plans.poi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Container, Sequence
 from typing import NamedTuple
@@ -49,6 +50,25 @@ class Followed(NamedTuple):
     base_hold: np.ndarray | None = None
     base_measured: np.ndarray | None = None
     locked: Container[str] = ()
+
+
+def prepare(plan: Plan, followed: Followed) -> Plan:
+    """The same plan with its parts in the robot's order, and judged by its limits.
+
+    It takes what is long of `ready_to_follow`, and depends on no state: what is wrong is found there.
+    """
+    joints, base, contacts = plan.joints, plan.base, plan.contacts
+    with contextlib.suppress(TrajectoryError):
+        if joints is not None:
+            joints = joints.in_order(followed.joint_names, followed.locked)
+            check_joints(joints, followed.limits)
+    with contextlib.suppress(TrajectoryError):
+        if base is not None:
+            check_base(base, followed.limits)
+    with contextlib.suppress(TrajectoryError):
+        if contacts is not None:
+            contacts = contacts.in_order(followed.frames)
+    return dataclasses.replace(plan, joints=joints, contacts=contacts)
 
 
 def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,32 @@ def check_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
     Raises:
         TrajectoryError: naming the joint, its value and the limit.
     """
+    _judge(joints, limits, _judge_joints)
+
+
+def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
+    """Refuse a base that a plan moves too fast or too suddenly.
+
+    Raises:
+        TrajectoryError: naming what is beyond its limit.
+    """
+    _judge(base, limits, _judge_base)
+
+
+def _judge(plan: Any, limits: PlanLimits, judge: Callable[[Any, PlanLimits], None]) -> None:
+    """Judge it once by the same limits: a long plan takes long."""
+    if plan.judged[0] is not limits:
+        refusal = None
+        try:
+            judge(plan, limits)
+        except TrajectoryError as error:
+            refusal = error
+        plan.judged = limits, refusal
+    if plan.judged[1] is not None:
+        raise plan.judged[1]
+
+
+def _judge_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
     names, steps_s, segments = joints.names, np.diff(joints.times_s), joints.segments
     positions = joints.positions
     if len(segments):
@@ -66,12 +92,7 @@ def check_way(
     _below("speed on the way to the first point", names, speed, limits.speed)
 
 
-def check_base(base: BaseTrajectory, limits: PlanLimits) -> None:
-    """Refuse a base that a plan moves too fast or too suddenly.
-
-    Raises:
-        TrajectoryError: naming what is beyond its limit.
-    """
+def _judge_base(base: BaseTrajectory, limits: PlanLimits) -> None:
     speed, acceleration = largest_rates(np.diff(base.times_s), base.segments, vectors=True)
     for what, values, most, units in (
         ("speed", speed, limits.base_speed, ("m/s", "rad/s")),

@@ -6,6 +6,7 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 
 from __future__ import annotations
 
+import copy
 import sys
 from bisect import bisect_right
 from collections.abc import Container, Sequence
@@ -95,6 +96,8 @@ class JointTrajectory:
             self.times_s, self.positions, self.velocities, self.accelerations
         )
         self.segments = np.ascontiguousarray(coefficients)
+        self.judged: tuple[object, TrajectoryError | None] = (None, None)
+        """By which limits its points were judged (`limits.check_joints`), and why they are refused."""
         self._coefficients = list(self.segments)
 
     def sample(self, t_s: float, out: np.ndarray | None = None) -> Reference:
@@ -176,18 +179,41 @@ class JointTrajectory:
             )
         lead_s = start_s + self._times[0] - now_s
         if lead_s <= 0.0:
-            return self._replaced(start_s=start_s)
+            other = copy.copy(self)
+            other.start_s = start_s
+            return other
+        return self._begun(start_s - now_s, now_s or TIME_ZERO_S, position, velocity, acceleration)
+
+    def _begun(
+        self,
+        shift_s: float,
+        start_s: float,
+        position: np.ndarray,
+        velocity: np.ndarray | None,
+        acceleration: np.ndarray | None,
+    ) -> JointTrajectory:
+        """The same motion with a point before it, ``shift_s`` before the old start.
+
+        A long plan is begun in the control loop: what is known of it is not computed again.
+        """
         rest = np.zeros(len(self.names))
-        times = np.concatenate([[0.0], self.times_s + (start_s - now_s)])
-        return self._replaced(
-            start_s=now_s or TIME_ZERO_S,
-            times_s=times,
-            positions=np.vstack([position, self.positions]),
-            velocities=_prefixed(self.velocities, rest if velocity is None else velocity),
-            accelerations=_prefixed(
-                self.accelerations, rest if acceleration is None else acceleration
-            ),
+        other = copy.copy(self)
+        other.start_s = start_s
+        other.times_s = checked_times(np.concatenate([[0.0], self.times_s + shift_s]))
+        other.positions = np.vstack([position, self.positions])
+        other.velocities = _prefixed(self.velocities, rest if velocity is None else velocity)
+        other.accelerations = _prefixed(
+            self.accelerations, rest if acceleration is None else acceleration
         )
+        first = [
+            None if rows is None else rows[:2]
+            for rows in (other.positions, other.velocities, other.accelerations)
+        ]
+        way = np.ascontiguousarray(segment_coefficients(other.times_s[:2], *first))
+        other._times = other.times_s.tolist()
+        other._rates = [1.0 / (other._times[1] - other._times[0]), *self._rates]
+        other._coefficients = [*way, *self._coefficients]
+        return other
 
     @property
     def end_s(self) -> float:

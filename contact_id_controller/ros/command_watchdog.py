@@ -1,9 +1,10 @@
 """ROS node between the controller and ros2_control, whose group controllers know no timeout.
 
-Takes `commands_in`, `joint_states` and the controller's `transition_event`, and asks its service
-`get_state`; gives `commands` and `/diagnostics`; service `~/reset`. It loads neither pinocchio nor
-numba, and holds no decisions: those are in `safety.command_watchdog`. Its process is the keeper of the
-one that works (`ros.keeper`), which is back in a moment when something kills it.
+Takes `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbeat` and
+`transition_event`, and asks its service `get_state`; gives `commands`, `~/heartbeat` and `/diagnostics`; services `~/emergency_stop` and
+`~/reset`, none for parameters. It loads neither pinocchio nor numba, takes messages as bytes whose
+number it looks at first, and holds no decisions: those are in `safety.command_watchdog`. Its process is
+the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it.
 """
 
 from __future__ import annotations
@@ -18,29 +19,37 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State, TransitionEvent
 from lifecycle_msgs.srv import GetState
 from rcl_interfaces.srv import GetParameters
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter_service import ParameterService
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.service import Service
 from rclpy.task import Future
 from rclpy.type_support import check_for_type_support
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
+from std_msgs.msg import Bool, Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros import scheduling
-from contact_id_controller.ros.direct_loop import DirectLoop, hand_on_newest, take_newest
+from contact_id_controller.ros.diagnostics import diagnostic_array
+from contact_id_controller.ros.direct_loop import (
+    DirectLoop,
+    age_s,
+    hand_on_newest,
+    take_newest,
+)
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
+from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order
+from contact_id_controller.ros.heartbeat import HeartbeatInput, HeartbeatTopic
 from contact_id_controller.ros.keeper import Worker, keep
 from contact_id_controller.ros.linear_feedback_messages import (
     TOPIC,
@@ -48,7 +57,14 @@ from contact_id_controller.ros.linear_feedback_messages import (
     read_control,
     set_feedback,
 )
-from contact_id_controller.ros.parameters import read_settings
+from contact_id_controller.ros.packed import (
+    JOINT_STATE,
+    PackedReader,
+    read_goal_state,
+    read_numbers,
+    read_true,
+)
+from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.senders import (
     OtherSenders,
@@ -63,6 +79,7 @@ from contact_id_controller.safety.command_watchdog import (
 )
 from contact_id_controller.safety.commanders import Commanders
 from contact_id_controller.safety.effort_rate import EffortRate
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -78,6 +95,8 @@ gets none at all: so the next question does not wait for it."""
 
 _LOOK_PERIOD_S = 0.05
 """Time between two looks at who else sends to the robot, while there is somebody who could."""
+_AFTER_ERROR_S = 0.002
+"""Longest wait for messages after an error in what is due."""
 
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
@@ -90,7 +109,9 @@ _COMMANDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
-def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
+def watchdog_of(
+    settings: CommandWatchdogSettings, latch: EmergencyLatch | None = None
+) -> CommandWatchdog:
     """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
     count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
@@ -102,6 +123,8 @@ def watchdog_of(settings: CommandWatchdogSettings) -> CommandWatchdog:
         refused_in_a_row=settings.refused_in_a_row,
         damp_before_first_command=settings.damp_before_first_command,
         rate=EffortRate(settings.spread(rates, count)) if getattr(settings, rates) else None,
+        emergency_stop_output=settings.emergency_stop_output,
+        latch=latch,
     )
 
 
@@ -126,15 +149,18 @@ class CommandWatchdogNode(Node):
         reserve: bool = False,
         **options,
     ) -> None:
-        super().__init__(
-            name,
-            automatically_declare_parameters_from_overrides=True,
-            start_parameter_services=not reserve,
-            **options,
-        )
+        # Nothing about it may be asked or changed: who cannot be asked cannot be kept busy.
+        overrides = [
+            Parameter("start_type_description_service", value=False),
+            *options.pop("parameter_overrides", ()),
+        ]
+        super().__init__(name, parameter_overrides=overrides, **NODE_OPTIONS, **options)
+        self.incidents = incidents_of(self)
         try:
-            settings = read_settings(self, CommandWatchdogSettings)
-            self.watchdog = watchdog_of(settings)
+            settings = read_settings(self, CommandWatchdogSettings, served=False)
+            folder = state_folder(settings.state_folder)
+            latch = EmergencyLatch(folder, self.get_fully_qualified_name())
+            self.watchdog = watchdog_of(settings, latch)
             self.hot_standby = settings.hot_standby
             # Publishers and subscriptions are discovered while the question is asked.
             self._connect(settings)
@@ -169,7 +195,7 @@ class CommandWatchdogNode(Node):
             self._commands = self._sends(Float64MultiArray, "commands")
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._counts = (0, 0, 0)
-        self._state = self.watchdog.state
+        self._state = WatchdogState.WAITING
         listen = self.create_subscription
         if self._trajectories:
             topic = "joint_commands_in"
@@ -177,14 +203,23 @@ class CommandWatchdogNode(Node):
         elif linear:
             commands_in = listen(control, f"{TOPIC}_in", self._on_control, _COMMANDS)
         else:
-            commands_in = listen(Float64MultiArray, "commands_in", self._on_command, _COMMANDS)
+            topic = "commands_in"
+            commands_in = listen(Float64MultiArray, topic, self._on_command, _COMMANDS, raw=True)
         self._commands_in = commands_in
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
+            listen(Bool, "emergency_stop", self._on_stop, _NEWEST, raw=True),
             self._commands_in,
-            listen(JointState, "joint_states", self._on_joint_states, _NEWEST),
-            listen(TransitionEvent, "controller/transition_event", self._on_transition, 10),
+            listen(JointState, "joint_states", self._on_joint_states, _NEWEST, raw=True),
+            listen(
+                TransitionEvent, "controller/transition_event", self._on_transition, 10, raw=True
+            ),
         ]
+        self.direct_services: list[Service] = []
+        self._states = PackedReader(JOINT_STATE)
+        self._names: tuple[str, ...] = ()
+        self._heard = HeartbeatInput(self, "controller", self.incidents)
+        self._heartbeat = HeartbeatTopic(self)
         self._controller_state = self.create_client(GetState, _GET_STATE)
         self._at_trip: dict[bytes, str] = {}
         self._answers: dict[Future, float] = {}
@@ -205,6 +240,10 @@ class CommandWatchdogNode(Node):
         for subscription in self.direct_subscriptions:
             while take_newest(subscription) is not None:
                 pass
+        self.watchdog.look_at_latch()
+        self.direct_services = [
+            self.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop)
+        ]
         self.create_service(Trigger, "~/reset", self._on_reset)
         # Simulated time may stand still.
         timer = functools.partial(self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -217,10 +256,14 @@ class CommandWatchdogNode(Node):
         if self.watchdog.wait_s(time.monotonic()) == 0.0:
             # A command that came while other callbacks ran is not late.
             for _ in range(_COMMANDS.depth):
-                if not hand_on_newest(self._commands_in):
+                if not self.incidents.guarded("command", hand_on_newest, self._commands_in):
                     break
         self._send(self.watchdog.tick(time.monotonic()))
         return self.watchdog.wait_s(time.monotonic())
+
+    def beat(self) -> None:
+        """Say on `~/heartbeat` what it does, if it is time."""
+        self._heartbeat.beat(self.watchdog.state.value)
 
     def release(self) -> None:
         """Leave zero torque: nobody would update a damping torque any more."""
@@ -260,11 +303,16 @@ class CommandWatchdogNode(Node):
         for line in self._sources.look(now_s):
             self.get_logger().warning(line)
 
-    def _on_command(self, message: Float64MultiArray, info: Mapping[str, Any]) -> None:
-        now_s = time.monotonic()
-        if self._may_command(info, now_s):
-            self._send(self.watchdog.take_command(np.array(message.data), now_s))
-            self._follow(info, now_s)
+    def _on_command(self, message: bytes, info: Mapping[str, Any]) -> None:
+        now_s, fault = time.monotonic(), ""
+        if not self._may_command(info, now_s):
+            return
+        try:
+            torques = read_numbers(message)
+        except StateError:
+            torques, fault = None, "not_a_good_message"
+        self._send(self.watchdog.take_command(torques, now_s, fault, age_s(info)))
+        self._follow(info, now_s)
 
     def _on_trajectory(self, message: bytes, info: Mapping[str, Any]) -> None:
         """Forward set-points and efforts as they came, efforts within the limits."""
@@ -276,7 +324,7 @@ class CommandWatchdogNode(Node):
         except StateError:
             self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_trajectory"))
             return
-        answer = self.watchdog.take_trajectory(trajectory.efforts, now_s)
+        answer = self.watchdog.take_trajectory(trajectory.efforts, now_s, "", age_s(info))
         if answer is None or answer.ndim == 1:
             self._send(answer)
             return
@@ -296,7 +344,7 @@ class CommandWatchdogNode(Node):
         except StateError:
             self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_feedback"))
             return
-        answer = self.watchdog.take_trajectory(effort[None], now_s)
+        answer = self.watchdog.take_trajectory(effort[None], now_s, "", age_s(info))
         if answer is None or answer.ndim == 1:
             self._send(answer)
             return
@@ -331,13 +379,17 @@ class CommandWatchdogNode(Node):
         self._messages[points].fill(trajectory)
         self._messages[points].publish(self._commands)
 
-    def _on_joint_states(self, message: JointState) -> None:
-        self.watchdog.velocities.take(
-            message.name, message.velocity, time.monotonic(), message.position
-        )
+    def _on_joint_states(self, message: bytes, info: Mapping[str, Any]) -> None:
+        numbers = self._states.arrays(message)
+        if numbers is None:
+            states = self._states.message(message)
+            self._names = tuple(states.name)
+            numbers = states.position, states.velocity
+        measured_s = time.monotonic() - max(age_s(info), 0.0)
+        self.watchdog.velocities.take(self._names, numbers[1], measured_s, numbers[0])
 
-    def _on_transition(self, message: TransitionEvent) -> None:
-        self.watchdog.controller_changed(message.goal_state.id == State.PRIMARY_STATE_ACTIVE)
+    def _on_transition(self, message: bytes) -> None:
+        self.watchdog.controller_changed(read_goal_state(message) == State.PRIMARY_STATE_ACTIVE)
 
     def _ask_for_activation(self) -> None:
         """Find out what no transition told, because it came before discovery.
@@ -345,6 +397,7 @@ class CommandWatchdogNode(Node):
         The controller makes its publisher when it is configured: an active controller with one
         that was not there at the trip was activated after the trip.
         """
+        self._heard.look()
         if not self.watchdog.waits_for_activation or not self._has_new_publisher():
             return
         now_s = time.monotonic()
@@ -380,6 +433,33 @@ class CommandWatchdogNode(Node):
             for identity, node in self._publishers_in().items()
         )
 
+    def _on_stop(self, message: bytes) -> None:
+        """Engage the emergency stop; nobody releases it by a topic."""
+        if read_true(message):
+            watchdog = self.watchdog
+            if watchdog.state is not WatchdogState.EMERGENCY_STOP:
+                self._send(watchdog.emergency_stop(time.monotonic()))
+            failure = watchdog.keep()
+            if failure:
+                self.get_logger().error(failure)
+
+    def _on_emergency_stop(
+        self, request: SetBool.Request, response: SetBool.Response
+    ) -> SetBool.Response:
+        watchdog = self.watchdog
+        if request.data:
+            self._send(watchdog.emergency_stop(time.monotonic()))
+            response.success = True
+            response.message = watchdog.keep() or "emergency stop engaged"
+            return response
+        refusal = watchdog.release_emergency_stop()
+        response.success = watchdog.state is not WatchdogState.EMERGENCY_STOP
+        response.message = refusal or (
+            "emergency stop released: damping until the controller is activated again"
+        )
+        self._send(watchdog.tick(time.monotonic()))
+        return response
+
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         refusal = self.watchdog.reset(time.monotonic())
         response.success, response.message = refusal is None, refusal or "forwarding again"
@@ -391,9 +471,11 @@ class CommandWatchdogNode(Node):
             self._at_trip = self._publishers_in()
             self._commanders.let_go()
             self.get_logger().error(
-                f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; damping until "
-                "the controller is activated again"
+                f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; controller: "
+                f"{self._heard.pulse.words()}; damping until it is activated again"
             )
+        elif self._state is WatchdogState.EMERGENCY_STOP:
+            self.get_logger().error("emergency stop: nothing is forwarded until it is released")
         else:
             self.get_logger().info("forwarding commands")
 
@@ -407,49 +489,64 @@ class CommandWatchdogNode(Node):
         if watchdog.state is WatchdogState.TRIPPED:
             level = DiagnosticStatus.ERROR
             summary = f"tripped, damping: {watchdog.trip_reason}"
+        elif watchdog.state is WatchdogState.EMERGENCY_STOP:
+            level = DiagnosticStatus.ERROR
         elif self._counts != before:
             level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
         followed = self._commanders.followed
+        errors = sorted(self.incidents.counts.items())
         figures = {
             **watchdog.figures(),
             "follows": followed.node if followed else "nobody",
             **self._sources.figures(),
+            "controller": self._heard.pulse.words(),
+            **{f"error {reason}": str(count) for reason, count in errors},
         }
-        status = DiagnosticStatus(
-            level=level,
-            name=f"{self.get_name()}: effort commands",
-            message=summary,
-            values=[KeyValue(key=key, value=value) for key, value in figures.items()],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
+        name = f"{self.get_name()}: effort commands"
+        now = self.get_clock().now().to_msg()
+        self._diagnostics.publish(diagnostic_array(now, name, level, summary, figures))
 
 
 def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> int:
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    direct = DirectLoop(executor, lambda: node.direct_subscriptions)
+    executor = GuardedExecutor(node, node.incidents)
+    direct = DirectLoop(
+        executor, lambda: node.direct_subscriptions, services=lambda: node.direct_services
+    )
+
+    def turn() -> None:
+        wait_s = node.incidents.guarded("tick", node.tick)
+        direct.spin_once(_AFTER_ERROR_S if wait_s is None else wait_s)
+        node.incidents.guarded("heartbeat", node.beat)
+
     scheduling.settle(node.get_logger().warning)
     if worker.reserve:
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:
                 return 0
         node.serve()
-        ParameterService(node)
-    direct.spin_once(node.tick())
-    worker.ready(node.hot_standby)
-    while not interrupt.requested:
-        direct.spin_once(node.tick())
-    node.release()
+    try:
+        turn()
+        worker.ready(node.hot_standby)
+        while not interrupt.requested:
+            turn()
+    finally:
+        node.release()
     return 0
 
 
 def _load() -> None:
     """Load what rclpy would in the making of the node: half of the time that a new worker needs."""
-    for kind in (JointTrajectory, JointState, Float64MultiArray, DiagnosticArray, TransitionEvent):
+    for kind in (
+        JointTrajectory,
+        JointState,
+        Float64MultiArray,
+        Bool,
+        DiagnosticArray,
+        TransitionEvent,
+        String,
+    ):
         check_for_type_support(kind)
-    for kind in (GetState, Trigger, GetParameters):
+    for kind in (GetState, SetBool, Trigger, GetParameters):
         check_for_type_support(kind)
     gc.collect()
     gc.freeze()  # workers share these pages with their keeper

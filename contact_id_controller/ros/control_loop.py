@@ -14,11 +14,12 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.ros import conversions
+from contact_id_controller.ros import conversions, plan_bytes
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.recording import Recorder
 from contact_id_controller.ros.state_input import StateInput
 from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.machine import SafetyMachine
 from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.torque_output import TorqueOutput
@@ -31,11 +32,17 @@ class ControlLoop:
     Args:
         controller: the controller, with its robot and settings.
         warn: takes one line (or a traceback) for the log; called by `report` only.
+        latch: of the emergency stop, see `Guard`.
     """
 
-    def __init__(self, controller: Controller, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        warn: Callable[[str], None],
+        latch: EmergencyLatch | None = None,
+    ) -> None:
         settings, robot = controller.settings, controller.robot
-        self.guard = Guard(controller, lockstep=settings.mode == "lockstep")
+        self.guard = Guard(controller, lockstep=settings.mode == "lockstep", latch=latch)
         self.input = StateInput(robot.joint_names, self.guard.checks)
         self.contact_input: ContactInput | None = None
         """Where measured contact comes from, if there is any."""
@@ -130,7 +137,8 @@ class ControlLoop:
         return self.guard.step(self._measure(message), now_ns)
 
     def observe(self, message, now_ns: int | None) -> None:
-        """Look at a JointState without commanding; time may begin anew meanwhile."""
+        """Look at a JointState without commanding; time and frames may begin anew meanwhile."""
+        self.input.odometry.forget_frames()
         self.guard.observe(self._measure(message), now_ns)
         self.report()
 
@@ -173,24 +181,36 @@ class ControlLoop:
         """Keep the newest Odometry for the next state."""
         self.guard.guarded("odometry", self.input.take_odometry, message)
 
-    def take_joint_trajectory(self, message) -> None:
-        """Follow a JointTrajectory; a bad one is counted and changes nothing."""
+    def take_joint_trajectory(self, message, taken: Callable[[], None] = lambda: None) -> None:
+        """Follow a JointTrajectory; a bad one is counted and changes nothing. taken: see `Guard.read`."""
         moving = self.controller.settings.allow_moving_trajectory_end
         self._follow(
-            "joint_trajectory", lambda: Plan(conversions.joint_trajectory(message, moving))
+            "joint_trajectory",
+            lambda: Plan(conversions.joint_trajectory(message, moving)),
+            message,
+            taken,
         )
 
-    def take_base_trajectory(self, message) -> None:
+    def take_base_trajectory(self, message, taken: Callable[[], None] = lambda: None) -> None:
         """Follow a MultiDOFJointTrajectory of the base; a bad one is counted."""
-        self._follow("base_trajectory", lambda: Plan(base=conversions.base_trajectory(message)))
+        self._follow(
+            "base_trajectory",
+            lambda: Plan(base=conversions.base_trajectory(message)),
+            message,
+            taken,
+        )
 
-    def take_contact_schedule(self, message) -> None:
+    def take_contact_schedule(self, message, taken: Callable[[], None] = lambda: None) -> None:
         """Follow a schedule of contacts; a bad one is counted and changes nothing."""
         self._follow(
-            "contact_schedule", lambda: Plan(contacts=conversions.contact_schedule(message))
+            "contact_schedule",
+            lambda: Plan(contacts=conversions.contact_schedule(message)),
+            message,
+            taken,
         )
 
-    def _follow(self, what: str, plan: Callable[[], Plan]) -> None:
-        guard = self.guard
-        guard.guarded(what, lambda: guard.follow(plan()))
+    def _follow(
+        self, what: str, plan: Callable[[], Plan], message, taken: Callable[[], None]
+    ) -> None:
+        self.guard.read(what, plan, long=plan_bytes.is_long(message), taken=taken)
         self.report()

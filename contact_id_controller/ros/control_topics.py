@@ -26,11 +26,14 @@ from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.effort_messages import EffortMessage
+from contact_id_controller.ros.heartbeat import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.linear_feedback_messages import TOPIC, FeedbackMessage
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
 from contact_id_controller.ros.senders import OtherSenders, Sources
+from contact_id_controller.safety.command_watchdog import WatchdogState
+from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK, STOP
@@ -54,12 +57,22 @@ class ControlTopics:
         Owner of the topics.
     loop
         What turns messages into torques.
+    incidents
+        Errors outside of the guard, for the diagnostics.
     chore
         Called 20 times a second, outside of the step.
     """
 
-    def __init__(self, node: Node, loop: ControlLoop, chore=lambda: None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        loop: ControlLoop,
+        incidents: Incidents,
+        chore=lambda: None,
+    ) -> None:
         self._node, self._loop, self._chore = node, loop, chore
+        self._incidents = incidents
+        self._command_watchdog = HeartbeatInput(node, "command_watchdog", incidents)
         settings, self._robot = loop.controller.settings, loop.controller.robot
         self.active = False
         self._waiting: bytes | None = None
@@ -77,10 +90,7 @@ class ControlTopics:
             kind = "force" if loop.controller.sensed else settings.measured_contact
             self._contact_input = ContactInput(node, stream, kind, settings.foot_frames)
             loop.contact_input = self._contact_input
-        self.direct_services = [
-            node.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop),
-            node.create_service(Trigger, "~/resume", self._on_resume),
-        ]
+        self.direct_services = [node.create_service(Trigger, "~/resume", self._on_resume)]
         # Some middlewares give ros2_control reliable subscriptions; best effort never reaches them.
         reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
@@ -180,10 +190,37 @@ class ControlTopics:
         """Whether somebody is known who takes the commands."""
         return self._commands.get_subscription_count() > 0
 
+    def not_ready(self) -> str:
+        """Why it cannot start now; empty when it can."""
+        return self._loop.guard.not_ready() or self._not_watched()
+
+    @property
+    def watchdog_stops(self) -> bool:
+        """Whether the emergency stop of the command watchdog is engaged."""
+        pulse = self._command_watchdog.pulse
+        return not pulse.is_lost and pulse.state == WatchdogState.EMERGENCY_STOP.value
+
+    def _not_watched(self) -> str:
+        """Why the command watchdog, if there is one, forbids to command; or why it is required."""
+        pulse = self._command_watchdog.pulse
+        if self.watchdog_stops:
+            return "the emergency stop of the command watchdog is engaged"
+        if self._loop.controller.settings.watchdog_required and pulse.is_lost:
+            return f"watchdog_required is set, and the command watchdog: {pulse.words()}"
+        return ""
+
+    def _look_at_watchdog(self) -> None:
+        """Stop where the command watchdog is required and lost, or its emergency stop engaged."""
+        self._command_watchdog.look()
+        machine = self._loop.guard.machine
+        if self.active and not machine.latched and (reason := self._not_watched()):
+            machine.stop(reason)
+            self._note("watchdog", reason=reason)
+
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
         self._others.listen_first()
-        refusal = self._second_commander() or self._loop.guard.start()
+        refusal = self._second_commander() or self._not_watched() or self._loop.guard.start()
         if refusal:
             return refusal
         self.active = True
@@ -212,6 +249,7 @@ class ControlTopics:
             self._node.destroy_publisher(publisher)
         self._others.destroy()
         self._journal.destroy()
+        self._command_watchdog.destroy()
         for timer in self._timers:
             self._node.destroy_timer(timer)
         for service in self.direct_services:
@@ -284,8 +322,7 @@ class ControlTopics:
 
     def _on_plan(self, topic: str, take, message: bytes) -> None:
         if self.active:
-            self._note("plan", topic=topic, stamp_ns=stamp_ns(message))
-            take(message)
+            take(message, partial(self._note, "plan", topic=topic, stamp_ns=stamp_ns(message)))
 
     def _on_silence(self) -> None:
         """No good state for `state_timeout_s`."""
@@ -303,9 +340,10 @@ class ControlTopics:
         self._loop.report()
         # Else the simulation takes its time: nobody waits for a command.
 
-    def _on_emergency_stop(
+    def on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
     ) -> SetBool.Response:
+        """Serve `~/emergency_stop`: the torques go first."""
         guard = self._loop.guard
         response.success = True
         if request.data:
@@ -314,17 +352,17 @@ class ControlTopics:
             if self.active:
                 self._publish(torques)
             response.message = "emergency stop engaged"
-        elif guard.machine.state is not SafetyState.EMERGENCY_STOP:
-            response.message = "the emergency stop was not engaged"
+        elif refusal := guard.release_emergency_stop(self.active):
+            response.success = guard.machine.state is not SafetyState.EMERGENCY_STOP
+            response.message = refusal
         else:
-            guard.machine.release_emergency_stop(self.active)
             self._note("released", active=self.active)
             response.message = guard.machine.reason or "emergency stop released"
         self._loop.report()
         return response
 
     def _on_resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        refusal = self._second_commander() or self._loop.guard.resume()
+        refusal = self._second_commander() or self._not_watched() or self._loop.guard.resume()
         if not refusal:
             self._note("resumed")
         self._loop.report()
@@ -351,6 +389,7 @@ class ControlTopics:
     def _do_chores(self) -> None:
         self._chore()
         self._look_at_others()
+        self._look_at_watchdog()
         self._journal.tell()
         self._loop.report()
         if self._loop.recorder is not None:
@@ -374,6 +413,10 @@ class ControlTopics:
             )
         )
 
+    def _errors(self) -> dict[str, str]:
+        counts = self._incidents.counts
+        return {f"error {reason}": str(count) for reason, count in sorted(counts.items())}
+
     def _publish_diagnostics(self) -> None:
         guard = self._loop.guard
         level, summary = guard.summary()
@@ -383,6 +426,11 @@ class ControlTopics:
                 f"{self._node.get_name()}: contact inverse dynamics",
                 bytes([level]),
                 summary,
-                {**guard.figures(), **self._sources.figures()},
+                {
+                    **guard.figures(),
+                    **self._sources.figures(),
+                    "command watchdog": self._command_watchdog.pulse.words(),
+                    **self._errors(),
+                },
             )
         )

@@ -12,10 +12,10 @@ import sys
 import time
 import traceback
 
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.service import Service
 from rclpy.subscription import Subscription
+from std_srvs.srv import SetBool
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
@@ -23,11 +23,13 @@ from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
+from contact_id_controller.ros.heartbeat import HeartbeatTopic
 from contact_id_controller.ros.linear_feedback_messages import control_messages
-from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
-from contact_id_controller.safety.machine import SafetyState
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -110,16 +112,34 @@ class ControllerNode(LifecycleNode):
     def __init__(
         self, name: str = "controller", interrupt: Interrupt | None = None, **options
     ) -> None:
-        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        super().__init__(name, **NODE_OPTIONS, **options)
+        self.incidents = incidents_of(self)
         self._interrupt = interrupt or Interrupt()
         self.loop: ControlLoop | None = None
         """What runs the controller; None unless configured."""
         self.finalized = False
-        self._emergency_stopped = False
         self._topics: ControlTopics | None = None
         self._parameter_table = ParameterTable(
-            self, TABLE, locked=lambda: self.loop is not None, check_live=self._check_live
+            self,
+            TABLE,
+            locked=lambda: self.loop is not None,
+            check_live=self._check_live,
+            incidents=self.incidents,
         )
+        folder = self.get_parameter("state_folder").value
+        self.latch = EmergencyLatch(
+            state_folder(folder if isinstance(folder, str) else ""),
+            self.get_fully_qualified_name(),
+        )
+        if self.latch.engaged:
+            self.get_logger().warning(
+                "the emergency stop is engaged since before this start: release it with "
+                f"~/emergency_stop ({self.latch.path})"
+            )
+        self._stop_service = self.create_service(
+            SetBool, "~/emergency_stop", self._on_emergency_stop
+        )
+        self._heartbeat = HeartbeatTopic(self)
 
     @property
     def active(self) -> bool:
@@ -139,12 +159,24 @@ class ControllerNode(LifecycleNode):
     @property
     def direct_services(self) -> list[Service]:
         """The services to serve without delay: emergency stop and resume."""
-        return self._topics.direct_services if self._topics is not None else []
+        topics = [] if self._topics is None else self._topics.direct_services
+        return [self._stop_service, *topics]
 
     @property
     def not_ready(self) -> str:
         """Why it cannot be activated now; empty when it can."""
-        return self.loop.guard.not_ready() if self.loop is not None else "it is not configured"
+        return "it is not configured" if self._topics is None else self._topics.not_ready()
+
+    @property
+    def is_emergency_stopped(self) -> bool:
+        """Whether an emergency stop is engaged, its own or that of the command watchdog."""
+        watched = self._topics is not None and self._topics.watchdog_stops
+        return self.latch.engaged or watched
+
+    def beat(self) -> None:
+        """Say on `~/heartbeat` what it does, if it is time."""
+        state = "not configured" if self.loop is None else self.loop.safety.state.value
+        self._heartbeat.beat(state)
 
     @property
     def is_heard(self) -> bool:
@@ -173,7 +205,7 @@ class ControllerNode(LifecycleNode):
             with self._interrupt.leaving_at_once(self):
                 robot = settings.robot()
                 controller = Controller(robot, settings)
-                loop = ControlLoop(controller, self.get_logger().warning)
+                loop = ControlLoop(controller, self.get_logger().warning, self.latch)
                 loop.warm_up()
             group = settings.group_controller
             by_name = settings.command_interface == JOINT_TRAJECTORY
@@ -182,9 +214,7 @@ class ControllerNode(LifecycleNode):
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
             return _FAILURE
-        if self._emergency_stopped:
-            loop.guard.emergency_stop()
-        self._topics = ControlTopics(self, loop, chore=self._apply_changes)
+        self._topics = ControlTopics(self, loop, self.incidents, chore=self._apply_changes)
         self.loop = loop
         self._parameter_table.changed = False
         self.get_logger().info(
@@ -243,11 +273,31 @@ class ControllerNode(LifecycleNode):
             self.get_logger().error(str(error))
 
     def _release(self) -> None:
-        if self.loop is not None:  # Only its own release ends an emergency stop.
-            self._emergency_stopped = self.loop.safety.state is SafetyState.EMERGENCY_STOP
         topics, self._topics, self.loop = self._topics, None, None
         if topics is not None:
             topics.destroy()
+
+    def _on_emergency_stop(
+        self, request: SetBool.Request, response: SetBool.Response
+    ) -> SetBool.Response:
+        """Before configure the stop is only kept: nothing is commanded then."""
+        if self._topics is not None:
+            return self._topics.on_emergency_stop(request, response)
+        response.success = True
+        if request.data:
+            self.latch.engage()
+            failure = self.latch.keep()
+            response.message = failure or "emergency stop engaged"
+        elif self.latch.engaged:
+            try:
+                self.latch.release()
+                response.message = "emergency stop released"
+            except ContactIdError as error:
+                response.success, response.message = False, str(error)
+        else:
+            response.message = "the emergency stop was not engaged"
+        self.get_logger().warning(response.message)
+        return response
 
     # Parameters that may change at any time
 
@@ -282,7 +332,7 @@ class _Autostart:
     def __call__(self) -> None:
         if not self._wanted or self._node.loop is None:
             return
-        if self._node.loop.safety.state is SafetyState.EMERGENCY_STOP:
+        if self._node.is_emergency_stopped:
             self._wanted = False
             self._node.get_logger().warning("emergency stop: activate by hand after its release")
             return
@@ -304,8 +354,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     """Serve the node until it is shut down, here or by a lifecycle manager."""
     if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
         return 1
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    executor = GuardedExecutor(node, node.incidents)
     direct = DirectLoop(
         executor,
         lambda: node.direct_subscriptions,
@@ -320,6 +369,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     def turn() -> None:
         direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
         autostart()
+        node.beat()
 
     return serve_lifecycle(node, interrupt, turn)
 

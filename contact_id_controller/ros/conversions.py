@@ -136,11 +136,13 @@ class PositionsByName:
 class OdometryReader:
     """Reads nav_msgs/Odometry of a floating base, or its bytes.
 
-    `world_frame` is the name of the world frame of the last one.
+    `world_frame` is the name of the world frame of the last one. Its frames are those of the first one:
+    another publisher's, in other frames, is refused, until they are forgotten.
     """
 
     def __init__(self) -> None:
         self.world_frame = "world"
+        self._frames: tuple[str, str] | None = None
         self._base = np.zeros(BASE_SIZE)
         self._index = NO_WORDS
         self._packed = NumbersReader(packed.ODOMETRY)
@@ -152,7 +154,7 @@ class OdometryReader:
         rad/s, in the base frame (the message's child frame).
 
         Raises:
-            StateError: bytes that are no such message.
+            StateError: bytes that are no such message, or odometry in other frames than before.
         """
         if isinstance(message, bytes):
             time_ns = self._packed.take(message, self._index, self._base)
@@ -160,11 +162,27 @@ class OdometryReader:
                 return self._base, time_ns
             message = self._packed.message(message)
             self._index = self._packed.index()
+        self._check_frames(message.header.frame_id, message.child_frame_id)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
         self.world_frame = message.header.frame_id or "world"
         return self._base, packed.stamp_ns(message)
+
+    def forget_frames(self) -> None:
+        """The next odometry may be in any frames."""
+        self._frames = None
+
+    def _check_frames(self, frame: str, child: str) -> None:
+        """Where the frames are others the layout of the bytes is, too: this is not asked each time."""
+        if self._frames is None:
+            self._frames = frame, child
+        if (frame, child) != self._frames:
+            self._packed.forget()
+            raise StateError(
+                f"odometry is of frame {child!r} in {frame!r}, that before was of "
+                f"{self._frames[1]!r} in {self._frames[0]!r}: does another node publish it, too?"
+            )
 
 
 def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory:

@@ -8,12 +8,21 @@ subscriptions are waited on, and the executor gets a short turn every few millis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from rclpy.executors import SingleThreadedExecutor, TimeoutException
+from rclpy.executors import TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.service import Service
 from rclpy.subscription import Subscription
+
+from contact_id_controller.ros.executor import GuardedExecutor
+
+
+def age_s(info: Mapping[str, Any]) -> float:
+    """How long ago a message was sent, s, by the clocks of both machines; 0 where nobody says."""
+    sent_ns = info.get("source_timestamp", 0)
+    return 1e-9 * (time.time_ns() - sent_ns) if sent_ns > 0 else 0.0
 
 
 def take_newest(subscription: Subscription):
@@ -54,7 +63,8 @@ class DirectLoop:
     """Waits for some subscriptions directly and lets an executor do the rest of the node.
 
     Everything runs in the thread that calls `spin_once`, so callbacks never overlap. The node needs
-    nothing for it: under a plain executor the same callbacks run, only later.
+    nothing for it: under a plain executor the same callbacks run, only later. Errors of callbacks, and
+    of the taking of what is for them, go to the executor's incidents, and no further.
 
     Args:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
@@ -72,7 +82,7 @@ class DirectLoop:
 
     def __init__(
         self,
-        executor: SingleThreadedExecutor,
+        executor: GuardedExecutor,
         subscriptions: Callable[[], Sequence[Subscription]],
         patient: Callable[[], Sequence[Subscription]] = lambda: (),
         services: Callable[[], Sequence[Service]] = lambda: (),
@@ -108,14 +118,15 @@ class DirectLoop:
                 self._next_patient = place + 1
                 break
         for service in self._services():
-            _serve(service)
+            self._guarded(service.srv_type.__name__, _serve, service)
         if not ready or time.monotonic() >= self._next_turn_s:
             self._turn()
 
-    @staticmethod
-    def _take(subscription: Subscription, ready: Sequence[int]) -> bool:
+    def _take(self, subscription: Subscription, ready: Sequence[int]) -> bool:
         """Hand on the newest message of a subscription; whether there was one."""
-        return subscription.handle.pointer in ready and hand_on_newest(subscription)
+        if subscription.handle.pointer not in ready:
+            return False
+        return bool(self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription))
 
     def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
         context = self._executor.context
@@ -146,5 +157,8 @@ class DirectLoop:
         except TimeoutException:
             return False
         handler()
-        handler.result()
+        self._guarded("callback", handler.result)
         return True
+
+    def _guarded(self, name: str, action: Callable[..., Any], *entity: Any) -> Any:
+        return self._executor.incidents.guarded(name, action, *entity)

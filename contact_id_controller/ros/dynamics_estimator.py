@@ -16,7 +16,6 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
@@ -35,9 +34,10 @@ from contact_id_controller.ros.conversions import JointStateReader, contact_sche
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import IMU
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
-from contact_id_controller.ros.parameters import ParameterTable
+from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
 from contact_id_controller.ros.samples import SampleReader
@@ -66,7 +66,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     def __init__(
         self, name: str = "dynamics_estimator", interrupt: Interrupt | None = None, **options
     ) -> None:
-        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+        super().__init__(name, **NODE_OPTIONS, **options)
         self._interrupt = interrupt or Interrupt()
         self.pipeline: EstimationPipeline | None = None
         """None unless configured."""
@@ -136,7 +136,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         self._subscriptions_made = [
             subscribe(Imu, "imu", self._on_imu, stream, raw=True),
-            subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan),
+            subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True),
             *self._wrenches.subscriptions,
             subscribe(JointState, "joint_states", self._on_joints, stream, raw=True),
         ]
@@ -223,11 +223,11 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._wrenches.give_up(packed_stamp_ns(self._waiting))
             self._serve_waiting()
 
-    def _on_schedule(self, message: JointTrajectory) -> None:
+    def _on_schedule(self, message: bytes) -> None:
         try:
             schedule = contact_schedule(message)
             self._schedule.replace(schedule.in_order(self.pipeline.feet))
-        except TrajectoryError as error:
+        except (StateError, TrajectoryError) as error:
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
     def _on_joints(self, message: bytes) -> None:
@@ -351,8 +351,7 @@ def _serve(node: DynamicsEstimatorNode, interrupt: Interrupt) -> int:
         node.trigger_configure() != _SUCCESS or node.trigger_activate() != _SUCCESS
     ):
         return 1
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    executor = GuardedExecutor(node)
     direct = DirectLoop(executor, lambda: node.direct_subscriptions)
     return serve_lifecycle(node, interrupt, lambda: direct.spin_once(WAIT_S))
 

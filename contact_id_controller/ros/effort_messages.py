@@ -166,7 +166,7 @@ def _durations(times_s: np.ndarray) -> np.ndarray:
 
 def _fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
-    for _ in range(cursor.count()):
+    for _ in range(cursor.names()):
         cursor.text()
     places = []
     for _ in range(cursor.count()):

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
@@ -28,8 +28,9 @@ from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.conversions import PositionsByName
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
-from contact_id_controller.ros.parameters import read_settings
+from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StateInput
@@ -63,9 +64,7 @@ class GaitPlannerNode(Node):
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
-        super().__init__(
-            "gait_planner", automatically_declare_parameters_from_overrides=True, **node_options
-        )
+        super().__init__("gait_planner", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
             self._configure()
@@ -108,14 +107,12 @@ class GaitPlannerNode(Node):
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is asked to end."""
-        executor = SingleThreadedExecutor(context=self.context)
-        executor.add_node(self)
+        executor = GuardedExecutor(self, context=self.context)
         scheduling.settle(self.get_logger().warning)
         turn_s = 0.0
         try:
             while self.context.ok() and not self._interrupt.requested:
-                while (packed := take_packed(self._states)) is not None:
-                    self._on_state(packed)
+                executor.incidents.guarded("plan", self._take_states)
                 if time.monotonic() >= turn_s:
                     executor.spin_once(timeout_sec=0.0)
                     self._repeat()
@@ -125,6 +122,10 @@ class GaitPlannerNode(Node):
             pass
         finally:
             executor.shutdown()
+
+    def _take_states(self) -> None:
+        while (packed := take_packed(self._states)) is not None:
+            self._on_state(packed)
 
     def _rest_s(self) -> float:
         """Wall time to sleep: half of what is missing until the next plan, if time is real."""
@@ -146,6 +147,7 @@ class GaitPlannerNode(Node):
             self.get_logger().warning("time went back: planning begins anew")
             self.planner.reset()
             self._input.checks.reset()
+            self._input.odometry.forget_frames()
             self._due_ns, self._velocity_ns = NEVER_NS, None
             self._packed_odometry.clear()
             self._packed_contacts = None

@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from contact_id_controller.ros.signals import ENDING, keep_running
+
 SHORTEST_LIFE_S, SHORT_LIVES = 1.0, 5
 """Workers killed so often after so short a life are not followed by others."""
 
@@ -30,7 +32,6 @@ _PROVEN, _READY, _WANTS_RESERVE = range(3)
 """Bytes that keeper and workers share: a worker was ready; this one is; it wants one in reserve."""
 
 _PR_SET_PDEATHSIG = 1
-_FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
 class Worker:
@@ -90,8 +91,14 @@ class _Keeper:
         self._active: _Child | None = None
         self._reserve: _Child | None = None
         self._short_lives = 0
-        for number in _FORWARDED:
+        self._handed_on = [
+            number
+            for number in ENDING
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+        ]
+        for number in self._handed_on:
             signal.signal(number, self._forward)
+        keep_running()
 
     def run(self) -> int:
         self._active = self._fork(reserve=False)
@@ -105,7 +112,9 @@ class _Keeper:
                 continue
             if pid != self._active.pid:
                 continue
-            if code >= 0 or self._asked_to_end or not self._replace(code):
+            # A worker that was ready ends by itself only when asked: else it broke.
+            done = code == 0 or (code > 0 and not self._page[_READY])
+            if done or self._asked_to_end or not self._replace(code):
                 if self._reserve is not None:
                     os.kill(self._reserve.pid, signal.SIGKILL)
                     os.waitpid(self._reserve.pid, 0)
@@ -140,13 +149,14 @@ class _Keeper:
             os.write(reserve.call, b"!")
         self._active = reserve or self._fork(reserve=False)
         words = "the reserve goes on" if reserve else "started again"
-        print(f"{self._name}: killed by signal {-code}, {words}", file=sys.stderr, flush=True)
+        end = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        print(f"{self._name}: {end}, {words}", file=sys.stderr, flush=True)
         return True
 
     def _fork(self, reserve: bool) -> _Child:
         keeper, (called, call) = os.getpid(), os.pipe()
         # What comes before the child is known waits; in the worker for handlers of its own.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._handed_on)
         pid = os.fork()
         if not pid:
             os.close(call)
@@ -158,7 +168,7 @@ class _Keeper:
         child = _Child(pid, call, time.monotonic())
         if not reserve:
             self._active = child
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
         return child
 
     def _live(self, worker: Worker, keeper: int) -> None:
@@ -166,9 +176,9 @@ class _Keeper:
         code = 1
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            for number in _FORWARDED:
+            for number in self._handed_on:
                 signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
             if os.getppid() == keeper:
                 code = self._work(worker)
         except BaseException:

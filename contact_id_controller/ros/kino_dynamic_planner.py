@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as PathMessage
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -33,9 +33,10 @@ from contact_id_controller.planning.kinodynamic.motion_planner import (
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
-from contact_id_controller.ros.footstep_messages import goal_of, steps_of
-from contact_id_controller.ros.packed import stamp_ns
-from contact_id_controller.ros.parameters import read_settings
+from contact_id_controller.ros.executor import GuardedExecutor
+from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
+from contact_id_controller.ros.packed import PackedReader, stamp_ns
+from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
@@ -76,11 +77,7 @@ class KinoDynamicPlannerNode(Node):
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
-        super().__init__(
-            "kino_dynamic_planner",
-            automatically_declare_parameters_from_overrides=True,
-            **node_options,
-        )
+        super().__init__("kino_dynamic_planner", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
             self._configure()
@@ -92,7 +89,8 @@ class KinoDynamicPlannerNode(Node):
         subscribe, publish = self.create_subscription, self.create_publisher
         self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, newest, raw=True)
         self._states = subscribe(JointState, "joint_states", self._on_state, newest, raw=True)
-        subscribe(MultiDOFJointTrajectory, "footsteps", self._on_footsteps, plan)
+        subscribe(MultiDOFJointTrajectory, "footsteps", self._on_footsteps, plan, raw=True)
+        self._steps = PackedReader(STEPS)
         subscribe(PoseStamped, "goal_pose", self._on_goal, plan)
         self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
         self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
@@ -130,14 +128,13 @@ class KinoDynamicPlannerNode(Node):
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is asked to end."""
-        executor = SingleThreadedExecutor(context=self.context)
-        executor.add_node(self)
+        executor = GuardedExecutor(self, context=self.context)
         scheduling.settle(self.get_logger().warning)
         try:
             while self.context.ok() and not self._interrupt.requested:
                 for _ in range(EVENTS_IN_A_TURN):
                     executor.spin_once(timeout_sec=0.0)
-                self._look()
+                executor.incidents.guarded("look", self._look)
                 time.sleep(TURN_S)
         except ExternalShutdownException:
             pass
@@ -166,6 +163,7 @@ class KinoDynamicPlannerNode(Node):
                 keep(packed)
         if self._packed is None:
             raise StateError(f"no joint state has come on {self._states.topic_name}")
+        self._input.odometry.forget_frames()
         if self._packed_odometry is not None:
             self._input.take_odometry(self._packed_odometry)
         self._input.checks.reset()  # the same state may be asked for again
@@ -198,9 +196,9 @@ class KinoDynamicPlannerNode(Node):
 
     # What to do
 
-    def _on_footsteps(self, message: MultiDOFJointTrajectory) -> None:
+    def _on_footsteps(self, message: bytes) -> None:
         friction = self.settings.friction_coefficient
-        self._take(lambda: steps_of(message, self.planner.soles, friction))
+        self._take(lambda: steps_of(self._steps.message(message), self.planner.soles, friction))
 
     def _on_goal(self, message: PoseStamped) -> None:
         self._take(lambda: goal_of(message))

@@ -28,6 +28,10 @@ _STAMP = struct.Struct("<iI")
 _BIG_ENDIAN_STAMP = struct.Struct(">iI")
 _COUNT, _BIG_ENDIAN_COUNT = struct.Struct("<I"), struct.Struct(">I")
 _AFTER_STAMP = _HEAD + _STAMP.size
+MOST_BYTES, MOST_NAMES, MOST_CHARACTERS = 100_000, 1000, 1000
+"""Of a message that comes again and again, the names in it, and a text alone: larger ones are refused
+before anything looks at them."""
+
 _PADDING = 16
 """Most bytes that may follow the last field: senders reserve too much for empty sequences."""
 
@@ -87,15 +91,19 @@ class Cursor:
 
     Bytes that it has walked through may be handed to ``deserialize_message``, which on others can
     end the process.
+
+    Args:
+        data: the message.
+        begin: where its fields begin that are stepped over.
     """
 
-    def __init__(self, data: bytes) -> None:
-        order = data[1] & 1 if len(data) >= _AFTER_STAMP and not data[0] and data[1] < 2 else None
+    def __init__(self, data: bytes, begin: int = _AFTER_STAMP) -> None:
+        order = data[1] & 1 if len(data) >= begin and not data[0] and data[1] < 2 else None
         if order is None or data[2] or data[3] > 3:
             raise StateError("a message is not plain CDR")
         self._count = _COUNT if order else _BIG_ENDIAN_COUNT
         self._data = data
-        self.at = _AFTER_STAMP
+        self.at = begin
 
     def _go(self, size: int) -> int:
         begin, self.at = self.at, self.at + size
@@ -109,6 +117,16 @@ class Cursor:
     def count(self) -> int:
         self.align(4)
         return self._count.unpack_from(self._data, self._go(4))[0]
+
+    def names(self) -> int:
+        """Count of the names that follow; refused where they are more than any message has."""
+        count = self.count()
+        if count > MOST_NAMES:
+            raise StateError(f"a message names {count}, must name at most {MOST_NAMES}")
+        return count
+
+    def octet(self) -> int:
+        return self._data[self._go(1)]
 
     def text(self) -> None:
         size = self.count()
@@ -139,9 +157,79 @@ class Cursor:
             raise StateError("a message is longer than its fields")
 
 
+def refuse_size(data: bytes, most: int = MOST_BYTES) -> None:
+    """Raise StateError for a message that is larger than any of its kind."""
+    if len(data) > most:
+        raise StateError(f"a message has {len(data)} bytes, must have at most {most}")
+
+
+def read_numbers(data: bytes) -> np.ndarray:
+    """The numbers (n,) of a std_msgs/Float64MultiArray from its bytes.
+
+    Raises:
+        StateError: these bytes are no such message, or too many.
+    """
+    refuse_size(data)
+    cursor = Cursor(data, _HEAD)
+    for _ in range(cursor.names()):  # dimensions: label, size, stride
+        cursor.text()
+        cursor.count()
+        cursor.count()
+    cursor.count()  # offset
+    at, count = cursor.doubles(cursor.count())
+    cursor.end()
+    if not count:
+        return np.zeros(0)
+    kind = "<f8" if data[1] & 1 else ">f8"
+    return np.frombuffer(data, kind, count, at).astype(float)
+
+
+def read_text(data: bytes) -> str:
+    """The text of a std_msgs/String from its bytes.
+
+    Raises:
+        StateError: these bytes are no such message, or too many.
+    """
+    refuse_size(data, MOST_CHARACTERS)
+    cursor = Cursor(data, _HEAD)
+    cursor.text()
+    text = data[_AFTER_STAMP - _COUNT.size : cursor.at]
+    cursor.end()
+    return text.rstrip(b"\0").decode(errors="replace")
+
+
+def read_true(data: bytes) -> bool:
+    """Whether a std_msgs/Bool is true, from its bytes.
+
+    Raises:
+        StateError: these bytes are no such message.
+    """
+    if len(data) <= _HEAD or len(data) > _HEAD + _PADDING or data[_HEAD] > 1:
+        raise StateError("a message is no truth value")
+    return data[_HEAD] == 1
+
+
+def read_goal_state(data: bytes) -> int:
+    """Number of the goal state of a lifecycle_msgs/TransitionEvent from its bytes.
+
+    Raises:
+        StateError: these bytes are no such message, or too many.
+    """
+    refuse_size(data, MOST_CHARACTERS)
+    cursor = Cursor(data, _AFTER_STAMP)  # whose eight bytes are those of its time
+    cursor.octet()
+    cursor.text()  # transition
+    cursor.octet()
+    cursor.text()  # state before
+    goal = cursor.octet()
+    cursor.text()
+    cursor.end()
+    return goal
+
+
 def _joint_state_fields(cursor: Cursor) -> list[tuple[int, int]]:
     cursor.text()
-    for _ in range(cursor.count()):
+    for _ in range(cursor.names()):
         cursor.text()
     return [cursor.doubles(cursor.count()) for _ in range(3)]
 
@@ -167,12 +255,14 @@ class Packable(NamedTuple):
 
     fields: walks through the bytes after the stamp, (offset, count) of each array of doubles.
     wanted: which of them are; None: all.  values: the same arrays of the ordinary message.
+    most_bytes: larger ones are refused at sight.
     """
 
     kind: Any
     fields: Callable[[Cursor], list[tuple[int, int]]]
     wanted: tuple[int, ...] | None
     values: Callable[[Any], tuple]
+    most_bytes: int = MOST_BYTES
 
 
 def _pose_and_twist(message) -> tuple:
@@ -231,6 +321,7 @@ class PackedReader:
             StateError: these bytes are no such message.
         """
         self.layout = None
+        refuse_size(data, self.kind.most_bytes)
         cursor = Cursor(data)
         places = self.kind.fields(cursor)
         cursor.end()

@@ -19,11 +19,21 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.ros.executor import incidents_of
+from contact_id_controller.ros.parameter_service import AnsweringParameterService
+from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.settings.base import Settings, belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.shared_rows import START_ONLY
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
 SomeSettings = TypeVar("SomeSettings", bound=Settings)
+
+NODE_OPTIONS = {
+    "automatically_declare_parameters_from_overrides": True,
+    "start_parameter_services": False,
+}
+"""Of every node with a table: a bad value or a misspelt name in a parameter file then neither raises
+nor goes unnoticed, and what answers requests is `AnsweringParameterService`."""
 
 _INT64 = 2**63 - 1
 _EMPTY_LISTS = {
@@ -40,15 +50,14 @@ _LONGEST_REASON = 500
 class ParameterTable:
     """The parameters of one node, declared from a table and checked whenever they are set.
 
-    Make the node with ``automatically_declare_parameters_from_overrides=True``: a bad value or a
-    misspelt name in a parameter file then neither raises nor goes unnoticed, `values` reports it.
-
     Args:
-        node: the node that owns the parameters.
+        node: the node that owns the parameters, made with `NODE_OPTIONS`.
         table: their specifications.
         locked: tells whether parameters that are not live may not change now.
         check_live: gets all values, as they would become, when live ones change while locked;
             raises ConfigurationError to refuse them.
+        served: whether other nodes may ask for them and set them.
+        incidents: catches what goes wrong in a request; None: that goes to the log of the node.
     """
 
     def __init__(
@@ -57,6 +66,9 @@ class ParameterTable:
         table: Sequence[ParameterSpec],
         locked: Callable[[], bool] = lambda: False,
         check_live: Callable[[dict[str, Any]], None] = lambda values: None,
+        *,
+        served: bool = True,
+        incidents: Incidents | None = None,
     ) -> None:
         self._node = node
         self._specs = {spec.name: spec for spec in table}
@@ -70,6 +82,9 @@ class ParameterTable:
             name: node.get_parameter(name).value for name in START_ONLY if name in self._specs
         }
         node.add_on_set_parameters_callback(self._check_set)
+        if served and not hasattr(node, "_parameter_service"):
+            incidents = incidents_of(node) if incidents is None else incidents
+            node._parameter_service = AnsweringParameterService(node, incidents)
 
     def _declare(self, spec: ParameterSpec) -> None:
         description = describe(spec)
@@ -140,14 +155,16 @@ class ParameterTable:
                 )
 
 
-def read_settings(node: Node, settings: type[SomeSettings]) -> SomeSettings:
+def read_settings(node: Node, settings: type[SomeSettings], *, served: bool = True) -> SomeSettings:
     """Declare all parameters on a node and check what the user gave; none may change later.
+
+    served: whether other nodes may ask for them.
 
     Raises:
         ConfigurationError: unknown name, wrong type, value outside its range, or values that do not
             fit each other.
     """
-    table = ParameterTable(node, table_of(settings), locked=lambda: True)
+    table = ParameterTable(node, table_of(settings), locked=lambda: True, served=served)
     return settings.from_mapping(table.values())
 
 

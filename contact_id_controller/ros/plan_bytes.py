@@ -17,6 +17,9 @@ from contact_id_controller.ros.packed import Cursor, stamp_ns
 MOST_BYTES, MOST_POINTS, MOST_NAMES = 16_000_000, 10_000, 1000
 """Of a plan: more is refused before it is looked at."""
 
+LONG_BYTES, LONG_POINTS = 30_000, 100
+"""More takes longer to read than a step may be late."""
+
 JOINT_FIELDS = (1, 1, 1, 1)
 """Doubles of each entry of positions, velocities, accelerations, effort."""
 
@@ -37,6 +40,13 @@ class Points(NamedTuple):
     start_s: float
     times_s: np.ndarray
     fields: list[np.ndarray]
+
+
+def is_long(message) -> bool:
+    """Whether a plan, as message or as its bytes, takes long to read."""
+    if isinstance(message, bytes):
+        return LONG_BYTES < len(message) <= MOST_BYTES
+    return LONG_POINTS < len(getattr(message, "points", ())) <= MOST_POINTS
 
 
 def refuse_count(points: int, names: int = 0) -> None:

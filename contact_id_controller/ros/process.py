@@ -1,9 +1,9 @@
 """What the executables have in common: how a process begins, is asked to end, and ends.
 
 A signal must never raise in Python: an exception in the middle of a conversion between Python and
-C++ comes out as any other error, or not at all. So SIGINT and SIGTERM set a flag, which the main
-loops look at every few milliseconds, and rclpy installs no handlers, which would close the context
-before the last messages are out.
+C++ comes out as any other error, or not at all. So every signal that would end the process sets a
+flag, which the main loops look at every few milliseconds, and rclpy installs no handlers, which would
+close the context before the last messages are out.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.files import make_folder
 from contact_id_controller.ros import scheduling, security
+from contact_id_controller.ros.signals import ENDING, keep_running
 
 
 class Interrupt:
@@ -31,9 +35,14 @@ class Interrupt:
         self._node: Node | None = None
 
     def listen(self) -> Interrupt:
-        """Take SIGINT and SIGTERM from now on, also where the parent had them ignored."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._request)
+        """Take all signals that would end the process from now on, see `signals.ENDING`.
+
+        Also where the parent had them ignored, but for SIGHUP: ``nohup`` means that.
+        """
+        for number in ENDING:
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._request)
+        keep_running()
         return self
 
     @contextlib.contextmanager
@@ -88,6 +97,7 @@ def run_node(
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     scheduling.take(asked)
+    _find_log_folder(name)
     node = None
     try:
         with security.explained(name):
@@ -101,6 +111,17 @@ def run_node(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+
+
+def _find_log_folder(name: str) -> None:
+    """Let ROS write its log to a temporary folder where its own cannot be written: it would raise."""
+    home = os.environ.get("ROS_HOME") or str(Path("~/.ros").expanduser())
+    folder = Path(os.environ.get("ROS_LOG_DIR") or Path(home, "log")).expanduser()
+    try:
+        make_folder(folder)
+    except RecordError as error:
+        os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix=f"{name}_log_")
+        print(f"{name}: {error}: the log is in {os.environ['ROS_LOG_DIR']}", file=sys.stderr)
 
 
 def serve_lifecycle(node: LifecycleNode, interrupt: Interrupt, turn: Callable[[], None]) -> int:

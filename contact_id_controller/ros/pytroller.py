@@ -19,7 +19,7 @@ from agimus_pytroller_py.agimus_pytroller_base import ControllerImplBase
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.ros import conversions
+from contact_id_controller.ros import conversions, plan_bytes
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings.parameter_file import load_settings
@@ -75,19 +75,25 @@ class ControllerImpl(ControllerImplBase):
         """Plan of the joints: trajectory_msgs/JointTrajectory."""
         moving = self.inner.controller.settings.allow_moving_trajectory_end
         self.inner.follow(
-            lambda: Plan(conversions.joint_trajectory(message, moving)), "joint_trajectory"
+            lambda: Plan(conversions.joint_trajectory(message, moving)),
+            "joint_trajectory",
+            plan_bytes.is_long(message),
         )
 
     def base_trajectory_cb(self, message) -> None:
         """Plan of the base: trajectory_msgs/MultiDOFJointTrajectory."""
         self.inner.follow(
-            lambda: Plan(base=conversions.base_trajectory(message)), "base_trajectory"
+            lambda: Plan(base=conversions.base_trajectory(message)),
+            "base_trajectory",
+            plan_bytes.is_long(message),
         )
 
     def contact_schedule_cb(self, message) -> None:
         """Plan of which feet stand: trajectory_msgs/JointTrajectory, see `conversions`."""
         self.inner.follow(
-            lambda: Plan(contacts=conversions.contact_schedule(message)), "contact_schedule"
+            lambda: Plan(contacts=conversions.contact_schedule(message)),
+            "contact_schedule",
+            plan_bytes.is_long(message),
         )
 
     def emergency_stop_cb(self, message) -> None:

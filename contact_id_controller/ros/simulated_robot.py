@@ -12,7 +12,7 @@ import sys
 import time
 
 import numpy as np
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
@@ -23,15 +23,17 @@ from contact_id_controller.exceptions import ContactIdError, SimulationError, St
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import scheduling
-from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.direct_loop import hand_on_newest
 from contact_id_controller.ros.effort_messages import EffortReader
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.lateness import Lateness
 from contact_id_controller.ros.linear_feedback_messages import (
     TOPIC,
     control_messages,
     read_feedback,
 )
-from contact_id_controller.ros.parameters import read_settings
+from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.settings.shared_rows import (
@@ -71,9 +73,7 @@ class SimulatedRobot(Node):
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
-        super().__init__(
-            "simulated_robot", automatically_declare_parameters_from_overrides=True, **node_options
-        )
+        super().__init__("simulated_robot", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
             self.settings = read_settings(self, SimulatedRobotSettings)
@@ -118,14 +118,15 @@ class SimulatedRobot(Node):
                 Float64MultiArray, "commands", self._on_command, qos
             )
         self._plans = (
-            self.create_subscription(JointTrajectory, "joint_trajectory", self._on_plan, 1)
+            self.create_subscription(
+                JointTrajectory, "joint_trajectory", self._on_plan, 1, raw=True
+            )
             if self.settings.wait_for_plan_s > 0.0 and self._lockstep
             else None
         )
         self.create_service(Trigger, "~/reset", self._on_reset)
         self._reset_wanted = False
-        self._executor = SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self)
+        self._executor = GuardedExecutor(self, context=self.context)
         self._next_housekeeping_s = 0.0
         self._listened_to = True, True, True
         self._period_ns = round(self.settings.period_s * 1e9)
@@ -358,10 +359,10 @@ class SimulatedRobot(Node):
         return self._local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
 
     def _publish(self, extra_ns: int = 0) -> None:
-        stamp_ns = self._step_count * self._period_ns + extra_ns
+        now_ns = self._step_count * self._period_ns + extra_ns
         imu, wrenches, forces = self._listened_to
         self._publisher.publish(
-            stamp_ns,
+            now_ns,
             self._state,
             self.sensors.read(self._state, imu, wrenches),
             self.simulated.foot_forces() if forces else None,
@@ -398,12 +399,10 @@ class SimulatedRobot(Node):
             f"command refused: {error}; the one before goes on", throttle_duration_sec=1.0
         )
 
-    def _on_plan(self, message: JointTrajectory) -> None:
-        stamp = message.header.stamp
-        stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
+    def _on_plan(self, message: bytes) -> None:
         # Stamp 0 asks to start at once.
-        stamp_ns = stamp_ns or self._step_count * self._period_ns
-        self._newest_plan_ns = max(stamp_ns, self._newest_plan_ns or 0)
+        planned_ns = stamp_ns(message) or self._step_count * self._period_ns
+        self._newest_plan_ns = max(planned_ns, self._newest_plan_ns or 0)
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = not self._lockstep
@@ -416,10 +415,7 @@ class SimulatedRobot(Node):
 
     def _take_command(self) -> bool:
         """Take a waiting command without the executor; whether there was one."""
-        message = take_newest(self._commands)
-        if message is not None:
-            self._commands.callback(message)
-        return message is not None
+        return bool(self._executor.incidents.guarded("command", hand_on_newest, self._commands))
 
     def _spin(self, timeout_s: float) -> None:
         self._executor.spin_once(timeout_sec=timeout_s)

@@ -187,6 +187,7 @@ def ros_environment(domain: int, logs: Path) -> dict[str, str]:
         "ROS_DOMAIN_ID": str(domain),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(logs / "ros"),
+        "XDG_STATE_HOME": str(logs / "state"),
     }
 
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.safety.effort_rate import EffortRate
+from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.safe_output import SafeOutput
 
 
@@ -21,6 +23,7 @@ class WatchdogState(enum.Enum):
     WAITING = "waiting for the first command"
     FORWARDING = "forwarding"
     TRIPPED = "tripped"
+    EMERGENCY_STOP = "emergency stop"
 
 
 class JointVelocities:
@@ -67,7 +70,9 @@ class CommandWatchdog:
     clipped. It trips when no good command came for `timeout_s`, or when `refused_in_a_row` commands
     in a row were not good. Tripped, it commands -D qd each `period_s` and forwards nothing until
     the controller has become active after the trip, or `reset` is called; from then on the next
-    good command is forwarded.
+    good command is forwarded. A command counts from when it was sent, and one that is older than
+    `timeout_s`, or from the future, is not good. An emergency stop outlives the process by its latch;
+    released it is a trip.
 
     Parameters
     ----------
@@ -83,6 +88,10 @@ class CommandWatchdog:
         Command damping also before the first good command; otherwise nothing.
     rate
         How fast forwarded torques may change; None: at any rate.
+    emergency_stop_output
+        What is commanded while the emergency stop is engaged: zero or damping.
+    latch
+        Keeps an emergency stop; None: it ends with the process.
     """
 
     def __init__(
@@ -96,6 +105,8 @@ class CommandWatchdog:
         refused_in_a_row: int = 3,
         damp_before_first_command: bool = True,
         rate: EffortRate | None = None,
+        emergency_stop_output: str = "zero",
+        latch: EmergencyLatch | None = None,
     ) -> None:
         self.velocities = velocities
         self.state = WatchdogState.WAITING
@@ -107,6 +118,8 @@ class CommandWatchdog:
         """From the last good command to the first damping torque of the last trip."""
         self._limits = np.asarray(effort_limits_nm, dtype=float)
         self._damping = SafeOutput("damping", damping_nm_s_rad, self._limits)
+        self._emergency = SafeOutput(emergency_stop_output, damping_nm_s_rad, self._limits)
+        self._latch = latch
         self._timeout_s, self._period_s = timeout_s, period_s
         self._refused_in_a_row = refused_in_a_row
         self._damp_first = damp_before_first_command
@@ -115,22 +128,35 @@ class CommandWatchdog:
         self._last_good_s = -np.inf
         self._next_output_s = -np.inf
         self._may_return = False
+        self.look_at_latch()
 
-    def take_command(self, torques: np.ndarray, now_s: float) -> np.ndarray | None:
-        """Judge a command, N·m; the torques (n,) to send because of it, or None."""
-        return self._take(torques, self._fault(torques), now_s)
+    def take_command(
+        self, torques: np.ndarray | None, now_s: float, fault: str = "", age_s: float = 0.0
+    ) -> np.ndarray | None:
+        """Judge a command, N·m; the torques (n,) to send because of it, or None.
+
+        fault: why it could not be read; the torques are None then.  age_s: since it was sent.
+        """
+        return self._take(torques, fault or self._fault(torques), now_s, age_s)
 
     def take_trajectory(
-        self, efforts: np.ndarray | None, now_s: float, fault: str = ""
+        self, efforts: np.ndarray | None, now_s: float, fault: str = "", age_s: float = 0.0
     ) -> np.ndarray | None:
         """The same for a trajectory's efforts (p, n), N·m, which are answered by (p, n) clipped ones.
 
         After a trip the answer is (n,), the torques of a posture at rest. fault: why the trajectory
         could not be read; its efforts are None then.
         """
-        return self._take(efforts, fault, now_s)
+        return self._take(efforts, fault, now_s, age_s)
 
-    def _take(self, torques: np.ndarray | None, reason: str, now_s: float) -> np.ndarray | None:
+    def _take(
+        self, torques: np.ndarray | None, reason: str, now_s: float, age_s: float
+    ) -> np.ndarray | None:
+        if self.state is WatchdogState.EMERGENCY_STOP:
+            self.refused["emergency_stop"] += 1
+            return None
+        if not reason and abs(age_s) > self._timeout_s:
+            reason = "old" if age_s > 0.0 else "from_the_future"
         if reason:
             self.refused[reason] += 1
             self._bad_in_a_row += 1
@@ -140,8 +166,8 @@ class CommandWatchdog:
                 return self._damp(now_s)
             return None
         self._bad_in_a_row = 0
-        # Whoever was kept from calling `tick` forwards what came meanwhile: the command is fresh.
-        self._last_good_s = now_s
+        # Whoever was kept from calling `tick` forwards what was sent meanwhile: that is fresh.
+        self._last_good_s = now_s - max(age_s, 0.0)
         if self.state is WatchdogState.TRIPPED and not self._may_return:
             self.refused["tripped"] += 1
             return None
@@ -191,6 +217,37 @@ class CommandWatchdog:
         """The controller entered or left its active state."""
         self._may_return = active and self.state is WatchdogState.TRIPPED
 
+    def look_at_latch(self) -> None:
+        """Stop if the latch says so: it may have been engaged by the process before this one."""
+        if self._latch is not None and self._latch.is_there():
+            self.state = WatchdogState.EMERGENCY_STOP
+
+    def emergency_stop(self, now_s: float) -> np.ndarray:
+        """Engage the emergency stop, in any state; the torques (n,) to send at once.
+
+        `keep` writes it down: the torques go first.
+        """
+        self.state = WatchdogState.EMERGENCY_STOP
+        if self._latch is not None:
+            self._latch.engage()
+        return self._damp(now_s)
+
+    def keep(self) -> str:
+        """Write an emergency stop down that is not yet; a line for the log where that fails."""
+        return "" if self._latch is None else self._latch.keep()
+
+    def release_emergency_stop(self) -> str:
+        """Release it: tripped from then on; why it is not, or nothing."""
+        if self.state is not WatchdogState.EMERGENCY_STOP:
+            return "the emergency stop was not engaged"
+        try:
+            if self._latch is not None:
+                self._latch.release()
+        except ContactIdError as error:
+            return str(error)
+        self._trip("emergency_stop", "its emergency stop was engaged and is released")
+        return ""
+
     def reset(self, now_s: float) -> str | None:
         """Let a tripped watchdog forward the next good command; None, or why it is refused."""
         if self.state is not WatchdogState.TRIPPED:
@@ -235,10 +292,13 @@ class CommandWatchdog:
         self.reaction_s = float("nan")
 
     def _damp(self, now_s: float) -> np.ndarray:
-        if np.isnan(self.reaction_s) and self.trips:
+        tripped = self.state is WatchdogState.TRIPPED and self.trip_reason != "emergency_stop"
+        if np.isnan(self.reaction_s) and tripped:
             self.reaction_s = now_s - self._last_good_s
         self._next_output_s = now_s + self._period_s
-        torques = self._damping.torques(self.velocities.known(now_s))
+        stopped = self.state is WatchdogState.EMERGENCY_STOP
+        output = self._emergency if stopped else self._damping
+        torques = output.torques(self.velocities.known(now_s))
         if self._rate is not None:
             self._rate.sent(torques, now_s)
         return torques

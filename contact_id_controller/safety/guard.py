@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +31,11 @@ from contact_id_controller.safety import states
 from contact_id_controller.safety.attention import Attention, Pace
 from contact_id_controller.safety.command_limits import CommandLimits
 from contact_id_controller.safety.given_efforts import PROBE, GivenEfforts
+from contact_id_controller.safety.incidents import Incidents
+from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
 from contact_id_controller.safety.monitor import StepMonitor, contact_figures, shortfall
+from contact_id_controller.safety.plan_reader import PlanReader, Read
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
 from contact_id_controller.safety.torque_output import TorqueOutput
@@ -46,9 +48,6 @@ LATE_STEPS = 100
 
 LONGEST_DELAY_S = 0.05
 """A state is predicted no further, however late it is."""
-
-TELL_EVERY_S = 10.0
-"""Time between two lines in the log about refusals of the same reason."""
 
 OK, WARNING, ERROR = range(3)
 """Levels of `Guard.summary`."""
@@ -66,12 +65,15 @@ class Guard:
             long step means anything.
         clock: seconds of a clock that never jumps. Only silence is judged by it, less what this
             process itself slept (`look`); all else by the times of the measurements.
+        latch: what keeps an emergency stop that outlives the process; one that is engaged already
+            stops this guard from the beginning. None: none does.
 
     Attributes:
         result: of the last step, None while the safe output is commanded.
         ahead: torques solved ahead, None where the settings ask for none.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
         simulated_time: whether stamps are of a time that may go slower than the clock.
+        reads_at_once: whether nobody waits for the next step while a long plan is read.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
     """
@@ -81,6 +83,7 @@ class Guard:
         controller: Controller,
         lockstep: bool = False,
         clock: Callable[[], float] = time.perf_counter,
+        latch: EmergencyLatch | None = None,
     ) -> None:
         settings, robot = controller.settings, controller.robot
         self.controller, self.lockstep = controller, lockstep
@@ -93,7 +96,8 @@ class Guard:
         self.host_enforces = self.simulated_time = False
         self._limits, self._pace = CommandLimits(robot), Pace()
         self._watched: tuple[float, float] | None = None
-        self._parts = PlanParts()
+        self._parts, self._reader = PlanParts(), PlanReader()
+        self.reads_at_once = lockstep
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
         self._good_s, self._good_stamp_s = -math.inf, None
@@ -109,10 +113,15 @@ class Guard:
         self._contacts = np.full(count, math.nan)
         self._new_sizes = self._new_forces = self._new_contacts = False
         self._news: list[str] = []
-        self._told: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
+        self._incidents = Incidents(
+            lambda line: self._news.append(line), self.monitor.refusals, lambda: self.clock()
+        )
         self._stop_told = ""
         self._reported = 0, self.monitor.statuses.copy()
+        self._latch = latch
         self._take_over()
+        if latch is not None and latch.engaged:
+            self.machine.engage_emergency_stop()
 
     @property
     def command(self) -> EffortTrajectory | StateFeedback | None:
@@ -221,8 +230,9 @@ class Guard:
 
     def _begin(self) -> None:
         """The next torque begins the start ramp, not a blend from the safe output."""
-        self._told.clear()
+        self._incidents.tell_anew()
         self._parts.clear()
+        self._reader.clear()
         self.given.forget()
         self._moved = False
         self._forget_ahead()
@@ -232,8 +242,22 @@ class Guard:
     def emergency_stop(self) -> np.ndarray:
         """Engage the emergency stop; the torques (na,) to send at once."""
         self.machine.engage_emergency_stop()
+        if self._latch is not None:
+            self._latch.engage()  # `news` writes it down: the torques go first
         self.result = None
         return self._jump(self.safe_torques())
+
+    def release_emergency_stop(self, active: bool) -> str:
+        """Release the emergency stop, which `resume` or `start` then leaves; why it is not, or nothing."""
+        if self.machine.state is not SafetyState.EMERGENCY_STOP:
+            return "the emergency stop was not engaged"
+        try:
+            if self._latch is not None:
+                self._latch.release()
+        except ContactIdError as error:
+            return str(error)
+        self.machine.release_emergency_stop(active)
+        return ""
 
     def time_began_anew(self) -> None:
         """The next state may have any time: plans are dropped, its posture is held."""
@@ -293,6 +317,30 @@ class Guard:
             self._parts.told(joined, refused=True)
             raise
         self._parts.told(joined, refused=False)
+
+    def read(
+        self,
+        what: str,
+        make: Callable[[], Plan],
+        *,
+        long: bool = False,
+        taken: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Follow the plan that ``make`` makes, and that may raise; a bad one changes nothing.
+
+        long: it is made beside the steps, and followed after one of the next; so is what comes while
+        another one is made.  what: under which a bad one is counted.  taken: called when it is
+        followed.
+        """
+        if self.reads_at_once or not (long or self._reader.is_busy):
+            taken()
+            self.guarded(what, lambda: self.follow(make()))
+            return
+        self._reader.read(what, lambda: self.controller.prepare(make()), taken)
+
+    def _follow_read(self, read: Read) -> None:
+        read.taken()
+        self.follow(read.result())
 
     # Each period
 
@@ -386,6 +434,9 @@ class Guard:
         """
         step_s = self.clock() - arrival_s
         result = self.result
+        if self._reader.done:
+            read = self._reader.done.popleft()
+            self.guarded(read.what, self._follow_read, read)
         self.monitor.pace = self._slower
         if result is not None:
             lost = self.monitor.step(
@@ -550,30 +601,22 @@ class Guard:
 
         Whatever a host or a callback calls goes through here, or it could end the process.
         """
-        try:
-            return action(*arguments)
-        except ContactIdError as error:
-            self.refuse(Refusal(what, str(error)))
-        except Exception as error:
-            self.refuse(Refusal(f"{what}_{type(error).__name__}", traceback.format_exc().strip()))
-        return None
+        return self._incidents.guarded(what, action, *arguments)
 
     def refuse(self, refusal: Refusal) -> None:
         """Count a refusal by its reason; the first one of each since the start is news.
 
-        So is the next one `TELL_EVERY_S` later, with their number.
+        So is the next one 10 s later, with their number.
         """
-        reason, now_s = refusal.reason, self.clock()
-        self.monitor.refuse(reason)
-        count = self.monitor.refusals[reason]
-        told_s, told = self._told.get(reason, (-math.inf, 0))
-        if now_s - told_s >= TELL_EVERY_S:
-            since = f" ({count - told} since the last line)" if told else ""
-            self._told[reason] = now_s, count
-            self._news.append(f"{reason}{since}: {refusal.detail}")
+        self._incidents.count(refusal.reason, refusal.detail)
 
     def news(self) -> list[str]:
-        """Lines for the log since the last call: new refusals, a stop with its reason, its end."""
+        """Lines for the log since the last call: new refusals, a stop with its reason, its end.
+
+        Not on the way from a state to its torques: an emergency stop is written down here.
+        """
+        if self._latch is not None and (failure := self._latch.keep()):
+            self._news.append(failure)
         stopped = self.machine.reason if self.machine.latched else ""
         if stopped != self._stop_told:
             if stopped:

@@ -16,6 +16,7 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.machine import SafetyMachine
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
 from contact_id_controller.settings.controller import ControllerSettings
@@ -54,8 +55,15 @@ class InProcessController:
                 f"parameter 'command_interface' is {settings.command_interface!r}, must be "
                 f"{EFFORT!r} in the process of ros2_control, which takes torques"
             )
+        if settings.watchdog_required:
+            raise ConfigurationError(
+                "parameter 'watchdog_required' is true, must be false in the process of ros2_control: "
+                "no command watchdog can be in between"
+            )
         self.robot = settings.robot()
-        self.guard = Guard(Controller(self.robot, settings))
+        robot_name = self.robot.model.name or "robot"
+        latch = EmergencyLatch(state_folder(settings.state_folder), f"in_process/{robot_name}")
+        self.guard = Guard(Controller(self.robot, settings), latch=latch)
         self._warn, self._clock = warn, clock
         self._period_ns = round(settings.period_s * _NANO)
         self._last_ns: int | None = None
@@ -118,19 +126,23 @@ class InProcessController:
             "contact", lambda: self.guard.take_contact_states(np.array(contacts, dtype=float))
         )
 
-    def follow(self, plan: Callable[[], Plan], what: str = "plan") -> None:
+    def follow(self, plan: Callable[[], Plan], what: str = "plan", long: bool = False) -> None:
         """Follow the plan that `plan` makes, and that may raise: a bad one changes nothing.
 
-        `what`: reason under which it is counted.
+        `what`: reason under which it is counted.  `long`: make it beside the periods, and follow it
+        when that is done.
         """
-        self.guarded(what, lambda: self.guard.follow(plan()))
+        self.guard.read(what, plan, long=long)
 
     def emergency_stop(self, engage: bool) -> None:
-        """Stop with `emergency_stop_output`, or release that stop, which `resume` then leaves."""
+        """Stop with `emergency_stop_output`, or release that stop, which `resume` then leaves.
+
+        Engaged it outlives the process: the next one of the same robot begins with it.
+        """
         if engage:
             self.guard.emergency_stop()
-        else:
-            self.safety.release_emergency_stop(active=True)
+        elif refusal := self.guard.release_emergency_stop(active=True):
+            self.guard.refuse(Refusal("emergency_stop", refusal))
 
     def resume(self) -> None:
         """Leave a stop and hold the posture of the next state; refused unless states are good."""

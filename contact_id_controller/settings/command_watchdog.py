@@ -9,8 +9,10 @@ from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.shared_rows import (
     JOINT_TRAJECTORY,
     command_interface,
+    emergency_stop_output,
     full_names,
     group_controller,
+    state_folder,
 )
 from contact_id_controller.settings.specification import parameter
 
@@ -78,6 +80,8 @@ class CommandWatchdogSettings(Settings):
         that is still held. False for a simulated robot, which waits for its first command.""",
     )
 
+    emergency_stop_output: str = emergency_stop_output(live=False)
+    state_folder: str = state_folder()
     hot_standby: bool = parameter(
         True,
         """Keep a second process connected, which goes on at once when the first is killed: damping goes

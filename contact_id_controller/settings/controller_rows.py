@@ -15,10 +15,12 @@ from contact_id_controller.settings.shared_rows import (
     STOP,
     command_interface,
     contact_radii,
+    emergency_stop_output,
     full_names,
     group_controller,
     local_gain,
     odometry_age_limit,
+    state_folder,
 )
 from contact_id_controller.settings.specification import parameter, settings_of
 
@@ -604,11 +606,13 @@ class SafetySettings:
         infinite=True,
         live=True,
     )
-    emergency_stop_output: str = parameter(
-        "zero",
-        "Published while the emergency stop is engaged: zero, or damping.",
-        choices=("zero", "damping"),
-        live=True,
+    emergency_stop_output: str = emergency_stop_output(live=True)
+    state_folder: str = state_folder()
+    watchdog_required: bool = parameter(
+        False,
+        """Activate only while a command watchdog is heard, and stop when it is heard no more: its
+        heartbeat is the topic command_watchdog/heartbeat. False: diagnostics say whether there is
+        one.""",
     )
 
 

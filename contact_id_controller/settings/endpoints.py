@@ -63,10 +63,11 @@ NODES: dict[str, Endpoints] = {
     "controller": Endpoints(
         publishes=(
             *("commands", "joint_commands", "control"),
-            *("/diagnostics", "~/contact_forces", "~/events"),
+            *("/diagnostics", "~/contact_forces", "~/events", "~/heartbeat"),
         ),
         subscribes=(
             *("joint_states", "odometry", *PLANS, "contact_states", "ground_reaction/*"),
+            "command_watchdog/heartbeat",
             # Its own commands: while another publisher of them is known.
             *("commands", "joint_commands", "control"),
         ),
@@ -74,13 +75,13 @@ NODES: dict[str, Endpoints] = {
         calls=ORDER_CHECK,
     ),
     "command_watchdog": Endpoints(
-        publishes=("commands", "joint_commands", "control", "/diagnostics"),
+        publishes=("commands", "joint_commands", "control", "/diagnostics", "~/heartbeat"),
         subscribes=(
-            *("commands_in", "joint_commands_in", "control_in"),
-            *("joint_states", "controller/transition_event"),
+            *("emergency_stop", "commands_in", "joint_commands_in", "control_in"),
+            *("joint_states", "controller/transition_event", "controller/heartbeat"),
             *("commands", "joint_commands", "control"),
         ),
-        serves=("~/reset",),
+        serves=("~/emergency_stop", "~/reset"),
         calls=("controller/get_state", *ORDER_CHECK),
     ),
     "gait_planner": Endpoints(
@@ -128,12 +129,16 @@ OPERATOR = Endpoints(
     subscribes=("/diagnostics", "/rosout", "controller/transition_event"),
     calls=(
         *(f"controller/{name}" for name in ("emergency_stop", "resume", "change_state")),
-        *("controller/get_state", "command_watchdog/reset"),
+        *("controller/get_state", "command_watchdog/reset", "command_watchdog/emergency_stop"),
     ),
+    publishes=("emergency_stop",),
 )
 """Who starts and stops the robot by hand; no node of this package."""
 
 LIFECYCLE_NODES = ("controller", "dynamics_estimator")
+
+UNASKED_NODES = ("command_watchdog",)
+"""Who serves no parameters: it cannot be kept busy by questions."""
 
 
 def endpoints_of(node: str) -> Endpoints:
@@ -142,5 +147,6 @@ def endpoints_of(node: str) -> Endpoints:
     Raises:
         KeyError: no such node.
     """
-    parts = [NODES[node], COMMON, *([LIFECYCLE] if node in LIFECYCLE_NODES else [])]
+    common = COMMON._replace(serves=()) if node in UNASKED_NODES else COMMON
+    parts = [NODES[node], common, *([LIFECYCLE] if node in LIFECYCLE_NODES else [])]
     return Endpoints(*(tuple(dict.fromkeys(sum(same, ()))) for same in zip(*parts)))

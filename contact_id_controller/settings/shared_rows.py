@@ -20,8 +20,29 @@ def odometry_age_limit(*, live: bool) -> Any:
     )
 
 
-START_ONLY = ("record_path", "effort_above_description")
+START_ONLY = ("record_path", "effort_above_description", "state_folder")
 """Rows that count as they are given at the start of a node: what they allow is not for its peers."""
+
+
+def state_folder() -> Any:
+    """The row of ``state_folder``."""
+    return parameter(
+        "",
+        """Folder of the file that keeps an engaged emergency stop until it is released, also when the
+        process is killed or the machine switched off; one file a node name, with its namespace. Empty:
+        contact_id_controller in XDG_STATE_HOME, or in ~/.local/state. Only as given at the start of the
+        node.""",
+    )
+
+
+def emergency_stop_output(*, live: bool) -> Any:
+    """The row of ``emergency_stop_output``."""
+    return parameter(
+        "zero",
+        "Published while the emergency stop is engaged: zero, or damping.",
+        choices=("zero", "damping"),
+        live=live,
+    )
 
 
 def group_controller(when: str) -> Any:

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import viser
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.runs.ros_run import READY
 from contact_id_controller.settings.controller import ControllerSettings
@@ -178,8 +178,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
             viewer.let_drive(node, given.host, gait.speed_m_s, gait.max_yaw_rate_rad_s)
             print(f"stick: http://{given.host}:{viewer.drive_page.port}", flush=True)
-        executor = SingleThreadedExecutor(context=node.context)
-        executor.add_node(node)
+        executor = GuardedExecutor(node, context=node.context)
         if viewer.scene.shapes.told:
             print(viewer.scene.shapes.told, flush=True)
         print(f"page: http://{given.host}:{viewer.server.get_port()}", flush=True)

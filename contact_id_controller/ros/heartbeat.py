@@ -1,0 +1,65 @@
+"""Heartbeats on topics: `~/heartbeat`, std_msgs/String, of controller and command watchdog."""
+
+from __future__ import annotations
+
+import time
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
+
+from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.packed import read_text
+from contact_id_controller.safety.heartbeat import Heart, Pulse
+from contact_id_controller.safety.incidents import Incidents
+
+_NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)  # for whoever asks for that
+
+
+class HeartbeatTopic:
+    """Says now and then what this node does."""
+
+    def __init__(self, node: Node) -> None:
+        self._heart = Heart()
+        self._publisher = node.create_publisher(String, "~/heartbeat", _RELIABLE)
+
+    def beat(self, state: str) -> None:
+        """Say it, if it is time."""
+        if self._heart.is_due(time.monotonic()):
+            self._publisher.publish(String(data=self._heart.words(state)))
+
+
+class HeartbeatInput:
+    """Hears another node.
+
+    Args:
+        node: who listens.
+        name: of the other one.
+        incidents: counts what is no heartbeat.
+
+    Attributes:
+        pulse: what is known of it.
+    """
+
+    def __init__(self, node: Node, name: str, incidents: Incidents) -> None:
+        self.pulse = Pulse()
+        self._node, self._incidents = node, incidents
+        self._subscription = node.create_subscription(
+            String, f"{name}/heartbeat", self._on_beat, _NEWEST, raw=True
+        )
+
+    def look(self) -> Pulse:
+        """Take what has come; what is known now."""
+        self.pulse.look(time.monotonic())
+        message = take_newest(self._subscription)
+        if message is not None:
+            self._on_beat(message)
+        return self.pulse
+
+    def destroy(self) -> None:
+        """Take the topic from the node."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _on_beat(self, message: bytes) -> None:
+        self._incidents.guarded("heartbeat", lambda: self.pulse.take(read_text(message)))

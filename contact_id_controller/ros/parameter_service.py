@@ -1,0 +1,144 @@
+"""The parameter services of a node, which answer whatever is asked.
+
+Those of rclpy raise for a type that is none, and read a value by its type alone: a request that says
+double and gives a text sets 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rcl_interfaces.msg import (
+    ListParametersResult,
+    ParameterType,
+    ParameterValue,
+    SetParametersResult,
+)
+from rclpy.exceptions import ParameterNotDeclaredException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.parameter_service import ParameterService
+
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.safety.incidents import Incidents
+
+MOST_IN_A_REQUEST = 1000
+"""Parameters, names or prefixes of one request: no node has more."""
+
+LONGEST_NAME = 200
+"""Characters of a parameter's name."""
+
+_FIELDS = {
+    ParameterType.PARAMETER_BOOL: "bool_value",
+    ParameterType.PARAMETER_INTEGER: "integer_value",
+    ParameterType.PARAMETER_DOUBLE: "double_value",
+    ParameterType.PARAMETER_STRING: "string_value",
+    ParameterType.PARAMETER_BYTE_ARRAY: "byte_array_value",
+    ParameterType.PARAMETER_BOOL_ARRAY: "bool_array_value",
+    ParameterType.PARAMETER_INTEGER_ARRAY: "integer_array_value",
+    ParameterType.PARAMETER_DOUBLE_ARRAY: "double_array_value",
+    ParameterType.PARAMETER_STRING_ARRAY: "string_array_value",
+}
+
+
+def check_value(name: str, value: ParameterValue) -> None:
+    """Refuse a value whose type is none, or that also has another type's value.
+
+    Raises:
+        ConfigurationError: naming the parameter and what its value says.
+    """
+    if len(name) > LONGEST_NAME:
+        raise ConfigurationError(
+            f"a parameter name of {len(name)} characters, must have at most {LONGEST_NAME}"
+        )
+    if value.type == ParameterType.PARAMETER_NOT_SET:
+        given = [field for field in _FIELDS.values() if getattr(value, field)]
+    elif value.type in _FIELDS:
+        given = [
+            field for kind, field in _FIELDS.items() if kind != value.type and getattr(value, field)
+        ]
+    else:
+        raise ConfigurationError(
+            f"parameter '{name}' has type {value.type}, must be one of {min(_FIELDS)} to {max(_FIELDS)} "
+            "of rcl_interfaces/ParameterType"
+        )
+    if given:
+        raise ConfigurationError(
+            f"parameter '{name}' has type {value.type}, but its {given[0]} is given"
+        )
+
+
+class AnsweringParameterService(ParameterService):
+    """rclpy's, with an answer also to what it would raise for.
+
+    Args:
+        node: the node.
+        incidents: catches what goes wrong nevertheless.
+    """
+
+    def __init__(self, node: Node, incidents: Incidents) -> None:
+        self._incidents = incidents
+        super().__init__(node)
+
+    def _set_parameters_callback(self, request, response):
+        response.results = self._checked(request, self._one_by_one)
+        return response
+
+    def _set_parameters_atomically_callback(self, request, response):
+        (response.result,) = self._checked(request, self._together)
+        return response
+
+    def _checked(self, request, answer: Callable[[list], list]) -> list[SetParametersResult]:
+        count = len(request.parameters)
+        if count > MOST_IN_A_REQUEST:
+            refusal = f"{count} parameters in one request, must be at most {MOST_IN_A_REQUEST}"
+            return [SetParametersResult(successful=False, reason=refusal)]
+        return answer(request.parameters)
+
+    def _one_by_one(self, messages: list) -> list[SetParametersResult]:
+        return [result for message in messages for result in self._together([message])]
+
+    def _together(self, messages: list) -> list[SetParametersResult]:
+        """One answer for all of them."""
+        try:
+            for message in messages:
+                check_value(message.name, message.value)
+            parameters = [Parameter.from_parameter_msg(message) for message in messages]
+        except ConfigurationError as error:
+            return [SetParametersResult(successful=False, reason=str(error))]
+        result = self._incidents.guarded("set_parameters", self._set, parameters)
+        return [
+            result
+            or SetParametersResult(successful=False, reason="an error, see the log of the node")
+        ]
+
+    def _set(self, parameters: list[Parameter]) -> SetParametersResult:
+        try:
+            return self._get_node().set_parameters_atomically(parameters)
+        except ParameterNotDeclaredException as error:
+            return SetParametersResult(successful=False, reason=str(error))
+
+    def _describe_parameters_callback(self, request, response):
+        return self._answered(
+            request.names, super()._describe_parameters_callback, request, response
+        )
+
+    def _get_parameters_callback(self, request, response):
+        return self._answered(request.names, super()._get_parameters_callback, request, response)
+
+    def _get_parameter_types_callback(self, request, response):
+        return self._answered(
+            request.names, super()._get_parameter_types_callback, request, response
+        )
+
+    def _list_parameters_callback(self, request, response):
+        response.result = ListParametersResult()
+        return self._answered(
+            request.prefixes, super()._list_parameters_callback, request, response
+        )
+
+    def _answered(self, asked: list, answer: Callable[..., Any], request, response):
+        if len(asked) > MOST_IN_A_REQUEST:
+            return response
+        return self._incidents.guarded("parameters", answer, request, response) or response

@@ -1,0 +1,25 @@
+"""The executables of the package: each loads its node, which takes a second, and runs it.
+
+Whoever interrupts meanwhile meets no traceback: nothing has begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from contact_id_controller.ros.signals import leave_at_once
+
+
+def _start(node: str) -> int:
+    leave_at_once()
+    return importlib.import_module(f"contact_id_controller.{node}").main()
+
+
+controller = functools.partial(_start, "ros.controller")
+command_watchdog = functools.partial(_start, "ros.command_watchdog")
+dynamics_estimator = functools.partial(_start, "ros.dynamics_estimator")
+gait_planner = functools.partial(_start, "ros.gait_planner")
+kino_dynamic_planner = functools.partial(_start, "ros.kino_dynamic_planner")
+simulated_robot = functools.partial(_start, "ros.simulated_robot")
+viewer = functools.partial(_start, "view.viewer")

@@ -1,0 +1,131 @@
+"""What another process says of itself, and whether it is gone or only slow. Knows no ROS.
+
+Time is passed in: seconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from contact_id_controller.exceptions import StateError
+
+BEAT_S = 0.1
+"""Time between two beats."""
+
+LOST_S = 0.5
+"""Who has not been heard for so long, in which somebody listened, is lost."""
+
+_LONGEST_LOOK_S = 0.1
+"""More time between two looks is the listener's own: it may have been stopped."""
+
+_STATE, _START_TIME = 0, 19
+"""Fields of /proc/PID/stat behind the name."""
+
+_KINDS = {"pid": int, "started": int, "machine": str, "state": str}
+
+
+def _process(pid: int) -> list[str] | None:
+    """Fields of a process behind its name; None: there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()
+
+
+def _machine() -> str:
+    """What tells where the numbers of processes mean the same: a start of a system, a container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+class Heart:
+    """What this process says of itself."""
+
+    def __init__(self) -> None:
+        fields = _process(os.getpid())
+        self._facts = {
+            "pid": os.getpid(),
+            "started": int(fields[_START_TIME]) if fields else 0,
+            "machine": _machine(),
+        }
+        self._next_s = -float("inf")
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether to beat now; so asked, the next one is `BEAT_S` later."""
+        if now_s < self._next_s:
+            return False
+        self._next_s = now_s + BEAT_S
+        return True
+
+    def words(self, state: str) -> str:
+        """One beat, as text."""
+        return json.dumps({**self._facts, "state": state})
+
+
+class Pulse:
+    """The beats of another process.
+
+    Attributes:
+        state: what it said it does, empty before the first beat.
+        silent_s: time since its last beat in which somebody listened, s.
+    """
+
+    def __init__(self) -> None:
+        self.state = ""
+        self.silent_s = float("inf")
+        self._facts: dict[str, Any] = {}
+        self._looked_s: float | None = None
+        self._here = _machine()
+
+    def take(self, words: str) -> None:
+        """Hear a beat.
+
+        Raises:
+            StateError: words that are none.
+        """
+        try:
+            facts = json.loads(words)
+            good = all(type(facts[name]) is kind for name, kind in _KINDS.items())
+        except (ValueError, TypeError, KeyError, RecursionError):
+            good = False
+        if not good:
+            raise StateError("a heartbeat that is none")
+        self._facts, self.state, self.silent_s = facts, facts["state"], 0.0
+
+    def look(self, now_s: float) -> None:
+        """Whoever is to be heard would have been by now."""
+        if self._looked_s is not None:
+            self.silent_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
+        self._looked_s = now_s
+
+    @property
+    def is_lost(self) -> bool:
+        """Not heard for `LOST_S`, or never."""
+        return self.silent_s > LOST_S
+
+    def words(self) -> str:
+        """What is known of it: never heard, gone, stopped, slow, or what it does."""
+        if not self._facts:
+            return "never heard"
+        pid = self._facts["pid"]
+        heard = f"heard {self.silent_s:.2f} s ago"
+        if self._here and self._facts["machine"] == self._here:
+            fields = _process(pid)
+            if fields is None or int(fields[_START_TIME]) != self._facts["started"]:
+                return f"process {pid} is gone"
+            if fields[_STATE] in "ZX":
+                return f"process {pid} is dead"
+            if fields[_STATE] in "Tt":
+                return f"process {pid} is stopped by a signal, {heard}"
+            if self.is_lost:
+                return f"process {pid} lives but is slow, {heard}"
+        elif self.is_lost:
+            return f"process {pid} of another machine is silent, {heard}"
+        return self.state

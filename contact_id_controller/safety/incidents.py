@@ -1,0 +1,64 @@
+"""What went wrong: caught at one door, counted by reason, told now and then. Knows no ROS."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from contact_id_controller.exceptions import ContactIdError
+
+TELL_EVERY_S = 10.0
+"""Time between two lines in the log about the same reason."""
+
+
+class Incidents:
+    """Catches, counts, and tells the first of each reason, then one every `TELL_EVERY_S`.
+
+    Args:
+        tell: takes one line (or a traceback) for the log.
+        counts: how often, by reason; None: its own.
+        clock: seconds of a clock that never jumps.
+        passed_on: errors that mean an end, not an incident.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        counts: Counter[str] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        passed_on: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self.counts: Counter[str] = Counter() if counts is None else counts
+        self._tell, self._clock, self._passed_on = tell, clock, passed_on
+        self._told: dict[str, tuple[float, int]] = {}  # by reason: when, at which count
+
+    def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
+        """What an action returns; None after an error, which is counted and told."""
+        try:
+            return action(*arguments)
+        except self._passed_on:
+            raise
+        except ContactIdError as error:
+            self.count(what, str(error))
+        except Exception as error:
+            self.count(f"{what}_{type(error).__name__}", traceback.format_exc().strip())
+        return None
+
+    def count(self, reason: str, detail: str) -> None:
+        """Count one more of a reason; a line says how many came since the last one."""
+        now_s = self._clock()
+        self.counts[reason] += 1
+        count = self.counts[reason]
+        told_s, told = self._told.get(reason, (-math.inf, 0))
+        if now_s - told_s >= TELL_EVERY_S:
+            since = f" ({count - told} since the last line)" if told else ""
+            self._told[reason] = now_s, count
+            self._tell(f"{reason}{since}: {detail}")
+
+    def tell_anew(self) -> None:
+        """The next one of each reason is told, however long ago the last was."""
+        self._told.clear()

@@ -1,0 +1,185 @@
+"""Nothing that arrives ends the loop of a node, or leaves it deaf. Over real topics."""
+
+import time
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from lifecycle_msgs.msg import State, Transition, TransitionEvent  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension, String  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from contact_id_controller.exceptions import StateError  # noqa: E402
+from contact_id_controller.ros import packed  # noqa: E402
+from contact_id_controller.ros.direct_loop import DirectLoop, age_s, hand_on_newest  # noqa: E402
+from contact_id_controller.ros.executor import GuardedExecutor  # noqa: E402
+
+PATIENCE_S = 20.0
+TRUNCATED = serialize_message(JointState(name=["a" * 40, "b"], position=[1.0, 2.0]))[:60]
+
+
+@pytest.fixture
+def nodes():
+    """A node that listens, one that sends, and what spins the first."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    listener, sender = Node("listener", context=context), Node("sender", context=context)
+    executor = GuardedExecutor(listener, context=context)
+    yield listener, sender, executor
+    executor.shutdown()
+    listener.destroy_node()
+    sender.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def until(turn, condition):
+    end_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end_s
+        turn()
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_bytes_that_are_no_message_leave_the_node_as_it_was(nodes, direct):
+    """In rclpy they end the loop, and the subscription, with all others of its group, hears no more."""
+    listener, sender, executor = nodes
+    heard = []
+    subscription = listener.create_subscription(JointState, "states", heard.append, 10)
+    loop = DirectLoop(executor, lambda: [subscription] if direct else [])
+    publisher = sender.create_publisher(JointState, "states", 10)
+    until(lambda: loop.spin_once(0.01), publisher.get_subscription_count)
+
+    def turn():
+        publisher.publish(TRUNCATED)
+        publisher.publish(JointState(name=["good"]))
+        loop.spin_once(0.01)
+
+    until(turn, lambda: len(heard) >= 3)
+    assert all(list(message.name) == ["good"] for message in heard)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_an_error_of_a_callback_is_counted_and_the_node_goes_on(nodes, direct):
+    listener, sender, executor = nodes
+    heard = []
+
+    def refuse(message):
+        heard.append(message.data)
+        raise ValueError(message.data)
+
+    def break_down(request, response):
+        raise RuntimeError("in a service")
+
+    subscription = listener.create_subscription(String, "words", refuse, 10)
+    service = listener.create_service(Trigger, "break", break_down)
+    loop = DirectLoop(
+        executor,
+        lambda: [subscription] if direct else [],
+        services=lambda: [service] if direct else [],
+    )
+    publisher = sender.create_publisher(String, "words", 10)
+    client = sender.create_client(Trigger, "break")
+    until(lambda: loop.spin_once(0.01), publisher.get_subscription_count)
+    until(lambda: loop.spin_once(0.01), client.service_is_ready)
+    client.call_async(Trigger.Request())
+
+    def turn():
+        publisher.publish(String(data="word"))
+        loop.spin_once(0.01)
+
+    counts = executor.incidents.counts
+    until(turn, lambda: len(heard) >= 3 and any("RuntimeError" in reason for reason in counts))
+    assert sum(n for reason, n in counts.items() if "ValueError" in reason) >= 3
+
+
+def test_the_end_of_ros_is_no_incident(nodes):
+    _, _, executor = nodes
+    executor.shutdown()
+    executor.spin_once(timeout_sec=0.01)
+    assert not executor.incidents.counts
+
+
+def test_a_message_says_how_long_ago_it_was_sent(nodes):
+    listener, sender, _ = nodes
+    ages = []
+    subscription = listener.create_subscription(
+        String, "words", lambda message, info: ages.append(age_s(info)), 1
+    )
+    publisher = sender.create_publisher(String, "words", 1)
+    until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+    publisher.publish(String(data="word"))
+    time.sleep(0.3)
+    until(lambda: time.sleep(0.01), lambda: hand_on_newest(subscription))
+    assert 0.3 <= ages[0] < PATIENCE_S
+    assert age_s({"source_timestamp": 0}) == 0.0, "where nobody says"
+
+
+def test_numbers_are_read_from_their_bytes_whatever_their_layout():
+    for dims in ([], [MultiArrayDimension(label="joints", size=3, stride=3)] * 3):
+        for data in ([], [1.0], [0.5, -2.0, float("nan")]):
+            message = Float64MultiArray(data=data)
+            message.layout.dim = dims
+            read = packed.read_numbers(serialize_message(message))
+            assert read.tolist() == pytest.approx(data, nan_ok=True)
+
+
+def test_truth_is_read_from_its_bytes():
+    for value in (False, True):
+        assert packed.read_true(serialize_message(Bool(data=value))) is value
+    for data in (b"", b"\0\1\0\0", b"\0\1\0\0\2", serialize_message(String(data="x" * 50))):
+        with pytest.raises(StateError):
+            packed.read_true(data)
+
+
+def test_texts_and_goal_states_are_read_from_their_bytes():
+    for text in ("", "a", "word" * 100, "µ"):
+        assert packed.read_text(serialize_message(String(data=text))) == text
+    for label in ("", "activate", "x" * 100):
+        event = TransitionEvent(timestamp=2**63, transition=Transition(id=3, label=label))
+        event.start_state, event.goal_state = State(id=2, label=label), State(id=77, label=label)
+        assert packed.read_goal_state(serialize_message(event)) == 77
+
+
+@pytest.mark.parametrize(
+    "read, message",
+    [
+        (packed.read_numbers, Float64MultiArray(data=[0.0] * 1_000_000)),
+        (packed.read_text, String(data="x" * 1_000_000)),
+        (packed.read_goal_state, TransitionEvent(goal_state=State(label="x" * 10_000))),
+        (
+            packed.PackedReader(packed.JOINT_STATE).message,
+            JointState(name=["joint"] * 100_000, position=[0.0] * 100_000),
+        ),
+        (packed.PackedReader(packed.JOINT_STATE).message, JointState(name=["j"] * 2000)),
+    ],
+)
+def test_what_is_larger_than_any_is_refused_by_its_size(read, message):
+    with pytest.raises(StateError, match="must (have|name) at most"):
+        read(serialize_message(message))
+
+
+@pytest.mark.parametrize(
+    "read, message",
+    [
+        (packed.read_numbers, Float64MultiArray(data=[1.0, 2.0])),
+        (packed.read_text, String(data="words")),
+        (packed.read_goal_state, TransitionEvent(goal_state=State(id=3, label="active"))),
+    ],
+)
+def test_bytes_that_are_cut_or_spoiled_are_refused_or_read(read, message):
+    data = serialize_message(message)
+    for size in range(len(data) - 3):  # the last may be padding
+        with pytest.raises(StateError):
+            read(data[:size])
+    for at in range(len(data)):
+        for value in (0, 1, 127, 128, 255):
+            spoiled = bytearray(data)
+            spoiled[at] = value
+            try:
+                read(bytes(spoiled))
+            except StateError:
+                continue

@@ -1,0 +1,85 @@
+"""An emergency stop that outlives its process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from contact_id_controller.safety.latch import EmergencyLatch
+latch = EmergencyLatch(Path(sys.argv[1]), "/robot/controller")
+latch.engage()
+print(repr(latch.keep()), flush=True)
+time.sleep(60.0)
+"""
+
+
+def test_it_survives_kill_9_and_ends_by_its_release_alone(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "state")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "''\n"
+    process.kill()
+    process.communicate()
+    for _ in range(2):
+        latch = EmergencyLatch(tmp_path / "state", "/robot/controller")
+        assert latch.engaged and not latch.keep()
+        assert f"process {process.pid}" in latch.path.read_text()
+    assert latch.path == tmp_path / "state/robot.controller.emergency_stop"
+    assert latch.path.stat().st_mode & 0o077 == 0, "nobody else's to write"
+    assert not EmergencyLatch(tmp_path / "state", "/other/controller").engaged
+    latch.release()
+    assert not latch.engaged and not any((tmp_path / "state").iterdir())
+    assert not EmergencyLatch(tmp_path / "state", "/robot/controller").engaged
+    latch.release()  # of what was never written
+
+
+def test_one_that_cannot_be_written_stops_nevertheless_and_says_so(tmp_path):
+    (tmp_path / "state").write_text("a file")
+    latch = EmergencyLatch(tmp_path / "state", "/controller")
+    assert not latch.engaged
+    latch.engage()
+    assert latch.engaged and "will not outlive this process" in latch.keep()
+    assert not latch.keep(), "said once"
+    latch.release()
+    assert not latch.engaged
+
+
+def test_one_that_cannot_be_removed_stays_engaged(tmp_path):
+    latch = EmergencyLatch(tmp_path, "/controller")
+    latch.path.mkdir()
+    latch = EmergencyLatch(tmp_path, "/controller")
+    assert latch.engaged, "whatever is there"
+    with pytest.raises(ContactIdError, match="stays engaged"):
+        latch.release()
+    assert latch.engaged
+
+
+def test_a_link_in_the_way_of_its_part_is_not_followed(tmp_path):
+    thesis = tmp_path / "thesis"
+    thesis.write_text("thesis")
+    latch = EmergencyLatch(tmp_path, "/controller")
+    latch.path.with_name(f"{latch.path.name}.{os.getpid()}").symlink_to(thesis)
+    latch.engage()
+    assert "cannot write" in latch.keep()
+    assert thesis.read_text() == "thesis"
+
+
+def test_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert state_folder() == tmp_path / "xdg/contact_id_controller"
+    assert state_folder(str(tmp_path)) == tmp_path
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert state_folder() == tmp_path / ".local/state/contact_id_controller"
+    assert EmergencyLatch(tmp_path, "in_process/a robot/../x").path.parent == tmp_path
