@@ -1,4 +1,4 @@
-"""``contact_id faults``: a simulated robot walks over real topics, and things fail."""
+"""``contact_id faults``: a simulated robot walks over real topics, and things fail; or anything comes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--only", metavar="WORDS", help="faults whose name contains these words")
     parser.add_argument(
+        "--fuzz",
+        action="store_true",
+        help="no faults: spoiled bytes and requests into controller and watchdog, over real topics",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=1.0,
+        help="how long to fuzz (default: 1); Ctrl-C ends it, too",
+    )
+    parser.add_argument("--seed", type=int, default=14, help="of the inputs (default: 14)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=500.0,
+        metavar="HZ",
+        help="most inputs a second (default: 500); two cores that are full answer nothing in time",
+    )
+    parser.add_argument(
         "--write",
         type=Path,
         metavar="FILE",
@@ -42,10 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the campaign, print the table, and what was not as stated."""
+    """Run the campaign, print the table, and what was not as stated; or fuzz."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "the campaign needs")
+    if arguments.fuzz:
+        return _fuzz(arguments)
     from contact_id_controller.faults.campaign import REAL_TIME_FACTOR, run_campaign
 
     factor = arguments.real_time_factor
@@ -61,3 +82,22 @@ def run(arguments: argparse.Namespace) -> int:
         for problem in row.wrong:
             print(f"{row.fault.name}: {problem}", file=sys.stderr)
     return NOT_ALL_WELL if any(row.wrong for row in rows) else DONE
+
+
+def _fuzz(arguments: argparse.Namespace) -> int:
+    from contact_id_controller.exceptions import ConfigurationError
+    from contact_id_controller.faults.fuzz import run_fuzz
+
+    for name in ("minutes", "rate"):
+        value = getattr(arguments, name)
+        if not 0.0 < value < 1e6:
+            raise ConfigurationError(f"--{name} is {value:g}, must be above 0 and below 1e6")
+    factor = arguments.real_time_factor
+    result = run_fuzz(
+        arguments.output,
+        minutes=arguments.minutes,
+        seed=arguments.seed,
+        rate_hz=arguments.rate,
+        slower=1.0 if factor is None else 1.0 / factor,
+    )
+    return NOT_ALL_WELL if result.forbidden else DONE

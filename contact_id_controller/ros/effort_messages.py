@@ -17,7 +17,6 @@ from contact_id_controller.ros.packed import (
     PackedMessage,
     PackedReader,
     markers,
-    nanoseconds,
     stamp_ns,
     word,
     words_of,
@@ -180,8 +179,8 @@ def _values(message: JointTrajectory) -> list[np.ndarray]:
     rows = []
     for point in message.points:
         rows += [np.array(getattr(point, part), dtype=float) for part in _PARTS]
-        ns = nanoseconds(point.time_from_start)
-        rows.append(np.frombuffer(_DURATION.pack(*divmod(ns, _NANO))))
+        time = point.time_from_start  # as it is: it may be none, with more than a second of ns
+        rows.append(np.frombuffer(_DURATION.pack(time.sec, time.nanosec)))
     return rows
 
 

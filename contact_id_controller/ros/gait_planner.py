@@ -162,7 +162,7 @@ class GaitPlannerNode(Node):
         self._command_velocity(stamp_ns)
         try:
             plan = self.planner.plan(stamp_ns * 1e-9, state.q, state.v, self._contact(stamp_ns))
-        except StateError as error:
+        except ContactIdError as error:
             self._warn(f"no plan: {error}")
             return
         self._due_ns = (stamp_ns // self._period_ns + 1) * self._period_ns
