@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from contact_id_controller.exceptions import ContactIdError, RecordError
 from contact_id_controller.files import make_folder
-from contact_id_controller.ros import scheduling, security
+from contact_id_controller.ros import loopback, scheduling, security
 from contact_id_controller.ros.signals import ENDING, keep_running
 
 
@@ -97,6 +97,7 @@ def run_node(
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     scheduling.take(asked)
+    loopback.confine()
     _find_log_folder(name)
     node = None
     try:

@@ -1,0 +1,92 @@
+"""Nodes of this machine alone share no memory with their peers, and are found all the same."""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from std_msgs.msg import String
+
+from contact_id_controller.ros import loopback
+from contact_id_controller.ros.loopback import PROFILE, PROFILES, RANGE, confine
+
+NODE = """
+import sys
+from pathlib import Path
+from std_msgs.msg import String
+from rclpy.node import Node
+from contact_id_controller.ros.process import run_node
+
+def serve(node, interrupt):
+    publisher = node.create_publisher(String, "answers", 1)
+    def answer(message):
+        tasks = Path("/proc/self/task").iterdir()
+        threads = sorted((task / "comm").read_text().strip() for task in tasks)
+        publisher.publish(String(data=" ".join(threads)))
+    node.create_subscription(String, "questions", answer, 1)
+    import rclpy
+    while not interrupt.requested:
+        rclpy.spin_once(node, timeout_sec=0.05)
+    return 0
+
+sys.exit(run_node("confined", lambda interrupt: Node("confined"), serve, []))
+"""
+
+
+def test_only_who_asks_for_this_machine_alone_gets_the_profile():
+    asked = {RANGE: "LOCALHOST"}
+    confine(asked)
+    assert asked == {RANGE: "SYSTEM_DEFAULT", PROFILES[0]: str(PROFILE)}
+    for others in (
+        {},
+        {RANGE: "SUBNET"},
+        {RANGE: "OFF"},
+        {RANGE: "LOCALHOST", PROFILES[1]: "mine.xml"},
+        {RANGE: "LOCALHOST", loopback.PEERS: "10.0.0.7"},
+        {RANGE: "LOCALHOST", loopback.MIDDLEWARE: "rmw_cyclonedds_cpp"},
+    ):
+        kept = dict(others)
+        confine(kept)
+        assert kept == others
+
+
+def test_the_profile_listens_on_no_other_interface():
+    root = ElementTree.parse(PROFILE).getroot()
+    told = {element.tag.rpartition("}")[2]: element.text for element in root.iter()}
+    assert told["useBuiltinTransports"] == "false" and told["type"] == "UDPv4"
+    addresses = [each.text for each in root.iter() if each.tag.endswith("}address")]
+    assert addresses == ["127.0.0.1", "127.0.0.1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux names them")
+@pytest.mark.parametrize("reach", ["LOCALHOST", "SUBNET"])
+def test_a_node_talks_with_those_that_share_memory_and_shares_none(monkeypatch, reach):
+    environment = dict(os.environ, **{RANGE: "LOCALHOST"})
+    node = subprocess.Popen([sys.executable, "-c", NODE], env=environment)
+    monkeypatch.setenv(RANGE, reach)
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+    peer, heard = rclpy.create_node("peer", context=context), []
+    try:
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(peer)
+        peer.create_subscription(String, "answers", lambda message: heard.append(message.data), 1)
+        questions = peer.create_publisher(String, "questions", 1)
+        end_s = time.monotonic() + 30.0
+        while not heard and time.monotonic() < end_s:
+            questions.publish(String())
+            executor.spin_once(timeout_sec=0.1)
+        assert heard, "never found"
+        assert "dds.udp" in heard[0] and "dds.shm" not in heard[0]
+    finally:
+        peer.destroy_node()
+        rclpy.shutdown(context=context)
+        node.terminate()
+        assert node.wait(30.0) == 0
