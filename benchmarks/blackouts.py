@@ -65,7 +65,7 @@ class OtherWay(one_process.InProcessRun):
         """Set-points as the way has them; efforts constant, so that the sum is right now."""
         out = self.ahead.trajectory.like()
         robot, times = self.robot, self.ahead.trajectory.times_s
-        position, velocity = believed.q[robot.q_index], believed.v[robot.actuated]
+        position, velocity = robot.joints_of(believed.q), believed.v[robot.actuated]
         out.start_s, out.times_s[:] = believed.time_s, times
         for k, since in enumerate(times):
             if self.way == "impedance":

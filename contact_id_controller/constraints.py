@@ -115,6 +115,11 @@ class Coupling(NamedTuple):
                     f"{choices(list(robot.model.names)[1:])}"
                 )
             joint = robot.model.joints[robot.model.getJointId(name)]
+            if joint.nv == 1 and joint.nq == 2:
+                raise UnknownJointError(
+                    f"joint {name!r} turns without end, so its angle is known only up to whole turns; "
+                    "a coupling takes joints of type revolute or prismatic"
+                )
             if joint.nv != 1 or joint.nq != 1:
                 raise UnknownJointError(
                     f"joint {name!r} has {joint.nv} freedoms, a coupling takes one"

@@ -22,6 +22,7 @@ from contact_id_controller.exceptions import (
     UnknownJointError,
     choices,
 )
+from contact_id_controller.kernels.turns import nearest
 
 PACKAGE = "contact_id_controller"
 
@@ -98,9 +99,13 @@ class RobotModel:
             ``data.nle`` of the calling thread; the first holds its upper triangle only.
         joint_names: names of the na actuated joints, in command order.
         actuated, unactuated: indices into v, shapes (na,) and (nu,).
-        q_index: indices of the actuated joints into q, shape (na,).
+        q_index: indices of the actuated joints into q, shape (na,); of a joint that turns without
+            end that of its cosine, which the sine follows. ``joints_of`` and ``put_joints`` read and
+            write their positions.
+        turns: (na,) bool, which of them turn without end (URDF type ``continuous``): their positions
+            count only up to whole turns.
         effort_limits: N·m (N for prismatic joints), (na,); infinite where the URDF states none.
-        velocity_limits: rad/s, (na,).  lower, upper: rad, (na,).
+        velocity_limits: rad/s, (na,).  lower, upper: rad, (na,); infinite where a joint turns.
         mass: kg.  weight: N.
         unit_parts: (name, slice of q) of each quaternion, and of each angle given as cosine, sine.
         supports: (njoints, nv) bool; row j marks the velocity coordinates that move joint j's link.
@@ -114,11 +119,7 @@ class RobotModel:
         self._workspace = _Workspace(model)
         self.nq: int = model.nq
         self.nv: int = model.nv
-        single = [
-            model.names[j]
-            for j in range(1, model.njoints)
-            if model.joints[j].nv == 1 and model.joints[j].nq == 1
-        ]
+        single = [model.names[j] for j in range(1, model.njoints) if model.joints[j].nv == 1]
         names = single if joints is None else list(joints)
         unknown = [name for name in names if name not in single]
         if unknown:
@@ -138,8 +139,12 @@ class RobotModel:
         self.effort_limits = np.where(effort > 0.0, effort, np.inf)
         speed = np.asarray(model.upperVelocityLimit)[self.actuated]
         self.velocity_limits = np.where(speed > 0.0, speed, np.inf)
-        self.lower = np.array(model.lowerPositionLimit)[self.q_index]
-        self.upper = np.array(model.upperPositionLimit)[self.q_index]
+        self.turns = np.array([model.joints[j].nq == 2 for j in ids], dtype=np.bool_)
+        self._turning = np.flatnonzero(self.turns)
+        self._sines = self.q_index[self._turning] + 1
+        lower, upper = model.lowerPositionLimit, model.upperPositionLimit
+        self.lower = np.where(self.turns, -np.inf, np.array(lower)[self.q_index])
+        self.upper = np.where(self.turns, np.inf, np.array(upper)[self.q_index])
         self.floating_base: bool = model.njoints > 1 and model.joints[1].nq == 7
         self.mass = float(sum(body.mass for body in model.inertias))
         self.weight = self.mass * float(np.linalg.norm(model.gravity.linear))
@@ -272,8 +277,39 @@ class RobotModel:
         q = self.neutral()
         if base_pose is not None:
             q[:7] = base_pose
-        q[self.q_index] = joint_positions
+        self.put_joints(q, joint_positions)
         return q
+
+    def joints_of(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Positions (..., na), rad or m, of the actuated joints in configurations (..., nq).
+
+        Those that turn without end are within half a turn of 0.
+        """
+        positions: NDArray[np.float64] = q[..., self.q_index]
+        if len(self._turning):
+            cosine, sine = positions[..., self._turning], q[..., self._sines]
+            positions[..., self._turning] = np.arctan2(sine, cosine)
+        return positions
+
+    def joints_near(
+        self, q: NDArray[np.float64], reference: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The same; those that turn without end are within half a turn of a reference (..., na)."""
+        return self.nearest(self.joints_of(q), reference)
+
+    def nearest(
+        self, positions: NDArray[np.float64], reference: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Positions (..., na) with the whole turns that bring them nearest to a reference (..., na)."""
+        return nearest(positions, reference, self.turns) if len(self._turning) else positions
+
+    def put_joints(self, q: NDArray[np.float64], positions: ArrayLike) -> None:
+        """Write positions (..., na), rad or m, of the actuated joints into configurations (..., nq)."""
+        q[..., self.q_index] = positions
+        if len(self._turning):
+            angles = q[..., self.q_index[self._turning]]
+            q[..., self._sines] = np.sin(angles)
+            q[..., self.q_index[self._turning]] = np.cos(angles)
 
     def velocity(
         self, base_twist: ArrayLike | None, joint_velocities: ArrayLike

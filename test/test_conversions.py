@@ -85,6 +85,7 @@ def checks(names=(), floating_base=False):
         neutral=lambda: np.zeros(na + base),
         velocity=lambda *_: np.zeros(na + base),
         q_index=np.arange(na) + base,
+        turns=np.zeros(na, dtype=bool),
         actuated=np.arange(na) + base,
     )
     return StateChecks(robot)

@@ -14,6 +14,9 @@ from contact_id_controller.new_robot.anatomy import anatomy
 from contact_id_controller.new_robot.parameters import propose
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
+from contact_id_controller.runs.record import merge_records
+from contact_id_controller.runs.ros_run import run_nodes
+from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
 
 ROBOTS = "example-robot-data://"
@@ -21,6 +24,7 @@ A1 = ROBOTS + "a1_description/urdf/a1.urdf"
 HYQ = ROBOTS + "hyq_description/robots/hyq_no_sensors.urdf"
 B1 = ROBOTS + "b1_description/urdf/b1.urdf"
 UR5 = ROBOTS + "ur_description/urdf/ur5_robot.urdf"
+KINOVA = ROBOTS + "kinova_description/robots/kinova.urdf"
 TIAGO = ROBOTS + "tiago_description/robots/tiago.urdf"
 G1 = ROBOTS + "g1_description/urdf/g1_29dof_rev_1_0.urdf"
 BOLT = ROBOTS + "bolt_description/robots/bolt.urdf"
@@ -95,13 +99,42 @@ def test_an_arm_is_bolted_down_and_sways_within_its_limits(new):
     assert np.ptp(rows, axis=0).min() > 0.1
 
 
-def test_fingers_and_wheels_are_held(new):
+WHEELS = ["wheel_left_joint", "wheel_right_joint"]
+WRISTS = [f"j2s6s200_joint_{k}" for k in (1, 4, 6)]
+
+
+@pytest.mark.parametrize("urdf, turning", [(KINOVA, WRISTS), (TIAGO, WHEELS)])
+def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(new, urdf, turning):
+    """Wrists and wheels go on over half a turn, where the positions that are published begin anew."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    file = new(urdf)
+    content = yaml.safe_load(file.read_text())
+    shared, motion = (content[name]["ros__parameters"] for name in ("/**", "joint_motion"))
+    joints = shared["joints"]
+    assert set(turning) <= set(joints) and not set(turning) & set(shared.get("locked_joints", ()))
+    place = np.isin(joints, turning)
+    motion["times_s"], rows = [0.2, 1.2], np.reshape(motion["positions"], (-1, len(joints)))
+    rows = np.stack([rows[0] + 3.1 * place, rows[0] + np.where(place, 3.3, 0.03)])
+    motion["positions"] = rows.ravel().tolist()
+    content["simulated_robot"]["ros__parameters"]["initial_joint_positions"] = rows[0].tolist()
+    file.write_text(yaml.safe_dump(content))
+    assert errors(file) == []
+    setup = make_setup(file.parent, robot="new", config=file, duration_s=1.6)
+    run_nodes(setup, file.parent)
+    records = (file.parent / name for name in (CONTROLLER_RECORD, ROBOT_RECORD))
+    run = merge_records(*records, setup.settings.period_s)
+    assert not run.fell and run.duration_s == pytest.approx(1.6, abs=0.01)
+    np.testing.assert_allclose(np.ptp(run.reference_position, axis=0), rows[1] - rows[0], atol=1e-6)
+    assert np.abs(run.reference_position - run.position).max() < 5e-3
+
+
+def test_fingers_are_held(new):
     file = new(TIAGO)
     assert errors(file) == []
     shared = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
-    driven = ["torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))]
-    assert shared["joints"] == [*driven, "head_1_joint", "head_2_joint"]
-    assert {"wheel_left_joint", "hand_thumb_joint"} <= set(shared["locked_joints"])
+    driven = {"torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))}
+    assert set(shared["joints"]) == {*driven, "head_1_joint", "head_2_joint", *WHEELS}
+    assert "hand_thumb_joint" in shared["locked_joints"]
 
 
 @pytest.mark.parametrize("urdf, legs, joints", [(A1, 4, 3), (HYQ, 4, 3), (TALOS, 2, 6)])

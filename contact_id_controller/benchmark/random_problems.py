@@ -107,7 +107,7 @@ def random_problem(seed: int, number: int) -> RandomProblem:
 def _state(robot, rng, length):
     """Configuration and velocity; the base upright, tilted or lying, at rest, moving or falling."""
     q = robot.neutral()
-    q[robot.q_index] = rng.uniform(-1.2, 1.2, robot.na) * rng.choice([0.3, 1.0])
+    robot.put_joints(q, rng.uniform(-1.2, 1.2, robot.na) * rng.choice([0.3, 1.0]))
     v = np.zeros(robot.nv)
     motion = str(rng.choice(["at rest", "slow", "moving", "falling"], p=[0.2, 0.3, 0.35, 0.15]))
     v[robot.actuated] = rng.normal(size=robot.na) * {"at rest": 0.0, "slow": 0.05}.get(motion, 2.0)

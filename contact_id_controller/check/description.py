@@ -9,9 +9,13 @@ from xml.etree import ElementTree
 import numpy as np
 
 from contact_id_controller.check.findings import Finding, error, note, warning
+from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.robot_description import body_flaws
+
+PRISMATIC = "JointModelP"
+"""How Pinocchio's names of joints that slide begin."""
 
 MOVING = ("revolute", "continuous", "prismatic")
 
@@ -89,18 +93,24 @@ def check_limits(
     if unbounded:
         findings.append(warning("limits", f"no velocity limit in the URDF for {unbounded}"))
     joints = {joint.get("name"): joint for joint in description.findall("joint")}
-    free = [name for name in robot.joint_names if not _has_range(joints[name])]
+    endless = _names(robot, robot.turns)
+    free = [
+        name for name in robot.joint_names if name not in endless and not _has_range(joints[name])
+    ]
     if free:
         findings.append(warning("limits", f"no position limits in the URDF for {free}"))
     crossed = _names(robot, robot.lower > robot.upper)
     if crossed:
         findings.append(error("limits", f"lower position limit above the upper for {crossed}"))
-    return findings or [note("limits", "effort, velocity and position are limited in every joint")]
+    text = "effort, velocity and position are limited in every joint"
+    if endless:
+        text += f"; {endless} turn without end"
+    return findings or [note("limits", text)]
 
 
 def _has_range(joint: ElementTree.Element) -> bool:
     limit = joint.find("limit")
-    if limit is None or joint.get("type") == "continuous":
+    if limit is None:
         return False
     values = [limit.get("lower"), limit.get("upper")]
     return None not in values and all(math.isfinite(float(value)) for value in values)
@@ -119,6 +129,13 @@ def check_posture(robot: RobotModel, name: str, posture: Sequence[float]) -> lis
                 f"{name} must be {robot.na} finite numbers, one for each joint, has {values.size}",
             )
         ]
+    model = robot.model
+    kinds = [model.joints[model.getJointId(joint)].shortname() for joint in robot.joint_names]
+    turns = np.array([not kind.startswith(PRISMATIC) for kind in kinds]) & ~robot.turns
+    if (np.abs(values[turns]) > TURN).any():
+        words = ", ".join(f"{value:.4g}" for value in np.deg2rad(values))
+        text = f"{name} is in degrees, it seems, must be in rad: [{words}]"
+        return [error("posture", text)]
     return [
         error(
             "posture",

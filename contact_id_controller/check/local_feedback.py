@@ -57,7 +57,7 @@ def check_local_feedback(
     if settings.command_interface != JOINT_TRAJECTORY:
         return []
     q = robot.neutral()
-    q[robot.q_index] = posture
+    robot.put_joints(q, posture)
     findings = []
     for name, fits in zip(LOCAL_GAINS, local_gains(robot, settings, q)):
         words = ", ".join(f"{value:.3g}" for value in fits)

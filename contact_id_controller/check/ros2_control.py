@@ -140,7 +140,7 @@ def _check_trajectories(
         )
         return findings
     q = robot.neutral()
-    q[robot.q_index] = posture
+    robot.put_joints(q, posture)
     for gain, fits in zip(("p", "d"), local_gains(robot, settings, q)):
         given = np.array([row[gain] for row in rows.values()])
         findings.append(compare_gains(f"{name}.gains {gain}", given, fits, joints))

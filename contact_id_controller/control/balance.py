@@ -188,7 +188,7 @@ class Balance:
     def _plan(self, reference: Reference, base: BaseReference) -> None:
         """The planned configuration, its velocity and acceleration, and what its CoM does."""
         robot, q, (velocity, acceleration, _) = self._robot, self._configuration, self._goal
-        q[robot.q_index] = reference.position
+        robot.put_joints(q, reference.position)
         velocity[robot.actuated], acceleration[robot.actuated] = (
             reference.velocity,
             reference.acceleration,

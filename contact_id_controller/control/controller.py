@@ -282,7 +282,7 @@ class Controller:
         self._measured[:] = 0.0
         self._known[:] = False
         self._previous = self._found = None
-        self._hold = state.q[self.robot.q_index].copy()
+        self._hold = self.robot.joints_of(state.q)
         self._joints[POSITION], self._measured_q = self._hold, state.q
         self._hold_base = state.q[:7].copy() if self.robot.floating_base else None
         if self._up_in_base is None or not keep_upright:
@@ -347,7 +347,8 @@ class Controller:
             v[:3] = rotations.rotate(turn, base.linear_velocity)
             v[3:6] = rotations.rotate(turn, base.angular_velocity)
         self._take_reference(t)
-        q[robot.q_index], v[robot.actuated] = self._sample[0], self._sample[1]
+        robot.put_joints(q, self._sample[0])
+        v[robot.actuated] = self._sample[1]
         return RobotState(t, q, v)
 
     def plans_at(self, t: float) -> tuple[object, object, object]:
@@ -417,6 +418,7 @@ class Controller:
             self._hold_base,
             None if self._hold_base is None or measured is None else measured[:7],
             self.robot.locked,
+            self.robot.turns,
         )
 
     def planned_stance(self, t: float) -> np.ndarray:
@@ -455,6 +457,7 @@ class Controller:
         # State and plan.
         following = self._follows(t)
         self._take_reference(t)
+        self._joints[POSITION] = robot.joints_near(q, self._sample[0])
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
         if self.pid:
@@ -542,7 +545,8 @@ class Controller:
         robot, t, joints = self.robot, state.time_s, self._joints
         following = self._follows(t)
         self._take_reference(t)
-        joints[POSITION], joints[VELOCITY] = state.q[robot.q_index], state.v[robot.actuated]
+        joints[POSITION] = robot.joints_near(state.q, self._sample[0])
+        joints[VELOCITY] = state.v[robot.actuated]
         joints[ERROR] = self._sample[0] - joints[POSITION]
         limited, acting, loss = self._limit(torques, _NO_IMPULSES, last.contact, _NOWHERE)
         return last._replace(
@@ -583,7 +587,6 @@ class Controller:
             self._numbers,
             q,
             v,
-            robot.q_index,
             robot.actuated,
             robot.jacobian_view,
             robot.supports,

@@ -187,12 +187,12 @@ def _closing_speeds(gaps, early, n, closing):
 
 
 @inlined_kernel
-def _joint_feedback(q, v, q_index, actuated, plan, table, integral, task, joints, out):
+def _joint_feedback(v, actuated, plan, table, integral, task, joints, out):
     """Joints' numbers and what their feedback wants (na,): accelerations, or torques."""
-    for j in range(q_index.shape[0]):
-        position, velocity = q[q_index[j]], v[actuated[j]]
-        error = plan[0, j] - position
-        joints[POSITION, j], joints[VELOCITY, j], joints[ERROR, j] = position, velocity, error
+    for j in range(actuated.shape[0]):
+        velocity = v[actuated[j]]
+        error = plan[0, j] - joints[POSITION, j]
+        joints[VELOCITY, j], joints[ERROR, j] = velocity, error
         out[j] = (
             table[GAINS, j] * error
             + table[GAINS + 1, j] * (plan[1, j] - velocity)
@@ -209,7 +209,6 @@ def before_problem(
     numbers,
     q,
     v,
-    q_index,
     actuated,
     J,
     supports,
@@ -247,7 +246,8 @@ def before_problem(
     tree as in ``RobotModel``. plan (3, na) of ``JointTrajectory.fill``, goal (19,) of the base. table
     (11, na): limits and gains; base_gains (4, 3); integral (na,). links to gaps: the n contacts;
     planned (n,) bool; sources, measured, since_s, last: as in ``agreed_contacts``. foot_touches: room,
-    bool, one a foot.
+    bool, one a foot. joints (3, na): its first row the positions, those of joints that turn without end
+    within half a turn of the plan.
     Out: known (5, n) and contact (n,) bool; closing (n,) m/s; joints (3, na); bounded (na,) bits;
     desired (na,): joint accelerations, or torques; wanted, weights, acceleration (nv,).
     """
@@ -272,7 +272,7 @@ def before_problem(
         landing[i] = (task & LANDS) != 0 and planned[i] and not touching[i]
         any_early |= early[i]
     _closing_speeds(gaps, early, n, closing)
-    _joint_feedback(q, v, q_index, actuated, plan, table, integral, task, joints, desired)
+    _joint_feedback(v, actuated, plan, table, integral, task, joints, desired)
     if task & TORQUES:
         return True
     bound_joints(

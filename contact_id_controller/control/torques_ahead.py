@@ -135,6 +135,7 @@ class TorquesAhead:
             self.local = LocalFeedback(
                 *local_gains(controller.robot, controller.settings, state.q),
                 controller.effort_limits,
+                controller.robot.turns,
             )
         if self._left > 0 and self._last is not None:
             self._left -= 1
@@ -203,7 +204,7 @@ class TorquesAhead:
 
     def _joints(self, state: RobotState) -> tuple[np.ndarray, np.ndarray]:
         robot = self.controller.robot
-        return state.q[robot.q_index], state.v[robot.actuated]
+        return robot.joints_of(state.q), state.v[robot.actuated]
 
     def _lead_on(self, state: RobotState, result: StepResult) -> None:
         """The trajectory that begins at a state with its solution."""
@@ -221,9 +222,13 @@ class TorquesAhead:
         )
         if known < self._count:
             self._fill(first, known)
+        if robot.turns.any():
+            # Knots of different plans may count other turns.
+            way = out.values[: self._count, 0, robot.turns]
+            out.values[: self._count, 0, robot.turns] = np.unwrap(way, axis=0)
         _begin_here(
             self._fade_rate,
-            state.q[robot.q_index],
+            robot.joints_near(state.q, result.reference.position),
             state.v[robot.actuated],
             out.times_s,
             out.values,

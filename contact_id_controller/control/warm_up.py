@@ -42,7 +42,7 @@ def standing_state(controller: Controller) -> RobotState:
     """The posture nearest to neutral that may be planned, at rest, the highest foot on the ground."""
     robot, feet, limits = controller.robot, controller.feet, controller.plan_limits
     q, v = robot.neutral(), np.zeros(robot.nv)
-    q[robot.q_index] = np.clip(q[robot.q_index], limits.lower, limits.upper)
+    robot.put_joints(q, np.clip(robot.joints_of(q), limits.lower, limits.upper))
     if robot.floating_base and len(feet):
         pin.forwardKinematics(robot.model, robot.data, q)
         feet.update(robot.data)
@@ -54,7 +54,7 @@ def _follow_plans(controller: Controller, state: RobotState) -> None:
     """Plans of every degree that stay where the robot is, with one foot in swing."""
     robot, frames = controller.robot, [foot.frame for foot in controller.feet.feet]
     times = [0.0, 10.0]
-    place = np.tile(state.q[robot.q_index], (2, 1))
+    place = np.tile(robot.joints_of(state.q), (2, 1))
     rest = np.zeros_like(place)
     for derivatives in ({}, {"velocities": rest}, {"velocities": rest, "accelerations": rest}):
         plan = Plan(JointTrajectory(robot.joint_names, times, place, **derivatives))

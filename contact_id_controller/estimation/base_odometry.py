@@ -177,7 +177,7 @@ class BaseOdometry:
         fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
         self.joints_finite = fault < NO_JOINTS
         if self.joints_finite:
-            self._q[robot.q_index] = q
+            robot.put_joints(self._q, q)
             self._v[robot.actuated] = v
         else:
             fault -= NO_JOINTS

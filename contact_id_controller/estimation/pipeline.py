@@ -61,7 +61,8 @@ class PipelineEstimate:
         dynamics: ``Estimate``: accelerations, efforts, wrenches.
         contact: (n_feet,) bool.
         forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they cannot be told.
-        position, velocity: (na,) of the joints, in the robot's order; the last that were finite.
+        position, velocity: (na,) of the joints, in the robot's order; the last that were finite. Those
+            that turn without end count on.
         residuals: sensor -> normalised residual, of the last look.
         faults: whatever is wrong, one sentence each; empty while all is well.
     """
@@ -196,7 +197,9 @@ class EstimationPipeline:
         self._time_s = estimate.time_s = float(time_s)
         base.take(dt, gyro, accel, position, velocity)
         if base.joints_finite:
-            estimate.position[:], estimate.velocity[:] = position, velocity
+            # What is filtered must not begin anew at a whole turn, as a driver may.
+            estimate.position[:] = self.robot.nearest(position, estimate.position)
+            estimate.velocity[:] = velocity
         trouble = self._find_forces(dt, effort, wrenches)
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
@@ -221,7 +224,8 @@ class EstimationPipeline:
         if signals is None:
             return trouble
         at, speeds, turn = self._joint_parts
-        self._q[self.robot.q_index], self._v[self.robot.actuated] = signals[at], signals[speeds]
+        self.robot.put_joints(self._q, signals[at])
+        self._v[self.robot.actuated] = signals[speeds]
         w = self._axes @ signals[turn]
         try:
             found = self.estimator.estimate(

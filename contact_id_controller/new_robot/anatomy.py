@@ -35,8 +35,8 @@ class Anatomy:
     Attributes:
         legs: of each leg its joints from the trunk to the foot; in the order front left, front right,
             hind left, hind right, or left, right.
-        held: names of joints that nobody can drive: without effort limit or without inertia, of fingers
-            and wheels.
+        held: names of joints that nobody can drive: without effort limit or without inertia, and of
+            fingers.
     """
 
     legs: tuple[tuple[int, ...], ...]
@@ -132,8 +132,7 @@ def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> t
         branch = parent != BASE and len(children[parent]) > 1 and joint not in legs
         if parent in fingers or (branch and masses[joint] < FINGER_MASS * whole):
             fingers.add(joint)
-        wheel = kind.nq == 2 and not children[joint] and parent == BASE
         undriven = not model.upperEffortLimit[kind.idx_v] > 0.0
-        if wheel or undriven or joint in fingers or not masses[joint] > 0.0:
+        if undriven or joint in fingers or not masses[joint] > 0.0:
             held.append(model.names[joint])
     return tuple(held)

@@ -38,6 +38,12 @@ SWAY = 0.2
 SWAY_S = 2.0
 """Of joints that go through a motion instead of walking: rad (m), and time of one way, s."""
 
+SWAY_SPEED = 0.5
+"""Of the speed limits, at most."""
+
+QUINTIC_PEAK = 1.875
+"""Largest speed on the way from rest to rest, over its mean."""
+
 DIGITS = 5
 
 
@@ -91,7 +97,8 @@ def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
     robot = _model(urdf, False, limbs)
     low, high = _range(robot)
     middle = 0.5 * (low + high)
-    sway = np.minimum(SWAY, 0.25 * (high - low))
+    fastest = SWAY_SPEED * robot.velocity_limits * SWAY_S / (2.0 * QUINTIC_PEAK)
+    sway = np.minimum(np.minimum(SWAY, 0.25 * (high - low)), fastest)
     times = 0.5 + SWAY_S * np.arange(4)
     rows = [middle, middle + sway, middle - sway, middle]
     joints = list(robot.joint_names)
@@ -134,7 +141,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
     centers = np.array([foot.center_m for foot in feet])
     q = standing_posture(model, limbs.legs, frames, centers, flat)
     robot = _model(urdf, True, limbs)
-    posture = np.array([q[model.joints[model.getJointId(j)].idx_q] for j in robot.joint_names])
+    posture = RobotModel(model, robot.joint_names).joints_of(q)
     length = float(
         np.mean([reach(model, leg, frame, near) for leg, frame in zip(limbs.legs, frames)])
     )
@@ -208,7 +215,7 @@ def _range(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
 def _locked(limbs: Anatomy) -> list[Row]:
     if not limbs.held:
         return []
-    why = "Without a drive that is known, or fingers and wheels: held where they are."
+    why = "Without a drive that is known, or fingers: held where they are."
     return [Row("locked_joints", list(limbs.held), why)]
 
 

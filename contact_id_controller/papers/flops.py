@@ -173,7 +173,7 @@ def count_ours(joints: int, n: int) -> int:
     robot = legged(joints)
     rng = np.random.default_rng(0)
     q, v = robot.neutral(), rng.normal(size=robot.nv)
-    q[robot.q_index] = rng.normal(size=joints)
+    robot.put_joints(q, rng.normal(size=joints))
     names = [f"foot_{i % 4}" for i in range(n)]
     contacts = ContactSet(rng.normal(size=(n, 3)), np.tile([0.0, 0.0, 1.0], (n, 1)), names)
     kernel, seen = problem_module.reduce, {}

@@ -145,7 +145,7 @@ def run(description: RunDescription) -> dict[str, Any]:
             time_s=before.time_s,
             q=before.q,
             v=before.v,
-            position=before.q[arm.robot.q_index],
+            position=arm.robot.joints_of(before.q),
             velocity=before.v[arm.robot.actuated],
             reference_position=position,
             reference_velocity=velocity,
@@ -240,7 +240,7 @@ class _Control:
         tips = np.array(tip_numbers(contacts), dtype=int)
         touched[tips[contacts.gaps <= TOUCHING_M]] = True
         position, velocity, acceleration = whole_hand(state.time_s)
-        q, v = state.q[self._robot.q_index], state.v[self._robot.actuated]
+        q, v = self._robot.joints_of(state.q), state.v[self._robot.actuated]
         if self._row.feedback_only:
             position[ARM_JOINTS:] = CLOSED_RAD
             torques = PID_POSITION * (position - q) + PID_VELOCITY * (velocity - v)

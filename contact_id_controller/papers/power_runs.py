@@ -104,7 +104,7 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
     mu, dt = settings.friction_coefficient[0], settings.period_s
     frame, data = settings.contact_frames[0], robot.model.createData()
     q = robot.neutral()
-    q[robot.q_index] = push["posture"]
+    robot.put_joints(q, push["posture"])
     posture, sway = np.array(push["posture"]), np.array(push["sway"])
     v, previous, record = np.zeros(robot.nv), None, _Record(weights, limits)
     rate = 2.0 * np.pi / push["sway_period_s"]
@@ -218,7 +218,7 @@ def _set_up(path, changes, slope_deg):
         model.gravity.linear = down
     controller = Controller(robot, settings)
     q = robot.neutral()
-    q[robot.q_index] = body["initial_joint_positions"]
+    robot.put_joints(q, body["initial_joint_positions"])
     state = simulated.reset(simulated.place_on_ground(q))
     controller.reset(state)
     return controller, simulated, planner, state

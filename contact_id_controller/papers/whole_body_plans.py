@@ -96,7 +96,7 @@ def _travel_of_arms(plan: MotionPlan, task: Task) -> float:
     """Largest way of a joint that carries no foot, rad."""
     robot = task.robot
     legs = carrying(robot, plan.contacts.frames)[robot.actuated]
-    return float(np.ptp(plan.fine.configurations[:, robot.q_index[~legs]], axis=0).max())
+    return float(np.ptp(robot.joints_of(plan.fine.configurations)[:, ~legs], axis=0).max())
 
 
 def report(results: Sequence[RunResult]) -> Section:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.kernels.turns import nearest
 from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.limits import (
@@ -34,8 +35,8 @@ class Followed(NamedTuple):
 
     joint_names (na), frames (n_feet): of the robot; slot: the joint plans that are followed until
     now; hold (na,): posture without one; measured (na,): positions of the joints, rad, None before
-    the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves.
-    limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
+    the first state; jump_limit: ``plan_jump_limit``, rad; locked: joints that nothing moves; turns
+    (na,) bool: those that turn without end, None: none.  limits: of every plan.  base_slot: the base plans; base_hold (7,): pose without one, None where
     the base is fixed; base_measured (7,): its pose, None before the first state.
     """
 
@@ -50,6 +51,11 @@ class Followed(NamedTuple):
     base_hold: np.ndarray | None = None
     base_measured: np.ndarray | None = None
     locked: Container[str] = ()
+    turns: np.ndarray | None = None
+
+    def near(self, positions: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Positions (na,) with the whole turns that bring them nearest to a reference (na,)."""
+        return positions if self.turns is None else nearest(positions, reference, self.turns)
 
 
 def prepare(plan: Plan, followed: Followed) -> Plan:
@@ -107,13 +113,16 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
     if current is not None:
         begin_s = max(joints.start_s or now_s, now_s)
         before = current.sample(begin_s)
-    first_s = (joints.start_s or now_s) + float(joints.times_s[0])
+    first_s, start = (joints.start_s or now_s) + float(joints.times_s[0]), before[0]
     if first_s > begin_s:
-        check_way(joints.names, before[0], joints.positions[0], first_s - begin_s, followed.limits)
-    joints = joints.received(begin_s, *before)
+        # Where a joint turns without end, the way is the short one round.
+        start = followed.near(start, joints.positions[0])
+        check_way(joints.names, start, joints.positions[0], first_s - begin_s, followed.limits)
+    joints = joints.received(begin_s, start, *before[1:])
     if followed.measured is not None:
         first = joints.sample(begin_s).position
-        _refuse_jump(first, before[0], followed.measured, followed)
+        start, measured = (followed.near(each, first) for each in (start, followed.measured))
+        _refuse_jump(first, start, measured, followed)
     return joints
 
 

@@ -14,7 +14,10 @@ from bisect import bisect_right
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.kernels.turns import nearest
 from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
+
+_ZERO = np.zeros(1)
 
 REST_S = 0.05
 """Efforts fade in this time where set-points come to rest: nobody may come back."""
@@ -105,6 +108,8 @@ class LocalFeedback:
     Args:
         position_gain, velocity_gain: K, N·m/rad, and D, N·m·s/rad, (na,).
         effort_limits: (na,) N·m, largest torque; infinite where there is none.
+        turns: (na,) bool, joints that turn without end: their error is that of the short way round.
+            None: none does.
 
     Attributes:
         trajectory: that is followed; None: none has come.
@@ -114,7 +119,11 @@ class LocalFeedback:
     """
 
     def __init__(
-        self, position_gain: np.ndarray, velocity_gain: np.ndarray, effort_limits: np.ndarray
+        self,
+        position_gain: np.ndarray,
+        velocity_gain: np.ndarray,
+        effort_limits: np.ndarray,
+        turns: np.ndarray | None = None,
     ):
         self.position_gain = np.array(position_gain, dtype=float)
         self.velocity_gain = np.array(velocity_gain, dtype=float)
@@ -124,6 +133,7 @@ class LocalFeedback:
                     f"local {name} gains are {gain}, must be finite, not negative"
                 )
         self._limits = np.asarray(effort_limits, dtype=float)
+        self._turns = turns if turns is not None and np.any(turns) else None
         self.trajectory: EffortTrajectory | None = None
 
     def forget(self) -> None:
@@ -140,4 +150,6 @@ class LocalFeedback:
 
     def part(self, position_error: np.ndarray, velocity_error: np.ndarray) -> np.ndarray:
         """The torques (na,) of errors alone."""
+        if self._turns is not None:
+            position_error = nearest(position_error, _ZERO, self._turns)
         return self.position_gain * position_error + self.velocity_gain * velocity_error

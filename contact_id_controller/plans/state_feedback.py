@@ -50,7 +50,8 @@ class StateFeedback:
     def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
         """From ``time_s`` on an effort (na,) and no feedback; the joints were measured at a position."""
         self.time_s = time_s
-        self.q[self._robot.q_index], self.v[:] = position, 0.0
+        self._robot.put_joints(self.q, position)
+        self.v[:] = 0.0
         self.effort[:], self.gain[:] = effort, 0.0
 
     def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -47,7 +47,8 @@ def joint_task(dynamics, positions, stiffness, damping, velocities=0.0, accelera
     """Positions (na,) rad of the actuated joints: a posture."""
     robot = dynamics.robot
     J = np.eye(robot.nv)[robot.actuated]
-    error = np.broadcast_to(positions, robot.na) - dynamics.q[robot.q_index]
+    wanted = np.broadcast_to(positions, robot.na)
+    error = wanted - robot.joints_near(dynamics.q, wanted)
     return _task(error, J, np.zeros_like(J), velocities, accelerations, stiffness, damping)
 
 

@@ -165,10 +165,9 @@ class ControlLoop:
         return guard.guarded("state", self.input.read, message)
 
     def _record(self, step_s: float) -> None:
-        joints = self.input.joints
-        self.recorder.add(
-            self.guard.time_s, joints.position, joints.velocity, self.guard.result, step_s
-        )
+        joints, result = self.input.joints, self.guard.result
+        position = self.controller.robot.nearest(joints.position, result.reference.position)
+        self.recorder.add(self.guard.time_s, position, joints.velocity, result, step_s)
 
     def save(self) -> None:
         """Write the record, if there is one. Raises RecordError."""

@@ -79,7 +79,7 @@ class FeedbackMessage:
             _put(twist.linear, feedback.v[:3])
             _put(twist.angular, feedback.v[3:6])
         joints = sensor.joint_state
-        joints.position = array.array("d", feedback.q[robot.q_index].tolist())
+        joints.position = array.array("d", robot.joints_of(feedback.q).tolist())
         joints.velocity = array.array("d", feedback.v[robot.actuated].tolist())
         joints.effort = array.array("d", feedback.effort.tolist())
 
@@ -126,7 +126,8 @@ def read_feedback(message, robot: RobotModel) -> StateFeedback:
     if len(joints.position) != robot.na or len(joints.velocity) != robot.na:
         raise StateError(f"the state must have {robot.na} positions and velocities")
     q, v = feedback.q, feedback.v
-    q[robot.q_index], v[robot.actuated] = joints.position, joints.velocity
+    robot.put_joints(q, joints.position)
+    v[robot.actuated] = joints.velocity
     if robot.floating_base:
         p, o = sensor.base_pose.position, sensor.base_pose.orientation
         u, w = sensor.base_twist.linear, sensor.base_twist.angular

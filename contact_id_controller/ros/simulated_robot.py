@@ -105,6 +105,7 @@ class SimulatedRobot(Node):
             self._local = LocalFeedback(
                 *(self.settings.spread(name, robot.na) for name in LOCAL_GAINS),
                 robot.effort_limits,
+                robot.turns,
             )
             self._reader = EffortReader(robot.joint_names)
             self._commands = self.create_subscription(
@@ -356,7 +357,7 @@ class SimulatedRobot(Node):
         robot = self.simulated.robot
         if isinstance(self._local, LinearFeedback):
             return self._local.torques(state.q, state.v)
-        return self._local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
+        return self._local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
 
     def _publish(self, extra_ns: int = 0) -> None:
         now_ns = self._step_count * self._period_ns + extra_ns

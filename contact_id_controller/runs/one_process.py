@@ -198,7 +198,9 @@ class InProcessRun:
         self.controller.reset(self.believed)
         if settings.command_interface == JOINT_TRAJECTORY:
             self.local = LocalFeedback(
-                *local_gains(self.robot, settings, self.believed.q), self.controller.effort_limits
+                *local_gains(self.robot, settings, self.believed.q),
+                self.controller.effort_limits,
+                self.robot.turns,
             )
         elif settings.command_interface == LINEAR_FEEDBACK:
             self.local = LinearFeedback(self.controller.effort_limits)
@@ -293,7 +295,7 @@ class InProcessRun:
         if isinstance(self.local, LinearFeedback):
             return self.local.torques(state.q, state.v)
         robot = self.robot
-        return self.local.torques(state.time_s, state.q[robot.q_index], state.v[robot.actuated])
+        return self.local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
 
     def record(
         self,
@@ -341,7 +343,7 @@ def row_of(period: Period, robot: RobotModel) -> dict[str, Any]:
         "time_s": state.time_s,
         "q": state.q,
         "v": state.v,
-        "position": believed.q[robot.q_index],
+        "position": robot.joints_near(believed.q, result.reference.position),
         "velocity": believed.v[robot.actuated],
         "reference_position": result.reference.position,
         "reference_velocity": result.reference.velocity,

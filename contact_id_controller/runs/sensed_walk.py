@@ -104,7 +104,7 @@ def readings(
                 k * period_s,
                 walk.gyro[row],
                 walk.accel[row],
-                walk.q[row, robot.q_index],
+                robot.joints_of(walk.q[row]),
                 walk.v[row, robot.actuated],
                 walk.torques[row],
             ),

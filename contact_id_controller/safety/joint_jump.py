@@ -8,25 +8,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.turns import whole_turns
 from contact_id_controller.safety.jump_filter import JumpFilter
 
 _FASTEST_RAD_S2 = 1000.0
 """Acceleration that may hide between two states: what a gap in time explains."""
 
+_whole_turns = bare_kernel(whole_turns)
+
 
 class JointJump(JumpFilter):
     """Follows the joints, refuses outliers, and notices when they stay.
+
+    turns: (na,) bool, joints that turn without end: a driver that begins anew at a whole turn, or
+    counts on, makes no jump; None: none does.
 
     Attributes:
         limit: change of a position, rad or m, beyond what the velocities explain that is a jump.
     """
 
-    def __init__(self, names: Sequence[str], limit: float = math.inf):
+    def __init__(
+        self, names: Sequence[str], limit: float = math.inf, turns: np.ndarray | None = None
+    ):
         super().__init__(2 * len(names))
         self._names, self.limit = tuple(names), limit
+        self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        k, distance = _unexplained(place, row, dt)
+        k, distance = _unexplained(place, row, dt, self._turns)
         if distance <= self.limit + 0.5 * _FASTEST_RAD_S2 * dt * dt:
             return ""
         return (
@@ -36,12 +45,15 @@ class JointJump(JumpFilter):
 
 
 @bare_kernel
-def _unexplained(place, row, dt):
+def _unexplained(place, row, dt, turns):
     """The joint, and by how much, that is farthest from where the mean velocity leads in dt."""
     count, worst, most = row.shape[0] // 2, 0, 0.0
     for k in range(count):
         speed = 0.5 * (place[count + k] + row[count + k])
-        away = abs(row[k] - place[k] - dt * speed)
+        away = row[k] - place[k] - dt * speed
+        if turns[k]:
+            away -= _whole_turns(away)
+        away = abs(away)
         if away > most:
             worst, most = k, away
     return worst, most

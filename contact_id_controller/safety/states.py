@@ -86,7 +86,10 @@ class StateChecks:
         self.base_ns: int | None = None
         self.clock_lags = False
         self._robot = robot
-        self._jump, self._joint_jump = OdometryJump(), JointJump(robot.joint_names)
+        self._jump, self._joint_jump = (
+            OdometryJump(),
+            JointJump(robot.joint_names, turns=robot.turns),
+        )
         self._low, self._high = np.full(2 * robot.na, -math.inf), np.full(2 * robot.na, math.inf)
         self._joints = np.zeros(2 * robot.na)
         self._base_limits = np.full(3, math.inf)
@@ -151,6 +154,7 @@ class StateChecks:
             robot.floating_base,
             robot.q_index,
             robot.actuated,
+            robot.turns,
             self.position,
             self.velocity,
             self._q,
@@ -292,7 +296,7 @@ def _read_joints(position, velocity, row):
 
 
 @bare_kernel
-def _keep_joints(row, base, floating, q_index, actuated, position, velocity, q, v):
+def _keep_joints(row, base, floating, q_index, actuated, turns, position, velocity, q, v):
     """Joints (2 na,) and base (13,) into what is kept of them, and into q (nq,), v (nv,)."""
     count = position.shape[0]
     if floating:
@@ -302,6 +306,8 @@ def _keep_joints(row, base, floating, q_index, actuated, position, velocity, q, 
             v[k] = base[7 + k]
     for j in range(count):
         position[j] = q[q_index[j]] = row[j]
+        if turns[j]:
+            q[q_index[j]], q[q_index[j] + 1] = np.cos(row[j]), np.sin(row[j])
         velocity[j] = v[actuated[j]] = row[count + j]
 
 
@@ -336,7 +342,7 @@ def warm_up() -> None:
     base, one, place = np.zeros(BASE_SIZE), np.zeros(1), np.zeros(1, dtype=np.int64)
     _keep_base(base, np.zeros(3), base)
     _read_joints(one, one, row)
-    _keep_joints(row, base, False, place, place, one, one, one, one)
+    _keep_joints(row, base, False, place, place, np.zeros(1, dtype=np.bool_), one, one, one, one)
     first_outside(row, row, row)
     for time_ns in (1, 2):
         jump.take(pose, np.zeros(6), time_ns)

@@ -63,7 +63,7 @@ def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSetti
             f"{robot.na}, one per joint"
         )
     q = robot.neutral()
-    q[robot.q_index] = angles
+    robot.put_joints(q, angles)
     if settings.floating_base:
         x, y, heading = settings.initial_base
         q[:2], q[5:7] = (x, y), (math.sin(0.5 * heading), math.cos(0.5 * heading))

@@ -257,7 +257,7 @@ class SimulatedSensors:
         return self.noisy.read(
             state.time_s,
             *(world.imu() if imu and world.has_imu else NO_IMU),
-            state.q[robot.q_index],
+            robot.joints_of(state.q),
             state.v[robot.actuated],
             world.applied_torques(),
             world.wrenches() if wrenches else self._no_wrenches,

@@ -132,7 +132,7 @@ class Listener:
         if (data := take_newest(self._states)) is not None:
             reading = self._joints.read(data)
             if not isinstance(reading, Refusal):
-                self.q[self._robot.q_index] = reading.position
+                self._robot.put_joints(self.q, reading.position)
                 self.velocity[:] = reading.velocity
                 self.time_s = reading.time_ns * 1e-9
 

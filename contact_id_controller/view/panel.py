@@ -149,7 +149,8 @@ class Panel:
         robot, plan = self._robot, heard.joint_plan
         error = math.nan
         if plan is not None:
-            error = float(np.abs(plan.sample(heard.time_s).position - heard.q[robot.q_index]).max())
+            planned = plan.sample(heard.time_s).position
+            error = float(np.abs(planned - robot.joints_near(heard.q, planned)).max())
         predicted = sum(arrow.end[2] - arrow.start[2] for arrow in heard.forces)
         measured = sum(force[2] for force in heard.measured.values()) / robot.weight
         sizes = np.abs(heard.torques)

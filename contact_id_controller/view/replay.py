@@ -306,7 +306,8 @@ class Replay:
         q, v = robot.neutral(), np.zeros(robot.nv)
         if robot.floating_base:
             q[:7], v[:6] = self._pose[:7], self._pose[7:]
-        q[robot.q_index], v[robot.actuated] = joints.position, joints.velocity
+        robot.put_joints(q, joints.position)
+        v[robot.actuated] = joints.velocity
         count, na = len(loop.controller.feet), robot.na
         row = {
             "time_s": stamp_ns(message.data) * states.NANO,

@@ -43,7 +43,7 @@ def record_of_replay(replayed: Replayed, setup: RunSetup) -> RunRecord:
     period_s = replayed.period_s
     periods = np.rint(replayed.time_s / period_s).astype(np.int64)
     rows = np.flatnonzero(np.append(np.diff(periods) > 0, True))
-    order = setup.settings.robot().q_index
+    robot = setup.settings.robot()
     unknown = np.full_like(replayed.forces[rows], np.nan)
     return RunRecord(
         period_s=period_s,
@@ -52,7 +52,7 @@ def record_of_replay(replayed: Replayed, setup: RunSetup) -> RunRecord:
         foot_names=replayed.contact_names,
         q=replayed.q[rows],
         v=replayed.v[rows],
-        position=replayed.q[rows][:, order],
+        position=robot.joints_near(replayed.q[rows], replayed.reference_position[rows]),
         velocity=replayed.velocity[rows],
         reference_position=replayed.reference_position[rows],
         reference_velocity=replayed.reference_velocity[rows],

@@ -143,7 +143,7 @@ class Scene:
         if joints is not None and (base is not None or not robot.floating_base):
             q, places = heard.q.copy(), []
             for t in heard.time_s + np.linspace(0.0, AHEAD_S, AHEAD_POINTS):
-                q[robot.q_index] = joints.sample(t).position
+                robot.put_joints(q, joints.sample(t).position)
                 if base is not None and robot.floating_base:
                     goal = base.sample(t)
                     q[:3], q[3:7] = goal.position, goal.quaternion_xyzw

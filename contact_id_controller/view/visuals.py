@@ -77,8 +77,8 @@ class RobotShapes:
         robot = self._robot
         if robot.floating_base:
             self._q[:7] = q[:7]
-        for name, index in zip(robot.joint_names, robot.q_index):
-            self._set(name, q[index])
+        for name, position in zip(robot.joint_names, robot.joints_of(q)):
+            self._set(name, position)
         pin.forwardKinematics(self._model, self._data, self._q)
         places = []
         for each in self._placed:

@@ -206,7 +206,7 @@ class GaitPlanner:
     def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
         """Stand where the robot is, before the first step."""
         settings = self.settings
-        joints = np.asarray(q, dtype=float)[self.robot.q_index]
+        joints = self.robot.joints_of(np.asarray(q, dtype=float))
         if self._footsteps is None:
             self._take_posture(joints)
         self._epoch_s = time_s

@@ -92,8 +92,11 @@ def trajectories(
 ) -> tuple[JointTrajectory, BaseTrajectory]:
     """Cubic trajectories of joints and base through configurations (p, nq) and velocities (p, nv)."""
     turn = Rotation.from_quat(q[:, 3:7])
+    positions = robot.joints_of(q)
+    if robot.turns.any():
+        positions[:, robot.turns] = np.unwrap(positions[:, robot.turns], axis=0)
     joints = JointTrajectory(
-        robot.joint_names, times_s, q[:, robot.q_index], v[:, robot.actuated], start_s=start_s
+        robot.joint_names, times_s, positions, v[:, robot.actuated], start_s=start_s
     )
     base = BaseTrajectory(
         times_s, q[:, :3], q[:, 3:7], turn.apply(v[:, :3]), turn.apply(v[:, 3:BASE]), start_s
@@ -128,7 +131,8 @@ def _joined(robot: RobotModel, knots_s, q: np.ndarray, v: np.ndarray, times_s):
     for point, time_s in enumerate(times_s):
         motion, place = joints.sample(begin_s + time_s), base.sample(begin_s + time_s)
         fine[point, :3], fine[point, 3:7] = place.position, place.quaternion_xyzw
-        fine[point, robot.q_index], speeds[point, robot.actuated] = motion[:2]
+        robot.put_joints(fine[point], motion.position)
+        speeds[point, robot.actuated] = motion.velocity
         speeds[point, :3], speeds[point, 3:BASE] = place.linear_velocity, place.angular_velocity
     back = Rotation.from_quat(fine[:, 3:7]).inv()
     speeds[:, :3], speeds[:, 3:BASE] = back.apply(speeds[:, :3]), back.apply(speeds[:, 3:BASE])

@@ -42,7 +42,8 @@ def refuse_beyond_limits(
     Raises:
         InfeasiblePlanError: a joint beyond its range, its speed or its torque.
     """
-    joints, half = fine.configurations[:, robot.q_index], 0.5 * (robot.lower + robot.upper)
+    joints = robot.joints_of(fine.configurations)
+    half = np.where(robot.turns, 0.0, 0.5 * (robot.lower + robot.upper))
     bound = np.where(joints > half, robot.upper, robot.lower)
     _refuse(robot, plan, fine.times_s, "is at", "rad", joints, bound, np.sign(joints - half))
     for times, what, unit, values, limit in (

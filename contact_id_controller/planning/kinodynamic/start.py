@@ -32,7 +32,7 @@ def require_whole_body(robot: RobotModel, soles: Sequence[Sole]) -> None:
     """
     if not robot.floating_base:
         raise ConfigurationError("the robot has no floating base: its momentum cannot be planned")
-    if robot.nv != BASE + robot.na or robot.nq != 7 + robot.na:
+    if robot.nv != BASE + robot.na or robot.nq != 7 + robot.na + robot.turns.sum():
         raise ConfigurationError(
             f"{robot.nv - BASE} joint coordinates, of which {robot.na} are actuated single ones; "
             "whole-body motion needs all to be"

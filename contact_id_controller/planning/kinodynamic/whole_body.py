@@ -137,7 +137,7 @@ class WholeBodyMotion:
         position, rotation = foot_errors(problem, self.configurations)
         standing = problem.feet.standing
         flat = standing & np.array(problem.flat)
-        joints = self.configurations[:, robot.q_index]
+        joints = robot.joints_of(self.configurations)
         beyond = np.maximum(joints - robot.upper, robot.lower - joints)
         speeds = np.abs(self.velocities[:, robot.actuated]) / robot.velocity_limits
         return {
@@ -340,7 +340,7 @@ def _posture_and_limits(problem: MotionProblem, q: np.ndarray, diagonal, gradien
     diagonal[:, every, every] += weight
     gradient += weight * away
     cost = 0.5 * float(np.sum(weight * away**2))
-    joints, margin = q[:, robot.q_index], problem.limit_margin
+    joints, margin = robot.joints_of(q), problem.limit_margin
     beyond = np.maximum(joints - (robot.upper - margin), 0.0)
     beyond -= np.maximum(robot.lower + margin - joints, 0.0)
     limit = weights.limits * dt
