@@ -19,6 +19,7 @@ COMMANDS = {
     "benchmark": "measure the speed of every contact model, or its robustness",
     "new": "write a parameter file for a robot from its URDF",
     "check": "check the parameter file of a robot before anything moves",
+    "compile": "compile what the nodes of a robot need, before anything waits for it",
     "parameters": "show every parameter of every node, its default, range and meaning",
     "policies": "write who may say and hear what, for ROS 2 with security (SROS2)",
     "reproduce": "do the papers' experiments again and report what came of them",

@@ -202,9 +202,24 @@ def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
         known[id(node)] = math.inf  # until it is known: what contains itself has no end
         children = node.value
         if isinstance(node, yaml.MappingNode):
+            _refuse_twins(node)
             children = [each for pair in node.value for each in pair]
         known[id(node)] = 1 + sum(_written_out(child, known) for child in children)
     return known[id(node)]
+
+
+def _refuse_twins(node: yaml.MappingNode) -> None:
+    """Return for a mapping whose keys differ: of twins YAML would keep the last, without a word."""
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+            continue
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            raise ValueError(
+                f"{key.value!r} stands twice in one section, in lines {lines[key.value]} and {line}"
+            )
+        lines[key.value] = line
 
 
 def _one_line(error: Exception) -> str:

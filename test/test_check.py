@@ -78,6 +78,10 @@ VALUES = [
     ("frictoin", "coulomb", ("parameter", "did you mean 'friction'")),
     ("period_s", -1.0, ("parameter", "period_s", "-1")),
     ("solver", "magic", ("contact model", "magic")),
+    ("friction", "coulumb", ("contact model", "did you mean coulomb/qp?")),
+    ("joint_position_gain", [1e6], ("gains", "joint_position_gain 1e+06", "a period of 0.001 s")),
+    ("joint_velocity_gain", [2500.0], ("gains", "velocity gain times period below 2")),
+    ("base_angular_velocity_gain", [0.0], ("gains", "base_angular_velocity_gain 0")),
     ("contact_frames", ["LF_FOOT", "RF_FOOT", "LH_FOOT", "TAIL"], ("frames", "'TAIL'", "not in")),
     ("motor_resistance_ohm", [], ("parameter", "motor_torque_constant_nm_a")),
     ("effort_limits_nm", [0.1], ("torques", "needs", "its limit is 0.1 N·m")),
@@ -101,6 +105,32 @@ def test_every_bad_value_has_its_line(good, tmp_path):
     assert len(found) == 3 and all(
         any(name in line for line in found) for name in ("period_s", "friction_edges", "wheel")
     )
+
+
+def test_a_key_that_stands_twice_is_no_file(tmp_path, capsys):
+    file = tmp_path / "robot.yaml"
+    text = (CONFIG / "quadruped.yaml").read_text(encoding="utf-8")
+    twin = "controller:\n  ros__parameters:\n    period_s: 0.001\n"
+    assert text.count("\ncontroller:") == 1
+    file.write_text(twin + text, encoding="utf-8")
+    assert cli.run(["check", "--config", str(file)]) == cli.REFUSED
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1 and "'controller' stands twice in one section" in told
+
+
+def test_postures_in_degrees_are_one_line(good, tmp_path):
+    for name in ("posture", "initial_joint_positions"):
+        everywhere(good, name, lambda values: [57.29578 * value for value in values])
+    (line,) = lines(check(good, tmp_path), ERROR)
+    assert "gait_planner.posture, simulated_robot.initial_joint_positions" in line
+    assert "in degrees, it seems, must be in rad: [0.1, 0.8, 1.2" in line
+
+
+def test_shanks_are_no_feet(good, tmp_path):
+    for name in ("contact_frames", "feet"):
+        everywhere(good, name, lambda frames: [f.replace("FOOT", "SHANK") for f in frames])
+    (line,) = lines(check(good, tmp_path), ERROR, "below the ground")
+    assert "LF_FOOT" in line and "are these the feet" in line
 
 
 def test_unknown_joint_is_named(good, tmp_path):
@@ -164,7 +194,9 @@ def test_feet_on_the_wrong_side(good, tmp_path, roll):
 
     for name in ("posture", "initial_joint_positions"):
         everywhere(good, name, turn)
-    found = lines(check(good, tmp_path), ERROR, "'LF_FOOT' is on the right side, its leg on the")
+    found = lines(
+        check(good, tmp_path), ERROR, "on the right side, the leg on the left", "'LF_FOOT'"
+    )
     assert bool(found) == (roll == CROSSING)
 
 

@@ -25,10 +25,14 @@ from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import make_setup
 
 
-def _planned(*words):
+def _arguments(*words):
     parser = argparse.ArgumentParser()
     demo.add_arguments(parser)
-    return demo.planned(parser.parse_args(words))
+    return parser.parse_args(words)
+
+
+def _planned(*words):
+    return demo.planned(_arguments(*words))
 
 
 def _fail(capsys, *words):
@@ -73,6 +77,29 @@ def test_set_changes_the_controller_or_a_named_node(tmp_path):
     )
     assert setup.settings.contact_time_constant_s == 0.02
     assert setup.parameters["gait_planner"]["step_height_m"] == 0.03
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            "gait_planner.speed=1",
+            "gait_planner: unknown parameter 'speed', did you mean 'speed_m_s'",
+        ),
+        ("simulated_robot.period_s=-1.0", "simulated_robot: parameter 'period_s' is -1, must be"),
+    ],
+)
+def test_a_bad_value_is_refused_before_any_node_starts(tmp_path, change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make_setup(tmp_path, robot="quadruped", changes=[change])
+
+
+def test_the_ros_domain_may_be_chosen_and_must_be_one(capsys):
+    assert _arguments("--domain", "42").domain == 42 and _arguments().domain is None
+    for word in ("102", "-1", "mine"):
+        with pytest.raises(SystemExit):
+            _arguments("--domain", word)
+        assert f"'{word}' is no number from 0 to 101" in capsys.readouterr().err
 
 
 def test_parameter_file_is_what_the_nodes_get(tmp_path):

@@ -17,6 +17,7 @@ from contact_id_controller.check.description import (
 )
 from contact_id_controller.check.file import check_model, check_sections, check_values
 from contact_id_controller.check.findings import ERROR, Finding, error, note, warning
+from contact_id_controller.check.gains import check_gains
 from contact_id_controller.check.local_feedback import check_interfaces, check_local_feedback
 from contact_id_controller.check.ros2_control import check_ros2_control
 from contact_id_controller.check.standing import (
@@ -70,7 +71,10 @@ def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
     findings += about_robot
     if robot is None:
         return between + findings
-    findings += _check_planner(robot, sections.get("gait_planner"))
+    if not any(finding.level == ERROR for finding in findings):
+        findings += check_gains(robot, settings)
+    if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
+        findings += _check_planner(robot, sections.get("gait_planner"))
     findings += check_watchdog(robot, settings, sections.get("command_watchdog"))
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
@@ -131,7 +135,7 @@ def _posture(robot: RobotModel, sections) -> tuple[np.ndarray, list[Finding]]:
         if sections.get(section, {}).get(name)
     ]
     if not given:
-        neutral = robot.neutral()[robot.q_index]
+        neutral = robot.joints_of(robot.neutral())
         return neutral, [
             warning(
                 "posture",
@@ -139,7 +143,11 @@ def _posture(robot: RobotModel, sections) -> tuple[np.ndarray, list[Finding]]:
                 "rest is checked with every joint at zero",
             )
         ]
-    findings = [finding for name, values in given for finding in check_posture(robot, name, values)]
+    alike: dict[str, list[str]] = {}
+    for name, values in given:
+        alike.setdefault(repr(values), []).append(name)
+    groups = [(", ".join(names), dict(given)[names[0]]) for names in alike.values()]
+    findings = [line for name, values in groups for line in check_posture(robot, name, values)]
     if any(finding.level == ERROR for finding in findings):
         return np.zeros(robot.na), findings
     if len(given) == 2 and list(given[0][1]) != list(given[1][1]):
@@ -152,7 +160,10 @@ def check_at_rest(controller: Controller, posture: np.ndarray) -> list[Finding]:
     state, findings = standing_state(controller, posture), []
     stands = controller.robot.floating_base and len(controller.feet) > 0
     if stands:
-        findings += check_feet(controller, state) + check_support(controller, state)
+        findings += check_feet(controller, state)
+        if any(finding.level == ERROR for finding in findings):
+            return findings
+        findings += check_support(controller, state)
     warm_up(controller)
     controller.reset(state)
     result = controller.step(state)

@@ -10,6 +10,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.exceptions import choices
 from contact_id_controller.state import RobotState
 
 FORCE_TOLERANCE = 0.01
@@ -22,6 +23,9 @@ MIDLINE_M = 0.02
 """A leg whose first joint is nearer than this to the middle of the robot has no side."""
 
 BELOW_GROUND_M = 1e-3
+LINK_BELOW_M = 0.01
+"""Of a link's frame, which may lie at the edge of a sole that gives way."""
+
 HOT_W = 1000.0
 """Heat of one motor at its effort limit above which its constants are implausible."""
 
@@ -48,50 +52,71 @@ def check_feet(controller: Controller, state: RobotState) -> list[Finding]:
     Call it after ``standing_state``, which leaves the kinematics of the state.
     """
     robot, feet = controller.robot, controller.feet
-    names = controller.contact_names
-    findings = [
-        error(
-            "feet",
-            f"{name!r} is {1e3 * gap:.1f} mm above the ground when the lowest foot "
-            "touches it: posture, frame or radius is wrong",
-        )
-        for name, gap in zip(names, feet.gaps)
-        if gap > controller.settings.contact_gap_m
-    ]
-    for joint in range(1, robot.model.njoints):
-        height = robot.data.oMi[joint].translation @ feet.up - controller.settings.ground_offset_m
-        if height < -BELOW_GROUND_M:
-            findings.append(
-                error(
-                    "feet",
-                    f"joint {robot.model.names[joint]!r} would be "
-                    f"{-1e3 * height:.1f} mm below the ground",
-                )
+    names, findings = controller.contact_names, []
+    high = {n: g for n, g in zip(names, feet.gaps) if g > controller.settings.contact_gap_m}
+    if high:
+        findings.append(
+            error(
+                "feet",
+                f"{choices(high)} up to {1e3 * max(high.values()):.1f} mm above the ground when the "
+                "lowest foot touches it: posture, frame or radius is wrong",
             )
+        )
+    findings += _check_depth(controller)
     frames = [foot.frame for foot in feet.feet]
+    crossed: dict[tuple[str, str], list[str]] = {}
     for name, frame, point in zip(names, frames, feet.points):
-        findings += _check_side(robot, state, name, frame, point)
+        sides = _wrong_side(robot, state, frame, point)
+        if sides is not None:
+            crossed.setdefault(sides, []).append(name)
+    if crossed:
+        text = "; ".join(
+            f"{choices(feet)} on the {other} side, the leg on the {own}"
+            for (own, other), feet in crossed.items()
+        )
+        why = "the sign of a joint in the posture, or the frame, is wrong"
+        findings.append(error("feet", f"{text}: {why}"))
     return findings or [note("feet", "all on the ground, each on the side of its leg")]
 
 
-def _check_side(robot, state: RobotState, name: str, frame: str, point) -> list[Finding]:
+def _check_depth(controller: Controller) -> list[Finding]:
+    """Joints and links that would be in the ground: then what is named a foot is none."""
+    robot, up = controller.robot, controller.feet.up
+    model, data = robot.model, robot.data
+    pin.updateFramePlacements(model, data)
+    ground = controller.settings.ground_offset_m
+    findings = []
+    joints = zip(list(model.names)[1:], list(data.oMi)[1:])
+    links = (
+        (frame.name, place)
+        for frame, place in zip(model.frames, data.oMf)
+        if frame.type == pin.FrameType.BODY
+    )
+    for what, places, allowed, why in (
+        ("joints", joints, BELOW_GROUND_M, "the posture, or a foot, is wrong"),
+        ("links", links, LINK_BELOW_M, "are these the feet, instead of contact_frames?"),
+    ):
+        depths = {name: ground - float(place.translation @ up) for name, place in places}
+        sunk = [name for name, depth in depths.items() if depth > allowed]
+        if sunk:
+            deep = 1e3 * max(depths.values())
+            text = f"{what} {choices(sunk)} up to {deep:.1f} mm below the ground: {why}"
+            findings.append(error("feet", text))
+    return findings
+
+
+def _wrong_side(robot, state: RobotState, frame: str, point) -> tuple[str, str] | None:
+    """The sides of leg and foot where they differ."""
     joint = robot.model.frames[robot.frame_id(frame)].parentJoint
     leg = [j for j in robot.model.supports[joint] if j > 1]
     if not leg:
-        return []
+        return None
     hip = robot.data.oMi[leg[0]].translation - state.q[:3]
     for axis, sides in ((1, ("left", "right")), (0, ("front", "rear"))):
         foot = (point - state.q[:3])[axis]
         if abs(hip[axis]) > MIDLINE_M and foot * hip[axis] < 0.0:
-            own, other = sides if hip[axis] > 0.0 else sides[::-1]
-            return [
-                error(
-                    "feet",
-                    f"{name!r} is on the {other} side, its leg on the {own}: "
-                    "the sign of a joint in the posture, or the frame, is wrong",
-                )
-            ]
-    return []
+            return sides if hip[axis] > 0.0 else sides[::-1]
+    return None
 
 
 def check_support(controller: Controller, state: RobotState) -> list[Finding]:
@@ -163,13 +188,17 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
     """Whether the effort limits bear these torques (na,) at rest, before any limit; motor heat."""
     robot, limits = controller.robot, controller.effort_limits
     part = np.abs(torques) / np.maximum(limits, 1e-12)
-    findings = []
-    for name, torque, limit, share in zip(robot.joint_names, torques, limits, part):
-        text = f"joint {name!r} needs {abs(torque):.3g} N·m to stand, its limit is {limit:.3g} N·m"
-        if share > 1.0:
-            findings.append(error("torques", text))
-        elif share > LOW_RESERVE:
-            findings.append(warning("torques", text + ": little is left to move"))
+    findings, worst = [], int(part.argmax())
+    if part[worst] > LOW_RESERVE:
+        weak = part[worst] > 1.0
+        text = (
+            f"joint {robot.joint_names[worst]!r} needs {abs(torques[worst]):.3g} N·m to stand, its "
+            f"limit is {limits[worst]:.3g} N·m"
+        )
+        more = np.count_nonzero(part > (1.0 if weak else LOW_RESERVE)) - 1
+        text += f"; {more} more joints likewise" * bool(more)
+        kind = error if weak else warning
+        findings.append(kind("torques", text if weak else f"{text}: little is left to move"))
     if not findings and part.max() < HIGH_RESERVE:
         findings.append(
             warning(

@@ -31,8 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line for each finding; warnings are allowed."""
     from contact_id_controller.check.config import check_config
     from contact_id_controller.check.findings import ERROR, NOTE, WARNING
+    from contact_id_controller.kernels.compiling import Compiling, to_stderr
 
-    findings = check_config(arguments.config, arguments.ros2_control)
+    with Compiling(to_stderr):
+        findings = check_config(arguments.config, arguments.ros2_control)
     for finding in findings:
         if finding.level != NOTE or not arguments.quiet:
             print(finding)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE, FELL
+from contact_id_controller.runs.processes import HIGHEST_DOMAIN
 
 EXTRAS = (
     ("rclpy", "ros"),
@@ -94,6 +95,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cores of all nodes, or of one, as 0,2-3; may be repeated",
     )
     parser.add_argument(
+        "--domain",
+        type=_domain,
+        metavar="N",
+        help=f"ROS domain of the run, 0 to {HIGHEST_DOMAIN}, where other tools may listen in "
+        "(default: one that nobody uses; it is printed)",
+    )
+    parser.add_argument(
         "--sweep",
         metavar="NAME=V1,V2,...",
         help="one walk for each value of a parameter, and a page that compares "
@@ -128,6 +136,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _domain(text: str) -> int:
+    """The number of a ROS domain."""
+    if not (text.isdecimal() and int(text) <= HIGHEST_DOMAIN):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {HIGHEST_DOMAIN}")
+    return int(text)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Do the runs, write their reports; in a sweep a fall is a result like any other."""
     from contact_id_controller.runs.preparation import check_extras
@@ -138,7 +153,9 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.report.demo import play_all
     from contact_id_controller.report.tables import print_figures
 
-    reports, page = play_all(planned(arguments), arguments.output, partial(_companions, arguments))
+    reports, page = play_all(
+        planned(arguments), arguments.output, partial(_companions, arguments), arguments.domain
+    )
     print_figures([(report.title, report.summary) for report in reports])
     print(f"\nReport: {page}")
     fell = any(report.summary["fell"] for report in reports)

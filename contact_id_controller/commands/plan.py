@@ -72,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
     from contact_id_controller.files import make_folder
+    from contact_id_controller.kernels.compiling import Compiling, to_stderr
     from contact_id_controller.planning.kinodynamic import plan_motion
     from contact_id_controller.planning.kinodynamic.footsteps import read_task, task_of, walk_task
     from contact_id_controller.report.plan import write_plan
@@ -88,14 +89,15 @@ def run(arguments: argparse.Namespace) -> int:
         task = task_of(settings, config.parent)
     else:
         raise ConfigurationError(f"'{config}' names no footsteps: give --stones FILE or --goal")
-    plan = plan_motion(
-        task.robot,
-        task.contact_plan,
-        settings,
-        start=task.start,
-        start_s=LEAD_S,
-        told=lambda each: print(each.line(), flush=True),
-    )
+    with Compiling(to_stderr):
+        plan = plan_motion(
+            task.robot,
+            task.contact_plan,
+            settings,
+            start=task.start,
+            start_s=LEAD_S,
+            told=lambda each: print(each.line(), flush=True),
+        )
     print(f"planned {plan.contact_plan.duration_s:.2f} s of motion in {plan.seconds:.2f} s")
     folder = make_folder(arguments.output)
     figures, pictures, fell = {}, {}, False

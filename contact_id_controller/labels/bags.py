@@ -165,7 +165,7 @@ class BagMotion:
         """The rows; with ``v`` where the first message of the bag had velocities."""
         robot = self._how.robot
         q = np.tile(robot.neutral(), (len(rows), 1))
-        q[:, robot.q_index] = [state.position for state, _ in rows]
+        robot.put_joints(q, [state.position for state, _ in rows])
         bases = np.array([base for _, base in rows])
         if robot.floating_base:
             q[:, :7] = bases[:, :7]

@@ -5,6 +5,7 @@ Rows say what a model can do (``ContactModel``); the file of a model is loaded w
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -219,10 +220,12 @@ def row_of(friction: str, solver: str) -> ContactModel:
     """
     row = ROWS.get((friction, solver))
     if row is None:
-        pairs = ", ".join(sorted(map(str, ROWS.values())))
+        pairs = sorted(map(str, ROWS.values()))
+        close = difflib.get_close_matches(f"{friction}/{solver}", pairs, n=1, cutoff=0.8)
+        hint = f"did you mean {close[0]}? The" if close else "the"
         raise UnknownModelError(
-            f"no solver {solver!r} for friction {friction!r}; the possible pairs "
-            f"friction/solver are {pairs}"
+            f"no solver {solver!r} for friction {friction!r}; {hint} possible pairs "
+            f"friction/solver are {', '.join(pairs)}"
         )
     return row
 

@@ -29,6 +29,7 @@ def play_all(
     planned: Sequence[tuple[Path, dict[str, Any]]],
     output: Path,
     companions: Companions | None = None,
+    domain: int | None = None,
 ) -> tuple[list[RunReport], Path]:
     """Do the runs that ``runs.selection.plan_runs`` gives; their reports, and the page of all.
 
@@ -41,15 +42,21 @@ def play_all(
     for folder, _ in setups:
         prepare_folder(folder)
     end_on_signals()
-    reports = [play(setup, folder, companions) for folder, setup in setups]
+    reports = [play(setup, folder, companions, domain) for folder, setup in setups]
     if reports[0].folder == output:
         return reports, output / PAGE
     return reports, write_index(reports, output)
 
 
-def play(setup: RunSetup, folder: Path, companions: Companions | None = None) -> RunReport:
-    """One run from its start to its report."""
-    wall_time_s = run_nodes(setup, folder, companions(setup, folder) if companions else None)
+def play(
+    setup: RunSetup,
+    folder: Path,
+    companions: Companions | None = None,
+    domain: int | None = None,
+) -> RunReport:
+    """One run from its start to its report; domain: as for ``ros_run.run_nodes``."""
+    beside = companions(setup, folder) if companions else None
+    wall_time_s = run_nodes(setup, folder, beside, domain)
     print("drawing plots and animation ...", file=sys.stderr)
     record = merge_records(
         folder / CONTROLLER_RECORD,

@@ -50,13 +50,16 @@ class Interrupt:
         """While inside, a signal ends the process on the spot with code 0, after destroying `node`.
 
         For long work that makes no ROS calls, compiling above all, of a node that has not
-        commanded anything.
+        commanded anything. What is compiled is told in the log.
         """
+        from contact_id_controller.kernels.compiling import Compiling  # a watchdog compiles nothing
+
         self._node = node
         try:
             if self.requested:
                 self._leave()
-            yield
+            with Compiling(node.get_logger().info):
+                yield
         finally:
             self._node = None
 

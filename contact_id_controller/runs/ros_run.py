@@ -8,6 +8,7 @@ from pathlib import Path
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
+from contact_id_controller.kernels.compiling import SIGN
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -34,6 +35,9 @@ STALL_S = 60.0
 """A run whose clock stands still for this long (wall time) has failed."""
 
 RECORD_S = 30.0
+LOOK_S = 1.0
+"""Between looks into the nodes' logs for what they compile."""
+
 PARAMETERS, LOGS = "parameters.yaml", "log"
 READY = "ready"
 """The line of output with which a companion says that the run may begin."""
@@ -54,13 +58,17 @@ def prepare_folder(folder: Path) -> None:
 
 
 def run_nodes(
-    setup: RunSetup, folder: Path, companions: Mapping[str, Sequence[str]] | None = None
+    setup: RunSetup,
+    folder: Path,
+    companions: Mapping[str, Sequence[str]] | None = None,
+    domain: int | None = None,
 ) -> float:
     """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
 
     Args:
         companions: name -> command line of further processes in the ROS domain of the run; each
             prints the line `READY` when the run may begin, and ends when interrupted after it.
+        domain: ROS domain of the run; None: one that nobody uses. It is told.
 
     Raises:
         RecordError: the folder, or a file in it, cannot be written.
@@ -70,7 +78,8 @@ def run_nodes(
     parameters, logs = folder / PARAMETERS, folder / LOGS
     prepare_folder(folder)
     setup.write(parameters)
-    environment = ros_environment(free_domain(), logs)
+    domain = free_domain() if domain is None else domain
+    environment = ros_environment(domain, logs)
     companions = companions or {}
     commands = {
         name: node_command(name, parameters, setup.scheduling[name].words()) for name in setup.nodes
@@ -79,25 +88,26 @@ def run_nodes(
     try:
         with NodeGroup({**commands, **companions}, logs, environment) as nodes:
             with Supervisor(environment) as supervisor:
-                bar.say("starting")
-                supervisor.wait_for_controller(nodes.check, APPEAR_S)
+                watch = _Watch(nodes, setup.nodes, bar)
+                bar.say(f"starting in ROS domain {domain}")
+                supervisor.wait_for_controller(watch, APPEAR_S)
                 bar.say("compiling and configuring")
-                if not supervisor.change_state(CONFIGURE, nodes.check, CONFIGURE_S):
+                if not supervisor.change_state(CONFIGURE, watch, CONFIGURE_S):
                     raise _refused(nodes, "configure")
                 for name in companions:
                     supervisor.wait_for(
                         lambda name=name: READY in nodes[name].output().splitlines(),
-                        nodes.check,
+                        watch,
                         APPEAR_S,
                         f"{name!r} was not ready",
                     )
                 bar.say("activating")
                 # An estimator compiles, and stands still for a moment, before it tells a state.
                 patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S
-                if not supervisor.activate(nodes.check, patience_s):
+                if not supervisor.activate(watch, patience_s):
                     raise _refused(nodes, "activate")
                 if setup.motion is not None:
-                    supervisor.send_motion(setup.motion, nodes.check, MOTION_S)
+                    supervisor.send_motion(setup.motion, watch, MOTION_S)
                 bar.say("walking" if setup.motion is None else "moving")
                 begun = time.monotonic()
                 _follow(supervisor, nodes, bar)
@@ -117,6 +127,26 @@ def run_nodes(
     finally:
         bar.close()
     return wall_s
+
+
+class _Watch:
+    """Looks after the nodes while something is waited for, and tells what they compile."""
+
+    def __init__(self, nodes: NodeGroup, names: Sequence[str], bar: ProgressBar) -> None:
+        self._nodes, self._names, self._bar = nodes, names, bar
+        self._told: dict[str, str] = {}
+        self._look_s = 0.0
+
+    def __call__(self) -> None:
+        self._nodes.check()
+        if time.monotonic() < self._look_s:
+            return
+        self._look_s = time.monotonic() + LOOK_S
+        for name in self._names:
+            told = [line for line in self._nodes[name].output().splitlines() if SIGN in line]
+            if told and told[-1] != self._told.get(name):
+                self._told[name] = told[-1]
+                self._bar.say(f"{name} {SIGN}{told[-1].partition(SIGN)[2]}")
 
 
 def _refused(nodes: NodeGroup, what: str) -> RunError:

@@ -21,9 +21,11 @@ from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
 from contact_id_controller.runs.joint_motion import SECTION as MOTION
 from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.nodes import TABLES
 from contact_id_controller.settings.parameter_file import (
     ParameterFile,
     parse_value,
@@ -282,6 +284,7 @@ def make_setup(
         _estimate(parameters, ParameterFile(config), mode, folder)
     for change in changes:
         _apply(change, parameters)
+    _refuse_bad_values(parameters)
     if WHOLE_BODY in parameters:
         _plan_at_once(parameters, config, folder, mode)
     wrenches = simulated.get("force_torque_sensors", ())
@@ -338,7 +341,7 @@ def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings
     if settings.command_interface == JOINT_TRAJECTORY:
         robot = settings.robot()
         q = robot.neutral()
-        q[robot.q_index] = simulated.get("initial_joint_positions") or 0.0
+        robot.put_joints(q, simulated.get("initial_joint_positions") or 0.0)
         for name, gain in zip(LOCAL_GAINS, local_gains(robot, settings, q)):
             simulated.setdefault(name, gain.tolist())
 
@@ -410,6 +413,21 @@ def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> No
     if mode == "lockstep" and planner["execute_at_once"]:
         # Its only plan is waited for.
         simulated.setdefault("wait_for_plan_s", simulated["duration_s"])
+
+
+def _refuse_bad_values(parameters: dict[str, dict[str, Any]]) -> None:
+    """Return where every node would take its parameters one by one; it refuses when it is up."""
+    for node, values in parameters.items():
+        rows = {spec.name: spec for spec in TABLES.get(node, ())}
+        for name, value in values.items() if rows else ():
+            if belongs_to_ros(name):
+                continue
+            if name not in rows:
+                raise ConfigurationError(f"{node}: {unknown_parameter(name, rows)}")
+            try:
+                rows[name].check(value)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{node}: {error}") from error
 
 
 def _apply(change: str, parameters: dict[str, dict[str, Any]]) -> None:

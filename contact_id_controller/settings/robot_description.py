@@ -166,32 +166,30 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     A link that could not, such as a sensor that is a point, does no harm where the links that move
     together with it make a body that could.
     """
-    model, bodies, impossible = robot.model, [], set()
+    model, impossible = robot.model, {}
     for joint in range(1, model.njoints):
         name, body = model.names[joint], model.inertias[joint]
         principal = np.linalg.eigvalsh(body.inertia)
         if not body.mass > 0.0:
-            bodies.append(Flaw(True, f"joint {name!r} moves a body without mass"))
+            impossible[joint] = Flaw(True, f"joint {name!r} moves a body without mass")
         elif not principal[0] > ROUNDING * principal[2]:
-            bodies.append(
-                Flaw(
-                    True,
-                    f"the links that joint {name!r} moves have together principal inertias "
-                    f"{_list(principal)} kg m2, not all above 0",
-                )
+            impossible[joint] = Flaw(
+                True,
+                f"the links that joint {name!r} moves have together principal inertias "
+                f"{_list(principal)} kg m2, not all above 0",
             )
-        else:
-            continue
-        impossible.add(joint)
-    flaws = []
+    flaws, explained = [], set()
     for link in description.findall("link"):
         inertial, name = link.find("inertial"), link.get("name")
         if inertial is None:
             continue
         frame = model.getFrameId(name, pin.FrameType.BODY)
-        alone = frame < model.nframes and model.frames[frame].parentJoint in impossible
-        flaws += _link_flaws(name, inertial, alone)
-    return flaws + bodies
+        joint = model.frames[frame].parentJoint if frame < model.nframes else None
+        own = _link_flaws(name, inertial, joint in impossible)
+        flaws += own
+        if any(flaw.fatal for flaw in own):
+            explained.add(joint)
+    return flaws + [flaw for joint, flaw in impossible.items() if joint not in explained]
 
 
 def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[Flaw]:

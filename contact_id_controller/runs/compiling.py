@@ -1,0 +1,83 @@
+"""Compiles what the nodes of a parameter file need, so that none of them does when a robot waits."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.compiling import Compiling
+from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.planning.kinodynamic.motion_planner import MotionPlanner
+from contact_id_controller.safety.guard import Guard
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.parameter_file import ParameterFile
+
+
+def compile_for(file: Path, tell: Callable[[str], object]) -> int:
+    """Compile for every node that a file describes; how many kernels were not in the cache.
+
+    tell: takes lines on the way.
+
+    Raises:
+        ContactIdError: the file, or what a node makes of it, is refused.
+    """
+    sections = ParameterFile(file).sections()
+    wanted = [name for name in sections if name in _NODES]
+    if not wanted:
+        raise ConfigurationError(
+            f"'{file}' has no section of a node that compiles, which are {', '.join(_NODES)}"
+        )
+    kernels = 0
+    for name in wanted:
+        with Compiling(lambda line, name=name: tell(f"{name}: {line}")) as compiling:
+            _NODES[name](sections[name])
+        kernels += compiling.kernels
+        tell(f"{name}: ready")
+    return kernels
+
+
+def _controller(values: Mapping[str, Any]) -> None:
+    settings = ControllerSettings.from_mapping(values)
+    controller = Controller(settings.robot(), settings)
+    if importlib.util.find_spec("rclpy") is None:
+        Guard(controller).warm_up()
+        return
+    from contact_id_controller.ros.control_loop import ControlLoop
+
+    ControlLoop(controller, _silent).warm_up()
+
+
+def _gait_planner(values: Mapping[str, Any]) -> None:
+    settings = GaitPlannerSettings.from_mapping(values)
+    GaitPlanner(settings.robot(), settings, settings.terrain)
+
+
+def _kino_dynamic_planner(values: Mapping[str, Any]) -> None:
+    MotionPlanner(KinoDynamicPlannerSettings.from_mapping(values)).warm_up()
+
+
+def _dynamics_estimator(values: Mapping[str, Any]) -> None:
+    settings = DynamicsEstimatorSettings.from_mapping(values)
+    EstimationPipeline(
+        settings.robot(), settings.foot_frames, settings.foot_radii_m, settings.pipeline
+    )
+
+
+def _silent(line: str) -> None:
+    """Nobody hears of a loop that only warms up."""
+
+
+_NODES: dict[str, Callable[[Mapping[str, Any]], None]] = {
+    "controller": _controller,
+    "gait_planner": _gait_planner,
+    "kino_dynamic_planner": _kino_dynamic_planner,
+    "dynamics_estimator": _dynamics_estimator,
+}
