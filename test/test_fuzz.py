@@ -5,6 +5,7 @@ prints how many inputs it gave; over real topics, and for hours: `contact_id fau
 """
 
 import os
+import re
 import struct
 import time
 from random import Random
@@ -20,23 +21,36 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from rclpy.subscription import RCLError
-from ros_bench import FEET, HEIGHT_M, JOINTS, STANDING, joint_state, joint_trajectory, odometry
+from ros_bench import (
+    FEET,
+    HEIGHT_M,
+    JOINTS,
+    STANDING,
+    joint_state,
+    joint_trajectory,
+    odometry,
+    parameters,
+)
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from contact_id_controller.exceptions import ContactIdError, StateError
 from contact_id_controller.faults.fuzz import parameter
 from contact_id_controller.faults.fuzz_world import NOT_ASKED
-from contact_id_controller.faults.mutations import filled, serialised, spoiled
+from contact_id_controller.faults.mutations import NUMBERS, filled, serialised, spoiled
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.ros import conversions
 from contact_id_controller.ros.direct_loop import hand_on_newest
+from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings import endpoints
-from contact_id_controller.settings.controller import TABLE
+from contact_id_controller.settings.controller import TABLE, ControllerSettings
 
 BUDGET_S = float(os.environ.get("CONTACT_ID_FUZZ_S", 12.0))
 SEED = int(os.environ.get("CONTACT_ID_FUZZ_SEED", 14))
 SHARES = {
-    "controller": 0.35,
+    "controller": 0.3,
+    "in_process": 0.1,
     "command_watchdog": 0.2,
-    "gait_planner": 0.15,
+    "gait_planner": 0.1,
     "kino_dynamic_planner": 0.1,
     "dynamics_estimator": 0.1,
     "simulated_robot": 0.1,
@@ -47,6 +61,9 @@ WORDS = [*JOINTS, *FEET, "base", "world", "trot", "stand"]
 LIMIT_NM, GENTLE_NM = 20.0, 1.0
 MESSAGE_S = 0.003
 """Patience with a message within this process: one that the middleware refuses never comes."""
+
+AT_ONCE = 4
+"""Inputs between two good states."""
 
 START_NS = 10_000_000_000
 PERIOD_NS = 1_000_000
@@ -191,6 +208,12 @@ def wire(context):
 # The controller
 
 
+def bugs(guard):
+    """Errors that the guard caught and nobody had thought of: reason -> how often."""
+    refusals = guard.monitor.refusals
+    return {reason: n for reason, n in refusals.items() if re.search(r"_\w*(Error|error)$", reason)}
+
+
 class FuzzedController:
     """An active controller that is given good states between the inputs; what it sends is judged."""
 
@@ -253,7 +276,8 @@ def test_the_controller(bench_of, record_property):
     live = [spec.name for spec in TABLE if spec.live]
     lives = bench.node.get_parameters(live)
     for number in attack.rounds():
-        robot.step()
+        if number % AT_ONCE == 0:
+            robot.step()
         topic = random.choice(topics)
         door = robot.doors[topic]
         if random.random() < 0.1:
@@ -279,8 +303,68 @@ def test_the_controller(bench_of, record_property):
         if number % 10 == 9:
             robot.keep_going()
             bench.executor.spin_once(timeout_sec=0.0)
+    assert not bugs(robot.guard), bugs(robot.guard)
     print(f"{robot.restarts} restarts, commanding after {robot.commanding} of {robot.judged}")
     assert robot.commanding > 0.3 * robot.judged, "what hardly ever commands is not tried"
+    attack.told(record_property)
+
+
+def test_the_door_within_ros2_control(tmp_path, record_property):
+    """Numbers instead of bytes, and plans; nothing leaves it, whatever it is given."""
+    door = InProcessController(
+        ControllerSettings.from_mapping(parameters(state_folder=str(tmp_path))), lambda _: None
+    )
+    attack, good = Attack("in_process"), np.concatenate([STANDING, np.zeros(12)])
+    random = attack.random
+    base = np.array([0.0, 0.0, HEIGHT_M, *(0.0, 0.0, 0.0, 1.0), *np.zeros(6)])
+    plans = {
+        "joint_trajectory": lambda data: Plan(conversions.joint_trajectory(data)),
+        "base_trajectory": lambda data: Plan(base=conversions.base_trajectory(data)),
+        "contact_schedule": lambda data: Plan(contacts=conversions.contact_schedule(data)),
+    }
+    judged = commanding = 0
+
+    def strange(numbers):
+        numbers = np.array(numbers)
+        for _ in range(random.choice((1, 1, 3))):
+            numbers[random.randrange(len(numbers))] = random.choice(
+                (*NUMBERS, random.gauss(0.0, 1.0))
+            )
+        size = random.choice((len(numbers),) * 8 + (0, 1, len(numbers) + 1, 10_000))
+        return np.resize(numbers, size)
+
+    def update(state):
+        nonlocal judged, commanding
+        efforts = door.update(state)
+        assert np.isfinite(efforts).all() and np.abs(efforts).max() <= LIMIT_NM, efforts
+        judged += 1
+        commanding += door.safety.commanding
+        door.post_update()
+
+    for number in attack.rounds():
+        if number % AT_ONCE == 0:
+            door.take_base(base)
+            update(good)
+        kind = random.choice(("state", "base", "forces", "contacts", *plans))
+        if kind == "state":
+            attack.give(kind, strange(good), update)
+        elif kind == "base":
+            when = random.choice((None, *NUMBERS, time.time()))
+            attack.give(kind, strange(base), lambda numbers: door.take_base(numbers, when))
+        elif kind == "forces":
+            forces = strange(np.ones(12))
+            forces = forces.reshape(4, 3) if forces.size == 12 else forces
+            seen = np.ones(random.choice((4, 4, 3)), dtype=bool)
+            attack.give(kind, forces, lambda forces: door.take_contact_forces(forces, seen))
+        elif kind == "contacts":
+            attack.give(kind, strange(np.ones(4)), door.take_contact_states)
+        else:
+            data = spoiled(stamped(GOOD[kind], time.time_ns()), random)
+            attack.give(kind, data, lambda data: door.follow(lambda: plans[kind](data), kind))
+        if number % 20 == 19:
+            door.resume()
+    assert not bugs(door.guard), bugs(door.guard)
+    assert commanding > 0.2 * judged
     attack.told(record_property)
 
 
@@ -365,11 +449,12 @@ def test_the_watchdog(context, wire, interface, tmp_path, record_property):
 
 
 def test_the_gait_planner(context, wire, record_property):
-    from test_gait_planner_node import QUADRUPED, parameters
+    from test_gait_planner_node import QUADRUPED
+    from test_gait_planner_node import parameters as given
 
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
 
-    node = GaitPlannerNode(**with_options(context, parameters()))
+    node = GaitPlannerNode(**with_options(context, given()))
     attack = Attack("gait_planner")
     random, doors, good = attack.random, heard(node), GOOD
     row = endpoints.NODES["gait_planner"].subscribes
@@ -396,6 +481,8 @@ def test_the_gait_planner(context, wire, record_property):
             else:
                 data = serialised(door.msg_type, random, words)
                 attack.give(topic, data, lambda data: wire.send(door, data))
+            if number % AT_ONCE:
+                continue
             time_ns += 20_000_000
             for topic in ("contact_states", "odometry", "joint_states"):
                 doors[topic].callback(stamped(good[topic], time_ns))
@@ -465,11 +552,11 @@ def test_the_kinodynamic_planners_messages(record_property):
 def test_the_estimator(context, wire, record_property):
     from robots import SOLO_FEET
     from sensor_msgs.msg import Imu
-    from test_dynamics_estimator_node import parameters
+    from test_dynamics_estimator_node import parameters as values
 
     from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode
 
-    given = parameters(force_torque_sensors=["FL_FOOT"], mode="real_time")
+    given = values(force_torque_sensors=["FL_FOOT"], mode="real_time")
     node = DynamicsEstimatorNode(context=context, parameter_overrides=given)
     attack = Attack("dynamics_estimator")
     random = attack.random
@@ -485,9 +572,10 @@ def test_the_estimator(context, wire, record_property):
         good = {"joint_states": serialize_message(still), "imu": serialize_message(imu)}
         words, time_ns = [*names, *SOLO_FEET], START_NS
         for number in attack.rounds():
-            time_ns += PERIOD_NS
-            for topic in ("imu", "joint_states"):
-                doors[topic].callback(stamped(good[topic], time_ns))
+            if number % AT_ONCE == 0:
+                time_ns += PERIOD_NS
+                for topic in ("imu", "joint_states"):
+                    doors[topic].callback(stamped(good[topic], time_ns))
             topic = random.choice(sorted(doors))
             door = doors[topic]
             if topic in good and random.random() < 0.8:
@@ -500,7 +588,7 @@ def test_the_estimator(context, wire, record_property):
                 attack.give(topic, filled(door.msg_type, random, words), door.callback)
             else:
                 attack.give(topic, data, lambda data: wire.send(door, data))
-        assert node.steps > 0.3 * number
+        assert node.steps > 0.3 * number / AT_ONCE
     finally:
         node.destroy_node()
     attack.told(record_property)
@@ -508,7 +596,7 @@ def test_the_estimator(context, wire, record_property):
 
 @pytest.mark.parametrize("interface", ["effort", "joint_trajectory"])
 def test_the_simulated_robot(context, wire, interface, record_property):
-    from test_simulated_robot_node import parameters
+    from test_simulated_robot_node import parameters as given
 
     from contact_id_controller.ros.simulated_robot import SimulatedRobot
 
@@ -518,7 +606,7 @@ def test_the_simulated_robot(context, wire, interface, record_property):
         "local_position_gain": [5.0],
         "local_velocity_gain": [0.1],
     }
-    node = SimulatedRobot(**with_options(context, parameters(**changes)))
+    node = SimulatedRobot(**with_options(context, given(**changes)))
     attack = Attack("simulated_robot", 0.5)
     random, doors = attack.random, heard(node)
     row = {name.rpartition("/")[2] for name in endpoints.NODES["simulated_robot"].subscribes}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
@@ -23,6 +23,9 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT
 
 _NANO = 1_000_000_000
+
+_LAST_S = 9e9
+"""Later times, in whole nanoseconds, have more than 64 bits."""
 
 
 class InProcessController:
@@ -180,6 +183,8 @@ class InProcessController:
 
     def _take_base(self, base: Sequence[float], time_s: float | None) -> None:
         time_s = self._clock() if time_s is None else time_s
+        if not abs(time_s) < _LAST_S:
+            raise StateError(f"the base was measured at {time_s:g} s, which is no time")
         self.guard.take_base(np.array(base, dtype=float), round(time_s * _NANO))
 
     def _take_contact_forces(self, forces, seen) -> None:
