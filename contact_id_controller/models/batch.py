@@ -23,6 +23,7 @@ from contact_id_controller.exceptions import (
     UnknownModelError,
 )
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.models.batch_kernels import keep_frame
 from contact_id_controller.models.registry import row_of, solve
 from contact_id_controller.problem import build_problem
 from contact_id_controller.robot import RobotModel
@@ -222,16 +223,27 @@ class FrameSolutions:
         }
 
     def _keep(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
-        problem = solution.problem
-        self.torques[k] = solution.torques
-        self.velocity[k] = solution.velocity
-        self.forces[k] = self.local_forces[k] = 0.0
-        self.contact_velocity[k], self.gap_speed[k] = np.nan, np.nan
-        if len(numbers):
-            self.forces[k, numbers] = solution.forces
-            self.local_forces[k, numbers] = solution.impulses.reshape(-1, 3) / problem.period
-            self.contact_velocity[k, numbers] = solution.contact_velocity
-            self.gap_speed[k, numbers] = problem.gap_speed
+        problem, attainable = solution.problem, solution.attainable
+        robot = problem.robot
+        keep_frame(
+            problem.store,
+            problem.period,
+            robot.actuated,
+            robot.unactuated,
+            solution.torques,
+            solution.velocity,
+            solution.forces,
+            solution.impulses,
+            _NONE if attainable is None else attainable,
+            numbers,
+            k,
+            self.torques,
+            self.velocity,
+            self.forces,
+            self.local_forces,
+            self.contact_velocity,
+            self.gap_speed,
+        )
         self.contradiction_m_s[k] = solution.contradiction_m_s
         self.iterations[k] = solution.iterations
         self.status[k] = _CODES[solution.status]
@@ -251,6 +263,7 @@ class FrameSolutions:
         self.reasons.update({rows.start + k: why for k, why in other.reasons.items()})
 
 
+_NONE = np.zeros(0)
 _CODES = {name: code for code, name in enumerate(FRAME_STATUSES)}
 
 
