@@ -23,6 +23,7 @@ from contact_id_controller.geometry import feet_on
 from contact_id_controller.labels.campaign import CHUNK, Workers, label_files
 from contact_id_controller.labels.chunks import chunks
 from contact_id_controller.labels.labeller import STATUSES, Labeller
+from contact_id_controller.runs.batch import processes
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.parameter_file import load_settings
 
@@ -59,8 +60,17 @@ def sway(robot, feet, rows, seed=0):
     return tuple(np.array(each) for each in zip(*states))
 
 
-def write_motion(path, robot, feet, rows):
+def feet_of(labeller):
+    """The robot's feet on its ground."""
+    settings = labeller.settings
+    friction = settings.friction_coefficient[0]
+    return feet_on(labeller.robot, settings.feet, settings.ground, friction)
+
+
+def write_motion(path, rows):
     """``rows`` frames with their own accelerations, so that each of them is labelled."""
+    labeller = Labeller(load_settings(robots()["solo12"]))
+    robot, feet = labeller.robot, feet_of(labeller)
     q, v = sway(robot, feet, min(rows, PIECE))
     times = -(-rows // len(q))
     acceleration = np.gradient(v[:, robot.actuated], DT, axis=0)
@@ -70,28 +80,43 @@ def write_motion(path, robot, feet, rows):
     return arrays
 
 
-def differing_bits(folder, motion, labeller, feet, every):
-    """How many of the frames looked at differ from a single solve, and how many were looked at."""
+def single(labeller, feet, motion, k):
+    """The problem of frame k, and friction and solver, as a user writes them."""
     robot, settings = labeller.robot, labeller.settings
+    q, v, acceleration = (motion[name][k] for name in ("q", "v", "acceleration"))
+    pin.forwardKinematics(robot.model, robot.data, q)
+    feet.update(robot.data)
+    touching = feet.select(feet.gaps <= settings.contact_gap_m)
+    problem = build_problem(
+        robot,
+        q,
+        v,
+        acceleration,
+        touching.moved(gaps=np.zeros(len(touching))),
+        settings.period_s,
+        contact_time_constant_s=settings.contact_time_constant_s,
+    )
+    return problem, settings.friction, settings.solver
+
+
+def step_s(labeller, motion):
+    """CPU seconds of a single frame: contacts, problem and solution; the median of many."""
+    feet, times = feet_of(labeller), []
+    for k in range(0, len(motion["q"]), 7):
+        began = time.thread_time()
+        solve(*single(labeller, feet, motion, k))
+        times.append(time.thread_time() - began)
+    return float(np.median(times))
+
+
+def differing_bits(folder, motion, labeller, every):
+    """How many of the frames looked at differ from a single solve, and how many were looked at."""
+    feet = feet_of(labeller)
     wrong = seen = 0
     for labels in chunks(folder, ("frame", "torques", "forces", "contact")):
         for row in range(0, len(labels["frame"]), every):
             k = int(labels["frame"][row]) % len(motion["q"])
-            q, v, acceleration = (motion[name][k] for name in ("q", "v", "acceleration"))
-            pin.forwardKinematics(robot.model, robot.data, q)
-            feet.update(robot.data)
-            touching = feet.select(feet.gaps <= settings.contact_gap_m)
-            contacts = touching.moved(gaps=np.zeros(len(touching)))
-            problem = build_problem(
-                robot,
-                q,
-                v,
-                acceleration,
-                contacts,
-                settings.period_s,
-                contact_time_constant_s=settings.contact_time_constant_s,
-            )
-            solution = solve(problem, settings.friction, settings.solver)
+            solution = solve(*single(labeller, feet, motion, k))
             forces = np.zeros((len(feet), 3))
             forces[labels["contact"][row]] = solution.forces
             seen += 1
@@ -115,12 +140,12 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=CHUNK)
     parser.add_argument("--check-every", type=int, default=997)
     arguments = parser.parse_args()
-    settings = load_settings(robots()["solo12"])
-    labeller = Labeller(settings)
-    feet = feet_on(labeller.robot, settings.feet, settings.ground, settings.friction_coefficient[0])
+    labeller = Labeller(load_settings(robots()["solo12"]))
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "sway.npz"
-        motion = write_motion(path, labeller.robot, feet, arguments.frames)
+        with processes(1) as executor:  # which takes its memory along
+            motion = executor.submit(write_motion, path, arguments.frames).result()
+        alone = step_s(labeller, motion)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begun, worked = time.perf_counter(), cpu_s()
         (told,) = label_files(
@@ -136,18 +161,19 @@ def main() -> None:
             for labels in chunks(told.folder, ("contact",))
         )
         megabytes = sum(file.stat().st_size for file in told.folder.iterdir()) / 1e6
-        wrong, seen = differing_bits(told.folder, motion, labeller, feet, arguments.check_every)
+        wrong, seen = differing_bits(told.folder, motion, labeller, arguments.check_every)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     counts = ", ".join(f"{told.counts[name]} {name}" for name in STATUSES if name in told.counts)
     print(f"{told.frames} frames, {standing} on four feet: {counts}")
     print(
         f"{wall_s:.1f} s, {told.frames / wall_s:.0f} frames/s, {arguments.jobs} processes; "
-        f"{1e6 * worked / told.frames:.0f} us of CPU a frame"
+        f"{1e6 * worked / told.frames:.0f} us of CPU a frame, start of the workers included; "
+        f"a single step in this process {1e6 * alone:.0f} us"
     )
     print(
         f"labels {megabytes:.0f} MB; largest worker {child / 1024:.0f} MB; this process "
-        f"{memory / 1024:.0f} MB after writing the motion, {own / 1024:.0f} MB at the end"
+        f"{memory / 1024:.0f} MB at the beginning, {own / 1024:.0f} MB at the end"
     )
     print(f"{wrong} of {seen} frames looked at differ from the single solve in any bit")
 
