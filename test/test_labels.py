@@ -9,9 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -23,12 +26,12 @@ from robots import SOLO_FEET, frame_positions, solo12
 from contact_id_controller import ContactSet, build_problem, cli, solve
 from contact_id_controller.exceptions import ContactIdError, MissingExtraError, RecordError
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
-from contact_id_controller.labels.campaign import FAILED, Workers, label_files
+from contact_id_controller.labels.campaign import FAILED, Workers, _through, label_files
 from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
 from contact_id_controller.labels.labeller import LABELS, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.opening import open_motion
-from contact_id_controller.labels.sources import Shapes
+from contact_id_controller.labels.sources import NpzMotion, Shapes
 from contact_id_controller.runs.record import COLUMNS, RunRecord
 from contact_id_controller.settings.parameter_file import load_settings
 
@@ -141,6 +144,33 @@ def test_a_standing_robot_is_carried_by_its_feet(robot, motion, settings, tmp_pa
         assert np.nanmax(labels[name]) < 1e-9
 
 
+def test_a_slope_from_a_file_is_the_tilted_plane(robot, motion, settings, tmp_path):
+    """A height field has a normal at each foot; the robot of the first row, turned with the ground."""
+    angle = 0.15
+    turn = pin.SE3(pin.utils.rotate("y", angle), np.zeros(3))
+    q = motion["q"][0].copy()
+    q[:7] = pin.SE3ToXYZQUAT(turn * pin.XYZQUATToSE3(q[:7]))
+    still = {"time_s": 1e-3 * np.arange(4), "q": np.tile(q, (4, 1)), "v": np.zeros((4, robot.nv))}
+    np.savez(tmp_path / "slope.npz", **still)
+    heights = [[-np.tan(angle) * x] * 2 for x in (-2.0, 2.0)]
+    ground = {"x_m": [-2.0, 2.0], "y_m": [-2.0, 2.0], "heights_m": heights}
+    (tmp_path / "slope.yaml").write_text(json.dumps(ground, default=float))
+    normal = tuple((turn.rotation @ [0.0, 0.0, 1.0]).tolist())
+    plane = dataclasses.replace(settings, ground_normal=normal)
+    field = dataclasses.replace(settings, ground_file=str(tmp_path / "slope.yaml"))
+    one, _ = label(tmp_path / "slope.npz", plane, tmp_path / "plane")
+    two, _ = label(tmp_path / "slope.npz", field, tmp_path / "field")
+    assert one["contact"][:3].all() and two["contact"][:3].all()
+    for labels in (one, two):
+        total = labels["forces"][:3].sum(axis=1)
+        np.testing.assert_allclose(total, [[0.0, 0.0, robot.weight]] * 3, atol=1e-7)
+    np.testing.assert_allclose(one["torques"][:3], two["torques"][:3], atol=1e-7)
+    with pytest.raises(RecordError, match="holds labels with ground"):
+        heights[0][0] += 0.01
+        (tmp_path / "slope.yaml").write_text(json.dumps(ground, default=float))
+        label(tmp_path / "slope.npz", field, tmp_path / "field")
+
+
 def test_chunks_and_workers_change_no_bit(file, settings, tmp_path):
     whole, _ = label(file, settings, tmp_path / "whole", chunk=1000)
     parts, told = label(file, settings, tmp_path / "parts", chunk=7)
@@ -242,6 +272,35 @@ def test_every_row_is_in_one_block_with_its_neighbours(pieces, size):
         first, last = max(0, own[0] - BEFORE), min(199, own[-1] + AFTER)
         assert rows.tolist() == list(np.arange(first, last + 1))
     assert seen == numbers.tolist()
+
+
+def test_memory_does_not_grow_with_the_motion(robot, tmp_path):
+    """What is read of 80,000 rows (24 MB) at a time, and how many blocks wait for two slow workers."""
+    rows = 80_000
+    motion = {"time_s": np.arange(rows), "q": np.zeros((rows, 19)), "v": np.zeros((rows, 18))}
+    np.savez(tmp_path / "long.npz", **motion)
+    del motion
+    source = NpzMotion(tmp_path / "long.npz", Shapes.of(robot, 4, False))
+    tracemalloc.start()
+    try:
+        count = sum(block.count for block in blocks_of(source.pieces(), 1000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == rows and peak < 6e6
+
+    read, waiting = [], []
+
+    def blocks():
+        for block in blocks_of(source.pieces(), 1000):
+            read.append(block.first)
+            yield block
+
+    with ThreadPoolExecutor(2) as slow:
+        executor = SimpleNamespace(submit=lambda _, data, block: slow.submit(time.sleep, 2e-3))
+        for done, _ in enumerate(_through(executor, 4, b"", blocks(), [])):
+            waiting.append(len(read) - done)
+    assert done == 79 and max(waiting) <= 4
 
 
 # Killed in the middle

@@ -301,7 +301,7 @@ def _facts(motion: MotionFile, labeller: Labeller, chunk: int) -> Mapping[str, A
         "solver": settings.solver,
         "settings": _digest(repr(sorted(dataclasses.asdict(settings).items())).encode()),
         "robot": _content(resolve_urdf(settings.urdf)),
-        "ground": _content(Path(settings.ground_file)) if settings.ground_file else "",
+        "ground": _content(resolve_urdf(settings.ground_file)) if settings.ground_file else "",
         "contact": labeller.contact,
         "longest_gap_s": labeller.longest_gap_s,
         "chunk": chunk,
