@@ -124,6 +124,7 @@ def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(new, 
     records = (file.parent / name for name in (CONTROLLER_RECORD, ROBOT_RECORD))
     run = merge_records(*records, setup.settings.period_s)
     assert not run.fell and run.duration_s == pytest.approx(1.6, abs=0.01)
+    assert not run.floating_base  # a cosine more in q is no base
     np.testing.assert_allclose(np.ptp(run.reference_position, axis=0), rows[1] - rows[0], atol=1e-6)
     assert np.abs(run.reference_position - run.position).max() < 5e-3
 

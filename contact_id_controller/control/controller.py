@@ -457,7 +457,6 @@ class Controller:
         # State and plan.
         following = self._follows(t)
         self._take_reference(t)
-        self._joints[POSITION] = robot.joints_near(q, self._sample[0])
         schedule = self._schedule.at(t)
         planned = self._standing if schedule is None else schedule.sample(t)
         if self.pid:
@@ -587,6 +586,8 @@ class Controller:
             self._numbers,
             q,
             v,
+            robot.q_index,
+            robot.turns,
             robot.actuated,
             robot.jacobian_view,
             robot.supports,

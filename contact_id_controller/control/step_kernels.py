@@ -33,6 +33,7 @@ from contact_id_controller.control.limits import (
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
 from contact_id_controller.kernels.spatial import tangents
+from contact_id_controller.kernels.turns import whole_turns
 
 UNMOVED = 1e6  # weight of the base that leaves all motion to the joints
 LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, on either side of it
@@ -55,6 +56,9 @@ SENSED, SOLES, DEADBEAT, TORQUES, LANDS, GOAL, NO_GOAL, BALANCED = (1 << k for k
 """Bits of ``task``: all contacts count; some feet have several contacts; impacts are foreseen; gains
 give torques, with no model; feet may be coming down; the base has a goal, or floats without one; somebody
 else makes the acceleration where no foot meets the ground early."""
+
+
+_whole_turns = bare_kernel(whole_turns)
 
 
 class Numbers(NamedTuple):
@@ -187,12 +191,18 @@ def _closing_speeds(gaps, early, n, closing):
 
 
 @inlined_kernel
-def _joint_feedback(v, actuated, plan, table, integral, task, joints, out):
-    """Joints' numbers and what their feedback wants (na,): accelerations, or torques."""
-    for j in range(actuated.shape[0]):
-        velocity = v[actuated[j]]
-        error = plan[0, j] - joints[POSITION, j]
-        joints[VELOCITY, j], joints[ERROR, j] = velocity, error
+def _joint_feedback(q, v, q_index, turns, actuated, plan, table, integral, task, joints, out):
+    """Joints' numbers and what their feedback wants (na,): accelerations, or torques.
+
+    Of a joint that turns without end, the position nearest to the plan's.
+    """
+    for j in range(q_index.shape[0]):
+        position, velocity = q[q_index[j]], v[actuated[j]]
+        if turns[j]:
+            angle = np.arctan2(q[q_index[j] + 1], position)
+            position = angle - _whole_turns(angle - plan[0, j])
+        error = plan[0, j] - position
+        joints[POSITION, j], joints[VELOCITY, j], joints[ERROR, j] = position, velocity, error
         out[j] = (
             table[GAINS, j] * error
             + table[GAINS + 1, j] * (plan[1, j] - velocity)
@@ -209,6 +219,8 @@ def before_problem(
     numbers,
     q,
     v,
+    q_index,
+    turns,
     actuated,
     J,
     supports,
@@ -246,8 +258,7 @@ def before_problem(
     tree as in ``RobotModel``. plan (3, na) of ``JointTrajectory.fill``, goal (19,) of the base. table
     (11, na): limits and gains; base_gains (4, 3); integral (na,). links to gaps: the n contacts;
     planned (n,) bool; sources, measured, since_s, last: as in ``agreed_contacts``. foot_touches: room,
-    bool, one a foot. joints (3, na): its first row the positions, those of joints that turn without end
-    within half a turn of the plan.
+    bool, one a foot.
     Out: known (5, n) and contact (n,) bool; closing (n,) m/s; joints (3, na); bounded (na,) bits;
     desired (na,): joint accelerations, or torques; wanted, weights, acceleration (nv,).
     """
@@ -272,7 +283,7 @@ def before_problem(
         landing[i] = (task & LANDS) != 0 and planned[i] and not touching[i]
         any_early |= early[i]
     _closing_speeds(gaps, early, n, closing)
-    _joint_feedback(v, actuated, plan, table, integral, task, joints, desired)
+    _joint_feedback(q, v, q_index, turns, actuated, plan, table, integral, task, joints, desired)
     if task & TORQUES:
         return True
     bound_joints(

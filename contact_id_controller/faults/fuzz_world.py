@@ -177,7 +177,7 @@ class FuzzWorld:
     def _messages(self):
         """(topic, message) of each that is taken as it is, but for its stamp."""
         model, state = self._model, self._state
-        position, none = state.q[model.q_index].tolist(), [0.0] * len(self._joints)
+        position, none = model.joints_of(state.q).tolist(), [0.0] * len(self._joints)
         yield "/joint_states", JointState(name=self._joints, position=position, velocity=none)
         base = Odometry()
         place, turn = base.pose.pose.position, base.pose.pose.orientation

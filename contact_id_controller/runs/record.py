@@ -182,8 +182,8 @@ class RunRecord:
 
     @property
     def floating_base(self) -> bool:
-        """Whether a base moves freely: there is more to the configuration than the joints."""
-        return self.q.shape[1] > len(self.joint_names)
+        """Whether a base moves freely: it has six freedoms more than the joints."""
+        return self.v.shape[1] >= len(self.joint_names) + 6
 
     def part(self, rows: slice) -> RunRecord:
         """The record of some of the periods."""
