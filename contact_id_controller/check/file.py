@@ -22,6 +22,7 @@ SAME = {
         "ground_file": "ground_file",
         "feet": "contact_frames",
     },
+    "command_watchdog": {"urdf": "urdf"},
 }
 """Section -> its parameter -> the parameter of the controller that must have the same value."""
 

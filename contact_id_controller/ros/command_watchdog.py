@@ -72,6 +72,7 @@ from contact_id_controller.ros.senders import (
     identity_of,
     publishers_of,
 )
+from contact_id_controller.ros.stated_limits import StatedLimits
 from contact_id_controller.safety.command_watchdog import (
     CommandWatchdog,
     JointVelocities,
@@ -162,6 +163,7 @@ class CommandWatchdogNode(Node):
             latch = EmergencyLatch(folder, self.get_fully_qualified_name())
             self.watchdog = watchdog_of(settings, latch)
             self.hot_standby = settings.hot_standby
+            self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             # Publishers and subscriptions are discovered while the question is asked.
             self._connect(settings)
             if settings.group_controller and not checked:
@@ -295,7 +297,31 @@ class CommandWatchdogNode(Node):
             name = self._commanders.followed.node or "somebody whose name is not known yet"
             self.get_logger().info(f"following the commands of {name}")
 
+    def _look_at_description(self) -> None:
+        """The URDF is the ceiling, once it is known."""
+        try:
+            ceiling = None if self._stated is None else self._stated.answer()
+        except ConfigurationError as error:
+            self._stated = None
+            self.get_logger().error(str(error))
+            return
+        if ceiling is None:
+            return
+        self._stated = None
+        for k in self.watchdog.lower_limits(ceiling):
+            self.get_logger().warning(
+                f"effort_limits_nm of joint '{self._joints[k]}' is lowered to the "
+                f"{ceiling[k]:g} that the URDF states"
+            )
+
+    def destroy_node(self) -> None:
+        """End what was asked, too."""
+        if getattr(self, "_stated", None) is not None:
+            self._stated.end()
+        super().destroy_node()
+
     def _look_at_others(self) -> None:
+        self._look_at_description()
         now_s = time.monotonic()
         if names := self._others.look(now_s):
             detail = f"{names} sends on {self._others.topic}, too"

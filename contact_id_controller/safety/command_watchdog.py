@@ -116,7 +116,7 @@ class CommandWatchdog:
         self.trip_reason = self.trip_detail = ""
         self.reaction_s = float("nan")
         """From the last good command to the first damping torque of the last trip."""
-        self._limits = np.asarray(effort_limits_nm, dtype=float)
+        self._limits = np.array(effort_limits_nm, dtype=float)  # shared with the outputs below
         self._damping = SafeOutput("damping", damping_nm_s_rad, self._limits)
         self._emergency = SafeOutput(emergency_stop_output, damping_nm_s_rad, self._limits)
         self._latch = latch
@@ -177,6 +177,12 @@ class CommandWatchdog:
         clipped = np.clip(torques, -self._limits, self._limits)
         self.clipped += not np.array_equal(clipped, torques)
         return clipped if self._rate is None else self._rate.limited(clipped, now_s)
+
+    def lower_limits(self, ceiling_nm: np.ndarray) -> np.ndarray:
+        """From now on no torque is above a ceiling (n,); the joints whose limit was, (m,) numbers."""
+        above = np.flatnonzero(self._limits > ceiling_nm)
+        np.minimum(self._limits, ceiling_nm, out=self._limits)
+        return above
 
     def refuse_sender(self, reason: str) -> None:
         """Count a command that was not looked at, because of who sent it: no good one, no bad one."""

@@ -24,6 +24,11 @@ class CommandWatchdogSettings(Settings):
     joints: tuple[str, ...] = parameter(
         (), "Joints in the order of the command, which is also that of ros2_control. Required."
     )
+    urdf: str = parameter(
+        "",
+        """Robot description, as the controller's: effort_limits_nm is lowered to what it states, some
+        seconds after the start. Empty: effort_limits_nm alone counts.""",
+    )
     command_interface: str = command_interface()
     commanders: tuple[str, ...] = parameter(
         (),
