@@ -332,7 +332,7 @@ def test_every_signal_that_asks_to_end_leaves_zero(robot, number):
     assert robot.holds([0.1, 0.2, 0.3])
     watchdog.send_signal(number)
     assert watchdog.wait(PATIENCE_S) == 0
-    assert robot.holds(np.zeros(3))
+    assert robot.holds(np.zeros(3)), (robot.group.efforts, robot.log())
     assert "Traceback" not in robot.log()
 
 

@@ -99,6 +99,9 @@ _LOOK_PERIOD_S = 0.05
 _AFTER_ERROR_S = 0.002
 """Longest wait for messages after an error in what is due."""
 
+_LAST_WORDS, _LAST_WORD_S = 3, 0.01
+"""How often zero is sent at the end: a process takes with it what nobody has read yet."""
+
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
 
@@ -269,7 +272,9 @@ class CommandWatchdogNode(Node):
 
     def release(self) -> None:
         """Leave zero torque: nobody would update a damping torque any more."""
-        self._send(np.zeros(len(self.watchdog.velocities.position)))
+        for _ in range(_LAST_WORDS):
+            self._send(np.zeros(len(self.watchdog.velocities.position)))
+            time.sleep(_LAST_WORD_S)
 
     def _send(self, torques: np.ndarray | None) -> None:
         if torques is not None and self._trajectories:
