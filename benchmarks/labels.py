@@ -1,15 +1,18 @@
 """Frames of Solo12 on four feet, labelled: frames a second, memory, and whether they are the single solves.
 
     python benchmarks/labels.py --frames 1000000 --jobs 2
+    python benchmarks/labels.py --walks 4
 
 Writes a motion in which the robot sways on its four feet, labels it as ``contact_id label`` does, and asks
 ``build_problem`` and ``solve`` for some of its frames again: their torques and forces must be the same bits.
-CPU time is that of this process, which reads and writes, and of its workers, which solve.
+CPU time is that of this process, which reads and writes, and of its workers, which solve. With ``--walks``
+simulated walks of so many seconds are labelled instead, and compared with what the ground and the motors did.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import resource
 import tempfile
 import time
@@ -22,13 +25,18 @@ from contact_id_controller import build_problem, solve
 from contact_id_controller.geometry import feet_on
 from contact_id_controller.labels.campaign import CHUNK, Workers, label_files
 from contact_id_controller.labels.chunks import chunks
-from contact_id_controller.labels.labeller import STATUSES, Labeller
+from contact_id_controller.labels.labeller import LAW, RECORDED, STATUSES, Labeller
+from contact_id_controller.labels.motion import blocks_of
+from contact_id_controller.papers.locomotion import LocomotionRun, prepare
 from contact_id_controller.runs.batch import processes
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.parameter_file import load_settings
 
 POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2
 DT = 1e-3
+FELT_N = 0.2
+"""Force from which on a simulated foot is taken to feel the ground."""
+
 PIECE = 20_000
 """Frames of the motion; a longer one goes through it again after a gap."""
 
@@ -127,6 +135,41 @@ def differing_bits(folder, motion, labeller, every):
     return wrong, seen
 
 
+def walks_table(duration_s):
+    """Errors of labels against the simulation: force on each foot, all feet, share of weight; torques, N·m."""
+    for engine in ("mujoco", "rigid"):
+        walk, ground = prepare(LocomotionRun("qp_mu", "rigid_high", engine, duration_s=duration_s))
+        record = walk.record(duration_s, each=lambda period: None, ground_height_m=ground.height_m)
+        felt = np.linalg.norm(record.simulated_forces, axis=2) > FELT_N
+        motion = {"time_s": record.time_s, "q": record.q, "v": record.v, "contact": felt}
+        (block,) = blocks_of([motion], len(record))
+        settings = walk.controller.settings
+        exact = dataclasses.replace(settings, contact_gap_m=1e-4)
+        for name, labeller in {
+            "law, feet within 2 mm": Labeller(settings, base=LAW),
+            "recorded, feet within 2 mm": Labeller(settings),
+            "recorded, feet within .1 mm": Labeller(exact),
+            "recorded, contact recorded": Labeller(settings, RECORDED),
+        }.items():
+            labels = labeller.label(block)
+            wrong = (labels["forces"] - record.simulated_forces)[:-1] / walk.robot.weight
+            each, torque = np.linalg.norm(wrong, axis=2), (labels["torques"] - record.torques)[:-1]
+            cells = [
+                ("each foot", each),
+                ("all feet", np.linalg.norm(wrong.sum(axis=1), axis=1)),
+                ("torques", np.abs(torque)),
+            ]
+            print(
+                f"{engine:7s} {name:28s}"
+                + ", ".join(
+                    f" {cell} rms {np.sqrt(np.square(values).mean()):.4f}"
+                    f" p95 {np.percentile(values, 95):.4f}"
+                    for cell, values in cells
+                ),
+                flush=True,
+            )
+
+
 def cpu_s():
     """Of this process and of those that have ended."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -139,7 +182,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--chunk", type=int, default=CHUNK)
     parser.add_argument("--check-every", type=int, default=997)
+    parser.add_argument("--walks", type=float, metavar="SECONDS")
     arguments = parser.parse_args()
+    if arguments.walks:
+        walks_table(arguments.walks)
+        return
     labeller = Labeller(load_settings(robots()["solo12"]))
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "sway.npz"

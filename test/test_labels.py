@@ -21,14 +21,14 @@ import pinocchio as pin
 import pytest
 from paths import CONFIG, ROOT
 from recorded_motion import swaying_solo
-from robots import SOLO_FEET, frame_positions, solo12
+from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 
 from contact_id_controller import ContactSet, build_problem, cli, solve
 from contact_id_controller.exceptions import ContactIdError, MissingExtraError, RecordError
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
 from contact_id_controller.labels.campaign import FAILED, Workers, _through, label_files
 from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
-from contact_id_controller.labels.labeller import LABELS, RECORDED, STATUSES, Labeller
+from contact_id_controller.labels.labeller import LABELS, LAW, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.opening import open_motion
 from contact_id_controller.labels.sources import NpzMotion, Shapes
@@ -82,8 +82,8 @@ def same(one, other):
 # What a label says
 
 
-def test_a_label_is_bit_for_bit_the_single_solve(robot, file, motion, settings, tmp_path):
-    labels, told = label(file, settings, tmp_path / "out")
+def test_the_law_says_what_a_single_solve_says(robot, file, motion, settings, tmp_path):
+    labels, told = label(file, settings, tmp_path / "out", base=LAW)
     assert (labels["frame"] == np.arange(ROWS)).all() and told.frames == ROWS
     assert set(LABELS) <= set(labels)
     q, v = motion["q"], motion["v"]
@@ -118,6 +118,50 @@ def test_a_label_is_bit_for_bit_the_single_solve(robot, file, motion, settings, 
         assert STATUSES[labels["status"][k]] == single.status
     assert 0 < with_feet < 4 * ROWS
     assert STATUSES[labels["status"][-1]] == "no_period" and np.isnan(labels["torques"][-1]).all()
+
+
+def test_torques_and_forces_bring_about_the_recorded_motion(
+    robot, file, motion, settings, tmp_path
+):
+    """By Pinocchio alone: M (v+ - v)/dt + h = J^T f + P^T tau.
+
+    On four feet v+ is the recorded one, of base and joints; on three, with the middle of the robot outside
+    of them, no ground can bring it about, and v+ is that of the labels.
+    """
+    labels, _ = label(file, settings, tmp_path / "out")
+    loose, _ = label(file, settings, tmp_path / "loose", base=LAW)
+    lifted = 0.0
+    for k in range(ROWS - ROWS // 10 - 2):
+        dt = motion["time_s"][k + 1] - motion["time_s"][k]
+        data, q, v = robot.model.createData(), motion["q"][k], motion["v"][k]
+        ending = motion["v"][k + 1] if k < ROWS // 2 else labels["velocity"][k]
+        rest = pin.rnea(robot.model, data, q, v, (ending - v) / dt)
+        arms = np.tile([0.0, 0.0, -RADIUS_M], (4, 1))
+        J, drift = point_kinematics(robot, q, v, SOLO_FEET, arms)
+        rest -= J.T @ labels["forces"][k].ravel()
+        rest[robot.actuated] -= labels["torques"][k]
+        assert np.abs(rest).max() < 1e-6
+        speeds = (J @ motion["v"][k + 1] + dt * drift).reshape(4, 3)
+        counts = labels["contact"][k]
+        slip = np.hypot(speeds[:, 0], speeds[:, 1])
+        np.testing.assert_allclose(labels["slip_m_s"][k, counts], slip[counts], atol=1e-9)
+        assert (speeds[counts, 2] <= 0.05).all()
+        lifted = max(lifted, speeds[1, 2])
+    assert lifted > 0.05  # the second foot is let go by its speed before its height
+    assert np.abs(labels["base_error"][: ROWS // 2]).max() < 1e-8
+    assert np.abs(labels["base_error"][ROWS // 2 + 10 : -1]).max() > 1e-3
+    assert np.abs(loose["base_error"][: ROWS // 2]).max() > 1e-5
+
+
+def test_a_motion_that_no_ground_can_bring_about_leaves_an_error(robot, motion, settings, tmp_path):
+    """A robot on its feet whose base is recorded to fall faster than its weight pulls it."""
+    still = {"time_s": 1e-3 * np.arange(4), "q": np.tile(motion["q"][0], (4, 1))}
+    v = np.zeros((4, robot.nv))
+    v[:, 2] = [0.0, -0.015, -0.03, -0.045]
+    np.savez(tmp_path / "pulled.npz", **still, v=v)
+    labels, _ = label(tmp_path / "pulled.npz", settings, tmp_path / "out")
+    assert labels["base_error"][:3, 2].min() > 1e-3
+    assert np.nanmax(labels["adhesion_n"]) < 1e-9 and np.nanmax(labels["cone_n"]) < 1e-6
 
 
 def test_a_standing_robot_is_carried_by_its_feet(robot, motion, settings, tmp_path):

@@ -48,6 +48,7 @@ def case(robot, frames, seed=0):
         [each.normals for each in sets],
         [each.gaps for each in sets],
         rng.uniform(0.1, 1.0, (frames, 4)),
+        rng.normal(size=(frames, 4, 3)),
     )
     return q, v, rng.normal(size=(frames, robot.na)), contacts
 
@@ -61,6 +62,7 @@ def alone(robot, q, v, acceleration, contacts, k):
         [SOLO_FEET[i] for i in rows],
         contacts.friction[k, rows],
         contacts.gaps[k, rows],
+        surface_velocities=contacts.surface_velocities[k, rows],
     )
     return build_problem(
         robot, q[k], v[k], acceleration[k], frame, DT, contact_time_constant_s=0.05
@@ -220,6 +222,12 @@ def test_bad_contacts_name_the_frame(robot):
     unseen = np.ones((3, 4), bool)
     unseen[2, 0] = False
     assert len(ContactFrames(base, broken, unseen)) == 3
+    with pytest.raises(
+        ContactSetError, match="surface_velocities of contact 3 in frame 1 must be f"
+    ):
+        moving = np.zeros((3, 4, 3))
+        moving[1, 3, 0] = np.nan
+        ContactFrames(base, points, surface_velocities=moving)
     with pytest.raises(ContactSetError, match="friction of contact 1 in frame 0 must be 0 or more"):
         friction = np.ones((3, 4))
         friction[0, 1] = np.nan

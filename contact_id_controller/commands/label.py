@@ -65,6 +65,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "contact of the motion says (default: geometry)",
     )
     parser.add_argument(
+        "--base",
+        choices=("recorded", "law"),
+        default="recorded",
+        help="recorded: forces bring about the recorded motion of the base, too, as far as friction "
+        "allows; law: the base moves as the contact law says (default: recorded)",
+    )
+    parser.add_argument(
+        "--parting-speed",
+        type=float,
+        default=0.05,
+        metavar="S",
+        help="m/s; a foot near the ground that is recorded to part faster does not touch (default: 0.05)",
+    )
+    parser.add_argument(
         "--longest-gap",
         type=float,
         default=0.1,
@@ -94,7 +108,13 @@ def run(arguments: argparse.Namespace) -> int:
     mapping = ParameterFile(config_of(arguments)).section("controller")
     changed = changed_parameters(arguments.friction, arguments.solver, arguments.changes)
     settings = ControllerSettings.from_mapping({**mapping, **changed})
-    labeller = Labeller(settings, arguments.contact, arguments.longest_gap)
+    labeller = Labeller(
+        settings,
+        arguments.contact,
+        arguments.longest_gap,
+        arguments.base,
+        arguments.parting_speed,
+    )
     well = True
     with Progress() as progress:
         for labelled in label_files(

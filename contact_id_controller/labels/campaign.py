@@ -304,6 +304,8 @@ def _facts(motion: MotionFile, labeller: Labeller, chunk: int) -> Mapping[str, A
         "ground": _content(resolve_urdf(settings.ground_file)) if settings.ground_file else "",
         "contact": labeller.contact,
         "longest_gap_s": labeller.longest_gap_s,
+        "base": labeller.base,
+        "parting_m_s": labeller.parting_m_s,
         "chunk": chunk,
         "code": code_fingerprint(),
     }

@@ -13,6 +13,7 @@ from contact_id_controller.control.controller import SUPPLIED, effective_model, 
 from contact_id_controller.control.limits import Limits
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.geometry import feet_on
+from contact_id_controller.labels.contact_speeds import contact_speeds
 from contact_id_controller.labels.motion import NO_PERIOD, Frames, MotionBlock, frames_of
 from contact_id_controller.models import row_of
 from contact_id_controller.models.batch import (
@@ -34,7 +35,8 @@ LABELS = {
     "torques": "(na,) N·m, of the joints in command order",
     "forces": "(n, 3) N, on the robot, world frame; 0 where a contact does not count",
     "contact": "(n,) the contacts that count",
-    "slip_m_s": "(n,) tangential speed at the frame's end; NaN where a contact does not count",
+    "slip_m_s": "(n,) tangential speed at the frame's end, recorded or of the law; NaN where a contact "
+    "does not count",
     "velocity": "(nv,) generalized velocity at the frame's end that the labels explain",
     "base_error": "(nu,) that velocity of the unactuated coordinates less the recorded one",
     "cone_n": "N, largest force outside its friction cone",
@@ -53,6 +55,11 @@ REFUSED_FRAMES, REASONS = "refused_frames", "refused_reasons"
 RECORDED, GEOMETRY = "recorded", "geometry"
 """Where contact comes from."""
 
+LAW = "law"
+"""Where the base's motion comes from: RECORDED, or as the contact law says."""
+
+PARTING_M_S = 0.05
+
 LONGEST_GAP_S = 0.1
 
 
@@ -67,6 +74,11 @@ class Labeller:
         contact: which feet touch: GEOMETRY, those within ``contact_gap_m`` of the ground; RECORDED, as
             the motion says. They count as on the ground, whatever their distance.
         longest_gap_s: rows further apart in time do not belong together.
+        base: RECORDED, forces and torques bring about the recorded motion of everything, as far as
+            forces in the friction cones can: a contact that is recorded to move is held as by a ground
+            that moves with it. LAW, the base moves as the contact law says: so are all motions with
+            accelerations of their own, of which no end is recorded.
+        parting_m_s: a foot near the ground that is recorded to part faster does not touch.
 
     Attributes:
         robot: of the settings.
@@ -81,6 +93,8 @@ class Labeller:
         settings: ControllerSettings,
         contact: str = GEOMETRY,
         longest_gap_s: float = LONGEST_GAP_S,
+        base: str = RECORDED,
+        parting_m_s: float = PARTING_M_S,
     ) -> None:
         row = row_of(*effective_model(settings))
         if row.feedback_only or row.takes("forces"):
@@ -88,6 +102,7 @@ class Labeller:
         if not longest_gap_s > 0.0:
             raise ConfigurationError(f"the longest gap must be above 0 s, got {longest_gap_s:g}")
         self.settings, self.contact, self.longest_gap_s = settings, contact, longest_gap_s
+        self.base, self.parting_m_s = base, parting_m_s
         self.robot = robot = settings.robot()
         self._feet = feet_on(
             robot,
@@ -114,7 +129,10 @@ class Labeller:
         good = ended & known
         given = frames.v if "v" in block.rows else frames.q
         lost = ~np.isfinite(np.hstack([frames.q, given])).all(axis=1)
-        contacts = self._contacts(frames, good)
+        follows = self.base == RECORDED and "acceleration" not in block.rows
+        if follows:
+            good &= np.isfinite(frames.next_velocity).all(axis=1)
+        contacts = self._contacts(frames, good, follows)
         # Frames without an answer are solved at rest in the air, and overwritten.
         rest = robot.neutral()
         solutions = solve_batch(
@@ -126,31 +144,48 @@ class Labeller:
             np.where(ended, frames.period_s, settings.period_s),
             *self._model,
             velocity_product_term=settings.velocity_product_term,
-            contact_time_constant_s=settings.contact_time_constant_s,
+            contact_time_constant_s=None if follows else settings.contact_time_constant_s,
             penetration_gain=settings.penetration_gain,
             **self._options,
         )
         return self._labels(block, frames, contacts, solutions, good, ended | lost)
 
-    def _contacts(self, frames: Frames, good: np.ndarray) -> ContactFrames:
+    def _contacts(self, frames: Frames, good: np.ndarray, follows: bool) -> ContactFrames:
         feet, robot = self._feet, self.robot
         count, n = len(good), len(feet)
         points, normals = np.zeros((count, n, 3)), np.tile(feet.normals, (count, 1, 1))
-        distances, friction = np.zeros((count, n)), np.zeros((count, n))
-        every = np.ones(n, dtype=bool)
-        base: ContactSet = feet.select(every)
+        distances, friction, speeds = np.zeros((count, n)), np.zeros((count, n)), None
+        drift = self.settings.velocity_product_term * np.nan_to_num(frames.period_s)
+        if follows:
+            speeds = np.zeros((count, n, 3))
+        base: ContactSet = feet.select(np.ones(n, dtype=bool))
         for k in np.flatnonzero(good):
-            pin.forwardKinematics(robot.model, robot.data, frames.q[k])
+            pin.computeJointJacobians(robot.model, robot.data, frames.q[k])
             feet.update(robot.data)
             points[k], normals[k], distances[k] = feet.points, feet.normals, feet.gaps
-        if frames.contact is None:
-            touching = distances <= self.settings.contact_gap_m
-        else:
+            if speeds is not None:
+                contact_speeds(
+                    robot.jacobian_view,
+                    frames.v[k],
+                    frames.next_velocity[k],
+                    robot.supports,
+                    robot.coordinate_joint,
+                    feet.links,
+                    points[k],
+                    drift[k],
+                    speeds[k],
+                )
+        if self.contact == RECORDED and frames.contact is not None:
             touching = frames.contact.copy()
+        else:
+            touching = distances <= self.settings.contact_gap_m
+            if speeds is not None:
+                touching &= (speeds * normals).sum(axis=2) <= self.parting_m_s
         touching &= good[:, None] & np.isfinite(points).all(axis=2)
         friction[:] = base.friction
         # Recorded heights are not true to a micrometre, by which a foot would come down without a force.
-        return ContactFrames(base, points, touching, normals, np.zeros((count, n)), friction)
+        gaps = np.zeros((count, n))
+        return ContactFrames(base, points, touching, normals, gaps, friction, speeds)
 
     def _labels(
         self,
@@ -172,11 +207,11 @@ class Labeller:
                 for name in ("q", "v", "acceleration")
                 if not np.isfinite(getattr(frames, name)[k]).all()
             ]
-            reasons[int(k)] = f"{names[0]} is not known"
+            reasons[int(k)] = f"{(*names, 'the next v')[0]} is not known"
         labels = {
             "torques": solutions.torques,
             "forces": solutions.forces,
-            "slip_m_s": solutions.slip_m_s,
+            "slip_m_s": _slip(contacts, solutions),
             "velocity": solutions.velocity,
             "base_error": (solutions.velocity - frames.next_velocity)[:, robot.unactuated],
             **solutions.residuals(contacts.friction),
@@ -196,6 +231,15 @@ class Labeller:
             REFUSED_FRAMES: block.first + bad,
             REASONS: np.array([reasons[k] for k in bad.tolist()], dtype=str),
         }
+
+
+def _slip(contacts: ContactFrames, solutions: FrameSolutions) -> np.ndarray:
+    """(m, n) m/s, tangential speed of the contacts that count."""
+    speeds, normals = contacts.surface_velocities, contacts.normals
+    if speeds is None:
+        return solutions.slip_m_s
+    along = speeds - (speeds * normals).sum(axis=2, keepdims=True) * normals
+    return np.where(contacts.touching, np.linalg.norm(along, axis=2), np.nan)
 
 
 def packed(labeller: Labeller) -> bytes:

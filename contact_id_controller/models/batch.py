@@ -44,6 +44,9 @@ BLOCK = 1024
 """Frames that a worker takes at once: some tens of milliseconds of work."""
 
 
+_VECTORS = ("points", "normals", "surface_velocities")
+
+
 class ContactFrames:
     """The n possible contacts of a robot in each of m frames.
 
@@ -52,6 +55,7 @@ class ContactFrames:
         points: (m, n, 3) m, world frame.
         touching: (m, n) bool, contacts that count; None: all. The numbers of others are not looked at.
         normals: (m, n, 3) unit vectors, world frame.  gaps: (m, n) m.  friction: (m, n).
+        surface_velocities: (m, n, 3) m/s, world frame, see ``ContactSet``.
 
     Raises:
         ContactSetError: wrong shape, or a contact that counts has a number out of its range; the
@@ -66,6 +70,7 @@ class ContactFrames:
         normals: ArrayLike | None = None,
         gaps: ArrayLike | None = None,
         friction: ArrayLike | None = None,
+        surface_velocities: ArrayLike | None = None,
     ) -> None:
         self.contacts = contacts
         self.points: NDArray[np.float64] = np.ascontiguousarray(points, dtype=np.float64)
@@ -73,16 +78,22 @@ class ContactFrames:
         self.touching = np.ones(shape, bool) if touching is None else np.asarray(touching)
         if self.touching.dtype != np.bool_:
             raise ContactSetError(f"touching must be of type bool, got {self.touching.dtype}")
-        given = {"points": self.points, "normals": normals, "gaps": gaps, "friction": friction}
+        given = {
+            "points": self.points,
+            "normals": normals,
+            "gaps": gaps,
+            "friction": friction,
+            "surface_velocities": surface_velocities,
+        }
         arrays = {
             name: None if value is None else np.ascontiguousarray(value, dtype=np.float64)
             for name, value in given.items()
         }
-        self.normals, self.gaps, self.friction = (
-            arrays[name] for name in ("normals", "gaps", "friction")
+        self.normals, self.gaps, self.friction, self.surface_velocities = (
+            arrays[name] for name in ("normals", "gaps", "friction", "surface_velocities")
         )
         for name, array in {**arrays, "touching": self.touching}.items():
-            wanted = (*shape, 3) if name in ("points", "normals") else shape
+            wanted = (*shape, 3) if name in _VECTORS else shape
             if array is not None and array.shape != wanted:
                 raise ContactSetError(f"{name} must have shape {wanted}, got {array.shape}")
         good: NDArray[np.bool_] = np.asarray(np.isfinite(self.points).all(axis=-1))
@@ -95,6 +106,9 @@ class ContactFrames:
             self._check("gaps", np.isfinite(self.gaps), "be finite")
         if self.friction is not None:
             self._check("friction", self.friction >= 0.0, "be 0 or more")
+        if self.surface_velocities is not None:
+            good = np.asarray(np.isfinite(self.surface_velocities).all(axis=-1))
+            self._check("surface_velocities", good, "be finite")
         self._subsets: dict[bytes, tuple[ContactSet, NDArray[np.intp]]] = {}
 
     def _check(self, name: str, good: NDArray[np.bool_], rule: str) -> None:
@@ -109,7 +123,14 @@ class ContactFrames:
 
     def part(self, rows: slice) -> ContactFrames:
         """The contacts of some of the frames."""
-        given = (self.points, self.touching, self.normals, self.gaps, self.friction)
+        given = (
+            self.points,
+            self.touching,
+            self.normals,
+            self.gaps,
+            self.friction,
+            self.surface_velocities,
+        )
         cut = (None if array is None else array[rows] for array in given)
         points, touching, *rest = cut
         return ContactFrames(self.contacts, points, touching, *rest)  # type: ignore[arg-type]
@@ -118,12 +139,16 @@ class ContactFrames:
         """The contacts that count in a frame."""
         base, rows = self._subset(frame, robot)
         gaps, normals, friction = self.gaps, self.normals, self.friction
-        return base.moved(
+        contacts = base.moved(
             self.points[frame].take(rows, 0),
             None if gaps is None else gaps[frame].take(rows),
             None if normals is None else normals[frame].take(rows, 0),
             friction=None if friction is None else friction[frame].take(rows),
         )
+        if self.surface_velocities is not None:  # nobody else has seen it yet
+            moving = self.surface_velocities[frame].take(rows, 0)
+            object.__setattr__(contacts, "surface_velocities", moving)
+        return contacts
 
     def numbers(self, frame: int, robot: RobotModel) -> NDArray[np.intp]:
         """The places in ``contacts`` of those that count in a frame."""

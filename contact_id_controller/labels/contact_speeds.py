@@ -1,0 +1,36 @@
+"""How fast the points of contacts move at the end of a frame, as it was recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
+
+
+@kernel
+def contact_speeds(J, v, following, supports, coordinate_joint, links, points, drift_s, speeds):
+    """speeds (n, 3) m/s, world frame: J following + drift_s Jdot v of each point, J at the frame's beginning.
+
+    That is the contact velocity which a problem has whose motion ends with ``following`` (nv,).
+
+    Args:
+        J (6, nv), supports, coordinate_joint: as in ``RobotModel``, at the frame's beginning.
+        v (nv,) there.  links (n,), points (n, 3): of the contacts.
+        drift_s: the period, s; 0 without the velocity product term.
+    """
+    joints = supports.shape[0]
+    twist, drift, ending, unused = (
+        np.empty((joints, 6)),
+        np.empty((joints, 6)),
+        np.empty((joints, 6)),
+        np.empty((joints, 6)),
+    )
+    pull, work = np.empty(3), np.empty(3)
+    link_motion(J, v, supports, coordinate_joint, twist, drift)
+    link_motion(J, following, supports, coordinate_joint, ending, unused)
+    for i in range(links.shape[0]):
+        point_velocity(ending[links[i]], points[i], speeds[i])
+        point_acceleration(twist[links[i]], drift[links[i]], points[i], pull, work)
+        for d in range(3):
+            speeds[i, d] += drift_s * pull[d]
