@@ -58,7 +58,7 @@ setup(
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={
         NAME: ["py.typed"],
-        f"{NAME}.ros": ["loopback.xml"],
+        f"{NAME}.ros": ["*.xml"],
         f"{NAME}.report": ["style.mplstyle", "templates/*"],
         f"{NAME}.view": ["pages/*"],
     },

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -14,7 +15,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 PATIENCE_S = 30.0
 NODE = """
-import sys, time
+import os, sys, time
 from rclpy.node import Node
 from std_msgs.msg import String
 from contact_id_controller.exceptions import ConfigurationError
@@ -34,6 +35,8 @@ def make(interrupt):
     return node
 
 def serve(node, interrupt):
+    if "profile" in sys.argv:
+        print(os.environ["FASTDDS_DEFAULT_PROFILES_FILE"], flush=True)
     subscription = node.create_subscription(String, "words", print, 1)
     print("ready", flush=True)
     end = time.monotonic() + LONG_S
@@ -124,6 +127,25 @@ def test_a_log_folder_that_cannot_be_written_ends_nothing(probe):
     _, errors = process.communicate(timeout=PATIENCE_S)
     (line,) = errors.splitlines()
     assert process.returncode == 0 and "/dev/null/log" in line and "the log is in" in line
+
+
+@pytest.mark.parametrize("own", ["", "mine.xml"])
+@pytest.mark.parametrize("where", ["LOCALHOST", "SUBNET"])
+def test_lost_messages_are_asked_for_soon_unless_a_profile_says_else(
+    probe, monkeypatch, where, own
+):
+    """Fast DDS asks each 3 s by default: an emergency stop of 20 in a flood took 3.0 s."""
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", where)
+    monkeypatch.delenv("ROS_DISTRO", raising=False)
+    monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
+    if own:
+        monkeypatch.setenv("FASTDDS_DEFAULT_PROFILES_FILE", own)
+    process = probe("profile")
+    profile = process.stdout.readline().strip()
+    assert profile == own if own else "<nanosec>20000000</nanosec>" in Path(profile).read_text()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert own or not errors, "the middleware takes it"
 
 
 EARLY = """

@@ -101,6 +101,7 @@ def run_node(
         return 1
     scheduling.take(asked)
     loopback.confine()
+    loopback.send_again_soon()
     _find_log_folder(name)
     node = None
     try:
