@@ -1,9 +1,11 @@
 """``contact_id label``: every frame once, whatever is killed; every kind of file; bad ones in one line."""
 
 import dataclasses
+import importlib
 import importlib.util
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -31,7 +33,7 @@ from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
 from contact_id_controller.labels.labeller import LABELS, LAW, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.opening import open_motion
-from contact_id_controller.labels.sources import NpzMotion, Shapes
+from contact_id_controller.labels.sources import BagReading, NpzMotion, Shapes
 from contact_id_controller.runs.record import COLUMNS, RunRecord
 from contact_id_controller.settings.parameter_file import load_settings
 
@@ -696,6 +698,42 @@ def test_a_malformed_file_is_one_clear_line(motion, settings, tmp_path, name):
     with pytest.raises(RecordError, match=message) as caught:
         label(tmp_path / "bad.npz", settings, tmp_path / "out")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["npz", "MCAP", "SQLITE3", "parquet"])
+def test_damaged_bytes_are_read_or_refused_in_one_line(robot, motion, tmp_path, kind):
+    """Files cut short, and files with some bits turned, anywhere or near their ends."""
+    rng, few = random.Random(5), {name: values[:40] for name, values in motion.items()}
+    if kind == "npz":
+        path = tmp_path / "a.npz"
+        np.savez_compressed(path, **few)
+    elif kind == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="needs the extra label")
+        path = tmp_path / "a.parquet"
+        lists = {"time_s": few["time_s"], "q": list(few["q"]), "v": list(few["v"])}
+        importlib.import_module("pyarrow.parquet").write_table(pyarrow.table(lists), path)
+    else:
+        pytest.importorskip("rosbags", reason="needs the extra label")
+        write_bag(tmp_path / "bag", robot, few, kind)
+        (path,) = (tmp_path / "bag").glob("*.mcap" if kind == "MCAP" else "*.db3")
+    data = path.read_bytes()
+    damaged = [b"", b"hello" * 100, data[: len(data) // 2], data[:100], data[-500:]]
+    for k in range(60):
+        turned = bytearray(data)
+        for _ in range(rng.choice([1, 5, 50])):
+            near = min(rng.randrange(len(data)), rng.randrange(len(data)) if k % 2 else 400)
+            turned[near if k % 3 else len(data) - 1 - near] ^= 1 << rng.randrange(8)
+        damaged.append(bytes(turned))
+    refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            source = open_motion(path, Shapes.of(robot, 4, False), BagReading(robot, None, 0.1))
+            assert sum(len(piece["q"]) for piece in source.pieces()) <= 40
+        except ContactIdError as error:
+            refused += 1
+            assert len(str(error)) < 500 and "\n" not in str(error)
+    assert refused >= 5
 
 
 def test_damage_behind_the_first_rows_is_told(motion, settings, tmp_path):

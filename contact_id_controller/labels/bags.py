@@ -5,17 +5,18 @@ Needs no ROS: ``rosbags`` reads the messages.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
-from contact_id_controller.exceptions import RecordError, choices
-from contact_id_controller.labels.sources import PIECE, BagReading
+from contact_id_controller.exceptions import ContactIdError, RecordError, choices
+from contact_id_controller.labels.sources import PIECE, BagReading, reason
 from contact_id_controller.runs.bag_files import ODOMETRY, STATES, find_bag, namespace_of
 
 JOINT_STATE, BASE = "sensor_msgs/msg/JointState", "nav_msgs/msg/Odometry"
@@ -51,16 +52,13 @@ class BagMotion:
         wanted = {STATES: JOINT_STATE}
         if how.robot.floating_base:
             wanted[ODOMETRY] = BASE
-        try:
-            with Reader(self.path) as reader:
-                kinds = {each.topic: each.msgtype for each in reader.connections}
-                prefix = namespace_of(kinds, how.namespace)
-                self._topics = {prefix + name: kind for name, kind in wanted.items()}
-                self.frames = sum(
-                    each.msgcount for each in reader.connections if each.topic == prefix + STATES
-                )
-        except (ReaderError, OSError) as error:
-            raise self._unreadable(error) from error
+        with self._reading() as reader:
+            kinds = {each.topic: each.msgtype for each in reader.connections}
+            prefix = namespace_of(kinds, how.namespace)
+            self._topics = {prefix + name: kind for name, kind in wanted.items()}
+            self.frames = sum(
+                each.msgcount for each in reader.connections if each.topic == prefix + STATES
+            )
         for topic, kind in self._topics.items():
             if kinds.get(topic) != kind:
                 raise RecordError(
@@ -90,18 +88,15 @@ class BagMotion:
 
     def _messages(self) -> Iterator[tuple[bool, Any]]:
         """Whether it is a state, and the message, in the order of the bag."""
-        try:
-            with Reader(self.path) as reader:
-                wanted = [each for each in reader.connections if each.topic in self._topics]
-                for connection, _, data in reader.messages(wanted):
-                    try:
-                        message = self._types.deserialize_cdr(data, connection.msgtype)
-                    except Exception:  # noqa: BLE001  bytes of any kind; generated code reads them
-                        self.unread += 1
-                        continue
-                    yield connection.msgtype == JOINT_STATE, message
-        except (ReaderError, OSError) as error:
-            raise self._unreadable(error) from error
+        with self._reading() as reader:
+            wanted = [each for each in reader.connections if each.topic in self._topics]
+            for connection, _, data in reader.messages(wanted):
+                try:
+                    message = self._types.deserialize_cdr(data, connection.msgtype)
+                except Exception:  # noqa: BLE001  bytes of any kind; generated code reads them
+                    self.unread += 1
+                    continue
+                yield connection.msgtype == JOINT_STATE, message
 
     def _unbased(self) -> Iterator[tuple[_State, np.ndarray]]:
         none = np.zeros(0)
@@ -180,10 +175,16 @@ class BagMotion:
             piece["v"] = v
         return piece
 
-    def _unreadable(self, error: Exception) -> RecordError:
-        return RecordError(
-            f"cannot read the bag {str(self.path)!r}: {' '.join(str(error).split())}"
-        )
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Reader]:
+        """The open bag. What damaged ones make the readers of two formats and sqlite raise is one line."""
+        try:
+            with Reader(self.path) as reader:
+                yield reader
+        except ContactIdError:
+            raise
+        except Exception as error:
+            raise RecordError(f"cannot read the bag {str(self.path)!r}: {reason(error)}") from error
 
 
 def _seconds(message: Any) -> float:

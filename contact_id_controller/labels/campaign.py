@@ -57,6 +57,7 @@ class Labelled:
         found: frames that were labelled before.
         unlabelled: why chunks have no labels, by their first frames; the next run tries them again.
         unread: messages of a bag that are not what their type says.
+        announced: frames that the file says it has.
         wall_s: time that it took now.
     """
 
@@ -67,6 +68,7 @@ class Labelled:
     found: int
     unlabelled: dict[int, str]
     unread: int
+    announced: int
     wall_s: float
 
     @property
@@ -261,6 +263,7 @@ def _label(
         found,
         unlabelled,
         unread,
+        motion.frames,
         time.perf_counter() - begun,
     )
     if not unlabelled:

@@ -20,6 +20,7 @@ PIECE = 4096
 """Rows that are read at once."""
 
 NEEDED = ("time_s", "q")
+SHOWN = 200
 
 _BROKEN = (OSError, ValueError, EOFError, zlib.error, NotImplementedError, zipfile.BadZipFile)
 """What reading a damaged archive may raise."""
@@ -254,4 +255,10 @@ def _refuse_empty(path: Path, frames: int) -> None:
 
 
 def _unreadable(path: Path, error: Exception) -> RecordError:
-    return RecordError(f"cannot read the motion {str(path)!r}: {' '.join(str(error).split())}")
+    return RecordError(f"cannot read the motion {str(path)!r}: {reason(error)}")
+
+
+def reason(error: Exception) -> str:
+    """What a library says of a damaged file, in one short line: some repeat the file."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

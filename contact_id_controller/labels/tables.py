@@ -39,7 +39,13 @@ def summary(labelled: Labelled) -> str:
     pace = f", {new} in {labelled.wall_s:.1f} s" if new else ""
     before = f", {labelled.found} were there" if labelled.found else ""
     unread = f"; {labelled.unread} messages cannot be read" if labelled.unread else ""
+    known = labelled.frames + labelled.unread
+    short = (
+        ""
+        if labelled.unlabelled or known >= labelled.announced
+        else (f"; the file announces {labelled.announced}, the others are lost")
+    )
     return (
-        f"{labelled.path.name}: {labelled.frames} frames{pace}{before}: {counts or 'none'}{unread}"
+        f"{labelled.path.name}: {labelled.frames} frames{pace}{before}: {counts or 'none'}{unread}{short}"
         f" -> {labelled.folder}"
     )
