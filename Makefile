@@ -1,5 +1,6 @@
 # make demo   walk three times through real ROS 2 topics, told by sensors alone, and write report/
 # make test   run all tests
+# make docs   write the pages as a site into build/site/, to be opened without a network
 # make clean  remove the virtual environment and everything that was made
 #
 # Needs Linux, make and Python 3.10 or later with venv; everything else goes into .venv.
@@ -20,13 +21,18 @@ ifdef ROS_DISTRO
 unexport ROS_DISTRO LD_LIBRARY_PATH
 endif
 
-.PHONY: demo test install clean
+.PHONY: demo test docs install clean
 
 demo: $(STAMP)
 	$(BIN)/contact_id demo --state estimated --output report
 
 test: $(STAMP)
 	$(BIN)/python -m pytest $(ARGS)
+
+# A warning, such as a link that leads nowhere, is an error.
+docs: $(STAMP)
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q -c docs -d build/doctrees . build/site
+	@echo "Written: build/site/index.html"
 
 install: $(STAMP)
 

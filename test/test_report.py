@@ -4,17 +4,20 @@ import dataclasses
 import html.parser
 import json
 import re
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from paths import ROOT
 from PIL import Image
 from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
 
 from contact_id_controller.exceptions import RecordError, RenderingError
 from contact_id_controller.geometry import SphereFoot
-from contact_id_controller.report import animation, metrics, report
+from contact_id_controller.report import animation, metrics, plots, report
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.record import merge_records
+from contact_id_controller.runs.record import COLUMNS, merge_records
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.simulation import rendering
 
@@ -326,6 +329,76 @@ def test_run_of_an_arm_that_touches_nothing_has_a_report_without_forces(tmp_path
     assert written.summary["normal_force_relative_error"] is None
     assert "normal_forces.png" not in _links(tmp_path / "report.html")
     assert len(_frames(tmp_path / "animation.gif")) > 3
+
+
+def _arm():
+    """Of a bolted arm whose hand touches: the settings' posture, forces of a made-up contact."""
+    config = ROOT / "config" / "arms" / "panda.yaml"
+    walk = synthetic_walk(0.3)
+    setup = make_setup(Path("unused"), robot="panda", config=config, duration_s=0.3)
+    names = tuple(setup.settings.robot().joint_names)
+    n, j = len(walk), len(names)
+    cut = {
+        name: getattr(walk, name)[:, : {"j": j, "f": 1}[column.shape[0]]]
+        for name, column in COLUMNS.items()
+        if column.shape[:1] in (("j",), ("f",))
+    }
+    start = setup.parameters["simulated_robot"]["initial_joint_positions"]
+    q, v = np.tile(start, (n, 1)), np.zeros((n, j))
+    record = dataclasses.replace(
+        walk, joint_names=names, foot_names=("panda_hand_tcp",), q=q, v=v, **cut
+    )
+    return setup, record
+
+
+def test_report_of_an_arm_speaks_of_no_walk_no_feet_and_no_fall(tmp_path):
+    setup, record = _arm()
+    (tmp_path / "log").mkdir()
+    run = report.write_report(record, setup, tmp_path, 1.0)
+    report.write_index([run], tmp_path)
+    for page in ("report.html", "index.html"):
+        words = re.sub(
+            r"<style>.*?</style>|<[^>]*>", " ", (tmp_path / page).read_text(), flags=re.S
+        )
+        found = re.findall(r"(?i)\b(?:walk|f[eo][eo]t|gait|steps of|fell|distance)\w*", words)
+        assert found == [], page
+        assert "moved 0.3 s" in words
+
+
+def test_a_joint_that_turns_without_end_makes_no_free_base():
+    _, record = _arm()
+    turning = np.hstack([record.q, np.ones((len(record), 1))])  # its cosine and sine
+    assert not dataclasses.replace(record, q=turning).floating_base
+    assert synthetic_walk(0.01).floating_base
+
+
+def test_a_run_that_touches_late_is_shown_in_detail_where_it_does():
+    walk = synthetic_walk(8.0)
+    assert plots._zoom(walk).start == 3250
+    late = np.zeros_like(walk.contact)
+    late[5463:] = True
+    rows = plots._zoom(dataclasses.replace(walk, contact=late))
+    assert rows.start < 5463 < rows.stop and rows.stop - rows.start == 1500
+    late[:7990] = False
+    assert plots._zoom(dataclasses.replace(walk, contact=late)).stop == 8000
+
+
+def test_many_joints_are_drawn_in_pictures_of_a_few():
+    joints = 29  # of a humanoid, and eight corners of its soles
+    walk = synthetic_walk(0.1)
+    n = len(walk)
+    walk = dataclasses.replace(
+        walk,
+        joint_names=tuple(f"left_shoulder_joint_{k}" for k in range(joints)),
+        foot_names=tuple(f"corner_{k}" for k in range(8)),
+        torques=np.ones((n, joints)),
+    )
+    figure = plots.plot_torque(walk)
+    lines = [len(axis.lines) for axis in figure.axes[1:]]
+    assert sum(lines) == joints and max(lines) <= plots.MOST_LINES
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.canvas.draw()
 
 
 def test_animation_of_a_fall_shows_the_end():

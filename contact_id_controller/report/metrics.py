@@ -226,15 +226,15 @@ METRICS = {
     ),
     "normal_force_relative_error": Metric(
         "1",
-        "mean over time, after the first second, of |sum over the feet of predicted normal "
-        "force - sum of the simulated ones| / weight; a prediction is compared with the mean force "
+        "mean over time, after the first second, of |sum over the contacts of predicted "
+        "normal force - sum of the simulated ones| / weight; a prediction is compared with the mean force "
         "over the period it is made for",
         _relative_normal_error,
         True,
     ),
     "normal_force_error_n": Metric(
         "N",
-        "mean over time, from the beginning, of |sum over the feet of predicted normal forces - "
+        "mean over time, from the beginning, of |sum over the contacts of predicted normal forces - "
         "sum of the simulated ones|",
         lambda m: float(m.normal_error_n.mean()),
         True,
@@ -260,7 +260,7 @@ METRICS = {
     ),
     "foot_force_error_n": Metric(
         "N",
-        "mean over time of the norm of the error of all feet's predicted force vectors",
+        "mean over time of the norm of the error of the predicted force vectors of all contacts",
         _foot_force_error,
         True,
     ),
@@ -313,7 +313,7 @@ METRICS = {
     ),
     "simulation_late_periods": Metric(
         "",
-        "periods by which the simulation itself fell behind the wall clock (real time only)",
+        "periods by which the simulation itself lagged behind the wall clock (real time only)",
         lambda m: m.record.simulation_late_periods,
     ),
     "distance_travelled_m": Metric(
@@ -340,7 +340,7 @@ METRICS = {
     ),
     "estimated_force_rms": Metric(
         "1",
-        "root of the mean square over feet and time, after the first second, of |estimated - "
+        "root of the mean square over contacts and time, after the first second, of |estimated - "
         "simulated force| / weight; the estimate is late by its low-pass",
         _estimated_force_error,
         of_estimate=True,
@@ -379,10 +379,15 @@ REPORTED = (
 """The figures of a walk's report and of tables that compare walks, in their order."""
 
 
+OF_A_FREE_BASE = ("fell", "distance_travelled_m")
+"""What an arm that is bolted down cannot do."""
+
+
 def shown(summaries: Sequence[dict[str, Any]]) -> dict[str, Metric]:
     """The figures of a report of these runs, by name."""
     return {
         name: METRICS[name]
         for name in REPORTED
-        if not METRICS[name].of_estimate or any(s[name] is not None for s in summaries)
+        if (not METRICS[name].of_estimate or any(s[name] is not None for s in summaries))
+        and (name not in OF_A_FREE_BASE or any(s["floating_base"] for s in summaries))
     }

@@ -26,10 +26,15 @@ from contact_id_controller.runs.record import RunRecord
 ZOOM_S = 1.5
 """Length of the stretch that is shown in detail; about five steps of a trot."""
 
+FEET, CONTACTS = ("foot", "feet"), ("contact", "contacts")
+"""What touches: of a robot that stands freely, and of an arm that is bolted down."""
+
 DOTS_PER_INCH = 130
 MOST_POINTS = 3000
 SUM_MEAN_S = 0.05
 MEAN_S = 0.1
+MOST_LINES = 8
+"""Joints in one picture: more lines and their names cannot be told apart."""
 
 
 def save_plots(
@@ -42,16 +47,17 @@ def save_plots(
         waypoints: that were to be visited, (w, 2), m; may be empty.
     """
     plots = {}
+    one, _ = _touching(walk)
     if walk.foot_names:
         plots["normal_forces.png"] = (
             lambda: plot_normal_forces(walk, weight_n, normal),
-            "Normal force on each foot: predicted by the controller, which has no force sensor, "
+            f"Normal force on each {one}: predicted by the controller, which has no force sensor, "
             + (
                 "and exerted by the simulated ground. "
                 if walk.knows_ground_forces
                 else "alone: what the ground exerted was not recorded. "
             )
-            + "Shaded: the foot counts as in contact.",
+            + f"Shaded: the {one} counts as touching.",
         )
     plots |= {
         "joint_error.png": (
@@ -86,10 +92,14 @@ def save_plots(
     return {name: caption for name, (_, caption) in plots.items()}
 
 
+def _touching(walk: RunRecord) -> tuple[str, str]:
+    return FEET if walk.floating_base else CONTACTS
+
+
 def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> Figure:
-    """Summed normal force over the whole run; it and that of each foot over a few steps."""
+    """Summed normal force over the whole run; it and that of each contact over a stretch."""
     predicted, simulated = walk.predicted_forces @ normal, walk.simulated_forces @ normal
-    feet = len(walk.foot_names)
+    feet, all_of_them = len(walk.foot_names), f"All {_touching(walk)[1]} together"
     figure = _figure(9.0, 3.6 + 1.2 * feet)
     ratios = [1.5, 1.5] + [1.0] * feet
     whole, together, *single = figure.subplots(2 + feet, 1, gridspec_kw={"height_ratios": ratios})
@@ -100,16 +110,18 @@ def plot_normal_forces(walk: RunRecord, weight_n: float, normal: np.ndarray) -> 
         *_thin(time, _smooth(predicted.sum(axis=1), window)),
         _thin(time, _smooth(simulated.sum(axis=1), window))[1],
     )
-    whole.set_title(f"All feet together, whole run (mean over {1e3 * SUM_MEAN_S:g} ms)")
+    whole.set_title(f"{all_of_them}, whole run (mean over {1e3 * SUM_MEAN_S:g} ms)")
     _legend_above(
         whole,
-        [("simulated", SIMULATED, "-"), ("predicted", PREDICTED, "-"), ("weight", GREY, "--")],
+        [("simulated", SIMULATED, "-"), ("predicted", PREDICTED, "-")]
+        + [("weight", GREY, "--")] * walk.floating_base,
     )
     rows = _zoom(walk)
     _pair(together, time[rows], predicted[rows].sum(axis=1), simulated[rows].sum(axis=1))
-    together.set_title("All feet together, a few steps (every period)")
+    together.set_title(f"{all_of_them}, {ZOOM_S:g} s (every period)")
     for axis in (whole, together):
-        axis.axhline(weight_n, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
+        if walk.floating_base:  # what an arm weighs is borne by what it is bolted to
+            axis.axhline(weight_n, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
         axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
     top = 1.08 * max(predicted[rows].max(), simulated[rows].max(), 1.0)
     for foot, axis in enumerate(single):
@@ -169,11 +181,12 @@ def plot_joint_error(walk: RunRecord) -> Figure:
 
 
 def plot_torque(walk: RunRecord) -> Figure:
-    """Mean absolute torque over the whole run, and each joint's torque over a few steps."""
+    """Mean absolute torque over the whole run, and each joint's torque over a stretch."""
     joints = len(walk.joint_names)
     per_leg, odd = divmod(joints, max(1, len(walk.foot_names)))
     per_leg = joints if odd or not per_leg else per_leg
-    groups = [range(start, start + per_leg) for start in range(0, joints, per_leg)]
+    per_leg = -(-per_leg // -(-per_leg // MOST_LINES))
+    groups = [range(joints)[start : start + per_leg] for start in range(0, joints, per_leg)]
     figure = _figure(9.0, 1.9 + 1.4 * len(groups))
     whole, *single = figure.subplots(1 + len(groups), 1)
     mean = np.abs(walk.torques).mean(axis=1)
@@ -205,13 +218,13 @@ def plot_torque(walk: RunRecord) -> Figure:
         )
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
         axis.label_outer()
-    single[0].set_title("Each joint, a few steps (every period)")
+    single[0].set_title(f"Each joint, {ZOOM_S:g} s (every period)")
     single[-1].set_xlabel("time (s)")
     return figure
 
 
 def plot_power(walk: RunRecord) -> Figure:
-    """Power lost in the motors over the whole run, and period by period over a few steps."""
+    """Power lost in the motors over the whole run, and period by period over a stretch."""
     figure = _figure(9.0, 4.4)
     whole, single = figure.subplots(2, 1)
     mean = np.nanmean(walk.power_loss_w)
@@ -231,7 +244,7 @@ def plot_power(walk: RunRecord) -> Figure:
     rows = _zoom(walk)
     single.plot(walk.time_s[rows], walk.power_loss_w[rows], color=SIMULATED, linewidth=1.0)
     single.set(
-        title="A few steps (every period)",
+        title=f"{ZOOM_S:g} s (every period)",
         ylabel="W",
         xlabel="time (s)",
         ylim=(0.0, None),
@@ -352,9 +365,12 @@ def _pair(axis, time: np.ndarray, predicted: np.ndarray, simulated: np.ndarray) 
 
 
 def _zoom(walk: RunRecord) -> slice:
-    """Rows of the stretch shown in detail: in the middle of the run."""
+    """Rows of the stretch shown in detail: the middle of the run, or where it first touches."""
     length = min(len(walk), max(2, round(ZOOM_S / walk.period_s)))
     start = (len(walk) - length) // 2
+    touches = walk.contact.any(axis=1)
+    if touches.any() and not touches[start : start + length].any():
+        start = min(max(0, touches.argmax() - length // 4), len(walk) - length)
     return slice(start, start + length)
 
 

@@ -73,6 +73,7 @@ def summarise(
     return {
         "robot": setup.robot,
         "walks": setup.motion is None,
+        "floating_base": record.floating_base,
         "friction": settings.friction,
         "solver": settings.solver,
         "mu": setup.friction_coefficient,
@@ -122,7 +123,7 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
     page = render(
         "walks.html",
         kind="walks",
-        title="Walks",
+        title="Walks" if any(run.summary["walks"] for run in runs) else "Runs",
         runs=rows,
         metrics=shown([run.summary for run in runs]),
         origin=_origin(runs[0].summary),
@@ -136,5 +137,5 @@ def _origin(summary: dict[str, Any]) -> str:
     wall_s = summary["wall_time_s"]
     parts = ", ".join(f"{name} {version}" for name, version in versions.items())
     return f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; {parts}." + (
-        f" The walk took {wall_s:.1f} s of wall time." if wall_s == wall_s else ""
+        f" It took {wall_s:.1f} s of wall time." if wall_s == wall_s else ""
     )
