@@ -79,6 +79,8 @@ pygments_dark_style = "monokai"
 LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()([^)\s#:]+)(\))")
 NAMED_AFTER_ITSELF = re.compile(r"\[((?:docs/)?\w+\.md)\]\(((?:\w+/)?\w+\.md)(#[\w-]+)?\)")
 """Such as [docs/theory.md](docs/theory.md); the site has the page's title in its place."""
+SHARED = re.compile(r" {4}\w+(, \w+)+:")
+"""Several names with one text in a section of a docstring."""
 COMMAND = re.compile(r"^(contact_id|make|ros2|python3?|pip|cd|source|export|sudo|git) ")
 PYTHON = re.compile(r"^(from|import|def|robot =) ?")
 
@@ -140,6 +142,9 @@ def plain(app, what, name, obj, options, lines):
         elif indented and not section and not block and not (out and out[-1].strip()):
             out += ["::", ""]
             block = True
+        if section and SHARED.match(line):  # Napoleon would take the first ones for a type
+            names, text = line.split(":", 1)
+            line = f"    {names.replace(' ', '')}:{text}"
         out.append(line if block else escaped(line))
     lines[:] = out
 

@@ -110,6 +110,13 @@ ARGUMENTS = {
         "with feedback of the whole state for linear_feedback_controller, on control; empty: "
         "as in the file",
     ),
+    "rviz": dict(
+        default_value="false",
+        choices=YES_OR_NO,
+        description="show forces, friction cones, base and plan in RViz 2, and the robot where /tf says "
+        "where its base is (with state:=estimated, or from your own estimator); needs the packages rviz2 "
+        "and robot_state_publisher",
+    ),
     "commands": dict(default_value="commands", description="topic of the efforts"),
     "discovery": dict(
         default_value="",
@@ -151,7 +158,7 @@ def generate_launch_description():
 def make_nodes(context):
     """The nodes, now that the values of the arguments are known."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    yes = {name: value[name] == "true" for name in ("simulate", "watchdog", "autostart")}
+    yes = {name: value[name] == "true" for name in ("simulate", "watchdog", "autostart", "rviz")}
     planner = {"true": PLANNERS[0], "false": ""}.get(value["planner"], value["planner"])
     group = value["ros2_control"].strip("/")
     if group:
@@ -231,6 +238,8 @@ def make_nodes(context):
                 **common,
             )
         )
+    if yes["rviz"]:
+        nodes += _rviz(config, simulated_time, estimated, common)
     if yes["simulate"]:
         # A gait's plans follow each other; a whole body's may be waited for by nobody.
         waits = planner == PLANNERS[0]
@@ -244,6 +253,37 @@ def make_nodes(context):
             pace["sensors"] = sensors
         nodes += _simulated_robot(config, pace, value["duration_s"], common)
     return nodes
+
+
+def _rviz(config, simulated_time, estimated, common):
+    """RViz, and who tells it what the robot looks like."""
+    from contact_id_controller.robot import resolve_urdf
+    from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
+    from contact_id_controller.settings.parameter_file import ParameterFile
+
+    file = ParameterFile(config)
+    urdf = resolve_urdf(file.section("controller")["urdf"])
+    frame = "world"
+    if estimated:
+        told = file.section("dynamics_estimator") if "dynamics_estimator" in file.nodes else {}
+        frame = told.get("odometry_frame", DynamicsEstimatorSettings.odometry_frame)
+    setup = Path(get_package_share_directory(PACKAGE)) / "config" / "rviz" / "contact_id.rviz"
+    description = {"robot_description": urdf.read_text(encoding="utf-8")}
+    return [
+        Node(
+            **{**common, "package": "robot_state_publisher"},
+            executable="robot_state_publisher",
+            name="robot_state_publisher",
+            parameters=[simulated_time, description],
+        ),
+        Node(
+            **{**common, "package": "rviz2"},
+            executable="rviz2",
+            name="rviz2",
+            arguments=["-d", str(setup), "-f", frame],
+            parameters=[simulated_time],
+        ),
+    ]
 
 
 def _simulated_robot(config, pace, duration_s, common):

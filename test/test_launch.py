@@ -5,6 +5,7 @@ remember their arguments take their place here; nothing is started.
 """
 
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -31,7 +32,7 @@ def launch_file(monkeypatch):
 
     def module(name, **content):
         made = ModuleType(name)
-        vars(made).update(content)
+        vars(made).update(content, __spec__=ModuleSpec(name, None))
         monkeypatch.setitem(sys.modules, name, made)
 
     class LaunchConfiguration(_Stand):
@@ -76,7 +77,11 @@ def launch_file(monkeypatch):
     module("launch_ros")
     module("launch_ros.actions", Node=classes["Node"], LifecycleNode=classes["LifecycleNode"])
     module("ament_index_python")
-    module("ament_index_python.packages", get_package_share_directory=lambda name: str(ROOT))
+    module(
+        "ament_index_python.packages",
+        get_package_share_directory=lambda name: str(ROOT),
+        PackageNotFoundError=KeyError,
+    )
     content = {}
     exec(compile(FILE.read_text(encoding="utf-8"), str(FILE), "exec"), content)
     return SimpleNamespace(**content)
@@ -294,3 +299,19 @@ def test_the_command_interface_is_one_argument_for_all_nodes(launch_file):
     real = _start(launch_file, simulate="false", ros2_control="/legs")["controller"]
     assert ("joint_commands", "/legs/joint_trajectory") in real["remappings"]
     assert not any("command_interface" in part for part in real["parameters"][1:])
+
+
+def test_rviz_is_started_with_our_setup_and_the_robots_description(launch_file):
+    assert "rviz2" not in _start(launch_file)
+    nodes = _start(launch_file, rviz="true")
+    rviz, description = nodes["rviz2"], nodes["robot_state_publisher"]
+    assert rviz["package"] == "rviz2" and description["package"] == "robot_state_publisher"
+    _, file, _, frame = rviz["arguments"]
+    assert Path(file).is_file() and frame == "world"
+    assert "<robot" in description["parameters"][-1]["robot_description"]
+    for node in (rviz, description):
+        assert {"use_sim_time": True} in node["parameters"]
+        assert node["additional_env"] == nodes["controller"]["additional_env"]
+    nodes = _start(launch_file, rviz="true", state="estimated")
+    assert nodes["rviz2"]["arguments"][-1] == "odom"
+    assert nodes["rviz2"]["parameters"] == [{"use_sim_time": True}]
