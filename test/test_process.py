@@ -13,6 +13,9 @@ from paths import ROOT
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
+from contact_id_controller.faults.nodes import FAIL, RAISE, STALL
+from contact_id_controller.ros.signals import ENDING
+
 PATIENCE_S = 30.0
 NODE = """
 import os, sys, time
@@ -182,3 +185,8 @@ def test_an_error_of_ours_is_one_line_and_code_1(probe):
     process = probe("refuse")
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, output, errors) == (1, "", "probe: a bad parameter\n")
+
+
+def test_no_signal_of_the_fault_campaign_asks_a_node_to_end():
+    """It tells a controller by signals that its solver shall fail."""
+    assert not {FAIL, RAISE, STALL} & set(ENDING)

@@ -1,7 +1,7 @@
 """The controller node with a solver that fails when it is told to, for the fault campaign.
 
-SIGUSR1: from now on no solution converges; again: all is well. SIGUSR2: likewise, it raises. SIGALRM:
-the next solution takes as many seconds as the environment variable CONTACT_ID_FAULT_STALL_S says.
+The signals of `nodes`: after FAIL no solution converges, until the next one; RAISE: likewise, it raises;
+STALL: the next solution takes as many seconds as the environment variable CONTACT_ID_FAULT_STALL_S says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 
 from contact_id_controller.control import controller
-from contact_id_controller.faults.nodes import STALL_VARIABLE
+from contact_id_controller.faults.nodes import FAIL, RAISE, STALL, STALL_VARIABLE
 from contact_id_controller.solution import NOT_CONVERGED
 
 WELL, FAILS, RAISES = "well", "fails", "raises"
@@ -42,7 +42,7 @@ def solve(*arguments, **options):
 
 def _switch(number, frame) -> None:
     global state
-    wanted = FAILS if number == signal.SIGUSR1 else RAISES
+    wanted = FAILS if number == FAIL else RAISES
     state = WELL if state == wanted else wanted
 
 
@@ -56,9 +56,9 @@ def main() -> int:
     from contact_id_controller.ros.controller import main as run
 
     controller.solve = solve
-    signal.signal(signal.SIGUSR1, _switch)
-    signal.signal(signal.SIGUSR2, _switch)
-    signal.signal(signal.SIGALRM, _stall)
+    signal.signal(FAIL, _switch)
+    signal.signal(RAISE, _switch)
+    signal.signal(STALL, _stall)
     return run()
 
 

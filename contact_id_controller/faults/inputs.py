@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import time
 
 import numpy as np
@@ -11,7 +10,7 @@ from builtin_interfaces.msg import Duration
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
+from contact_id_controller.faults.nodes import CONTROLLER, FAIL, RAISE, WATCHDOG
 from contact_id_controller.faults.row import (
     WALKS_AGAIN,
     WALKS_ON,
@@ -252,14 +251,14 @@ def second_commander(world: FaultWorld) -> Observed:
 
 
 def solver_fails(world: FaultWorld) -> Observed:
-    return _solver(world, signal.SIGUSR1)
+    return _solver(world, FAIL)
 
 
 def solver_raises(world: FaultWorld) -> Observed:
-    return _solver(world, signal.SIGUSR2)
+    return _solver(world, RAISE)
 
 
-def _solver(world: FaultWorld, number: signal.Signals) -> Observed:
+def _solver(world: FaultWorld, number: int) -> Observed:
     begun_s = time.monotonic()
     world.nodes[CONTROLLER].send(number)
     reaction_s = world.until_safe(begun_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
 
 STALL_VARIABLE = "CONTACT_ID_FAULT_STALL_S"
 """Environment variable: how long a solution that is told to stall takes, s by the wall clock."""
+
+FAIL, RAISE, STALL = (signal.SIGRTMIN + number for number in (1, 2, 3))
+"""Signals by which the solver of the controller is told to fail; others ask a node to end."""
 
 REAL_TIME_FACTOR = 0.2
 """Two cores do not run five Python processes at 1 kHz."""

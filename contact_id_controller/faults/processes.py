@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from contact_id_controller.faults.nodes import CONTROLLER, PLANNER, ROBOT, WATCHDOG
+from contact_id_controller.faults.nodes import CONTROLLER, PLANNER, ROBOT, STALL, WATCHDOG
 from contact_id_controller.faults.row import (
     WALKS_AGAIN,
     WALKS_ON,
@@ -85,7 +85,7 @@ def _stall(world: FaultWorld, simulated_s: float) -> float | None:
 def solver_stalls(world: FaultWorld) -> Observed:
     """Within the step, so that the process cannot even be asked."""
     begun_s = time.monotonic()
-    world.nodes[CONTROLLER].send(signal.SIGALRM)
+    world.nodes[CONTROLLER].send(STALL)
     world.spin(STALL_S / world.real_time_factor)
     reaction_s = world.until_safe(begun_s, 0.5)
     if world.interface == EFFORT:

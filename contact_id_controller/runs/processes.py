@@ -58,7 +58,7 @@ class NodeProcess:
         """Code the process ended with (negative: the signal); None while it runs."""
         return self._process.poll()
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
         """Send a signal; one that stops or kills acts at once."""
         self._process.send_signal(number)
 
