@@ -240,11 +240,12 @@ def test_a_gap_ends_a_frame_and_nothing_reaches_over_it(motion, settings, tmp_pa
     times = motion["time_s"].copy()
     times[50:] += 1.0  # a gap
     times[80:] -= 0.01  # a step back
+    times[120] = times[119] + 1e-9  # a state told twice
     cut = {**motion, "time_s": times}
     np.savez(tmp_path / "cut.npz", **cut)
     labels, told = label(tmp_path / "cut.npz", settings, tmp_path / "out", chunk=9)
     lone = np.flatnonzero(labels["status"] == STATUSES.index("no_period"))
-    assert lone.tolist() == [49, 79, ROWS - 1] and told.counts["no_period"] == 3
+    assert lone.tolist() == [49, 79, 119, ROWS - 1] and told.counts["no_period"] == 4
     assert told.failed == 0
 
 

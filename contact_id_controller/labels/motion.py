@@ -22,6 +22,9 @@ velocity."""
 STATE = ("time_s", "q", "v", "acceleration", "contact")
 """Arrays of a motion; v, acceleration and contact may be missing."""
 
+SHORTEST_S = 1e-6
+"""Rows that are not further apart are one state told twice, as of a robot that is held at its start."""
+
 NO_PERIOD = "no_period"
 """Status of a frame that no later row ends: the last one, and those before a gap, a step back in time or a lost
 row."""
@@ -116,7 +119,7 @@ def frames_of(
     own, rows = block.own, block.rows
     time_s, q = rows["time_s"], rows["q"]
     steps = np.diff(time_s)
-    joined = (steps > 0.0) & (steps <= longest_gap_s) & _finite(q)[:-1] & _finite(q)[1:]
+    joined = (steps > SHORTEST_S) & (steps <= longest_gap_s) & _finite(q)[:-1] & _finite(q)[1:]
     v = rows["v"] if "v" in rows else _velocities(robot, q, steps, joined)
     count = len(time_s)
     following = np.full((count, robot.nv), np.nan)
