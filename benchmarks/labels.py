@@ -210,7 +210,6 @@ def main() -> None:
         megabytes = sum(file.stat().st_size for file in told.folder.iterdir()) / 1e6
         wrong, seen = differing_bits(told.folder, motion, labeller, arguments.check_every)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     counts = ", ".join(f"{told.counts[name]} {name}" for name in STATUSES if name in told.counts)
     print(f"{told.frames} frames, {standing} on four feet: {counts}")
     print(
@@ -219,7 +218,7 @@ def main() -> None:
         f"a single step in this process {1e6 * alone:.0f} us"
     )
     print(
-        f"labels {megabytes:.0f} MB; largest worker {child / 1024:.0f} MB; this process "
+        f"labels {megabytes:.0f} MB; this process "
         f"{memory / 1024:.0f} MB at the beginning, {own / 1024:.0f} MB at the end"
     )
     print(f"{wrong} of {seen} frames looked at differ from the single solve in any bit")
