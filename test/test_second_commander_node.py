@@ -93,7 +93,13 @@ def test_another_sender_of_commands_stops_the_robot_until_it_is_silent(bench_of,
     assert time.monotonic() - begun_s < NOTICED_S
     assert f"{bench.node.get_namespace()}/rogue sends on " in machine(bench).reason
     bench.newest_s = 100.0
-    assert np.allclose(bench.answer(bench.newest_s), DAMPING)
+
+    def next_answer():
+        bench.newest_s += 0.001
+        return bench.answer(bench.newest_s)
+
+    # The first may still be what was on its way when it stopped.
+    assert np.allclose(next_answer(), DAMPING) or np.allclose(next_answer(), DAMPING)
     rogue.send()
     answer = resume(bench)
     assert not answer.success and "/rogue sends on" in answer.message

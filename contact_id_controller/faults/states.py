@@ -44,6 +44,10 @@ def _spoiled(world: FaultWorld, reason: str, **spoilers) -> Observed:
     )
 
 
+_IMPOSSIBLE = "possible is", "from where its velocity leads"
+"""Words of what is refused of states that cannot be."""
+
+
 def states_stop(world: FaultWorld) -> Observed:
     """Longer than the recovery window: the stop is left by nothing but `resume`."""
     relay = world.relay
@@ -55,14 +59,16 @@ def states_stop(world: FaultWorld) -> Observed:
     relay.heal()
     relay.group.deactivate()
     stopped = world.figures(CONTROLLER)["safety state"] == "stopped"
-    # Without torques it has fallen, with joints faster than is possible where they are not braked.
-    world.put_back()
     resumed = world.call("resume", Trigger.Request())
-    world.begin()  # it takes commands again
+    # Without torques it has fallen, maybe with joints beyond what is possible: nothing brakes them.
+    collapsed = any(words in resumed.message for words in _IMPOSSIBLE)
+    # It takes commands again; the robot has fallen and is put back.
+    world.begin()
     ended = WALKS_AGAIN
-    if early.success or not stopped or not resumed.success:
+    if early.success or not stopped or not (resumed.success or collapsed):
         ended = f"{stopped=}, resume: {early.message!r}, {resumed.message!r}"
-    return Observed(reaction_s, ended, "resumed when asked")
+    told = "refused while the fallen robot's joints are where they cannot be"
+    return Observed(reaction_s, ended, "resumed when asked" if resumed.success else told)
 
 
 def states_pause(world: FaultWorld, simulated_s: float = GAP_S) -> Observed:

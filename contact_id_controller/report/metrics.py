@@ -389,5 +389,5 @@ def shown(summaries: Sequence[dict[str, Any]]) -> dict[str, Metric]:
         name: METRICS[name]
         for name in REPORTED
         if (not METRICS[name].of_estimate or any(s[name] is not None for s in summaries))
-        and (name not in OF_A_FREE_BASE or any(s["floating_base"] for s in summaries))
+        and (name not in OF_A_FREE_BASE or any(s.get("floating_base", True) for s in summaries))
     }

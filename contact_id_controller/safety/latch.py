@@ -6,8 +6,10 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import BinaryIO
 
-from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.files import write_with
 
 _SUFFIX = ".emergency_stop"
 
@@ -68,21 +70,16 @@ class EmergencyLatch:
         told = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-            file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            try:
-                os.write(file, f"engaged {told} by process {os.getpid()}\n".encode())
-                os.fsync(file)
-            finally:
-                os.close(file)
-            os.replace(part, self.path)
+            words = f"engaged {told} by process {os.getpid()}\n"
+            write_with(self.path, lambda file: _put(file, words))
             _sync(self.path.parent)
-        except OSError as error:
-            return (
-                f"the emergency stop is engaged, but will not outlive this process: cannot write "
-                f"{str(self.path)!r}: {error.strerror}"
-            )
+        except (OSError, RecordError) as error:
+            reason = error if isinstance(error, RecordError) else self._unwritten(error)
+            return f"the emergency stop is engaged, but will not outlive this process: {reason}"
         return ""
+
+    def _unwritten(self, error: OSError) -> str:
+        return f"cannot write {str(self.path)!r}: {error.strerror}"
 
     def release(self) -> None:
         """Remove what was written.
@@ -102,6 +99,14 @@ class EmergencyLatch:
                 f"{error.strerror}"
             ) from error
         self.engaged = self._kept = False
+
+
+def _put(file: BinaryIO, words: str) -> None:
+    """Write words, down to the disk, that nobody else may change."""
+    os.fchmod(file.fileno(), 0o600)
+    file.write(words.encode())
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:
