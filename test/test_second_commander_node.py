@@ -107,9 +107,11 @@ def test_another_sender_of_commands_stops_the_robot_until_it_is_silent(bench_of,
     assert bench.refusals("second_commander") > 0
 
 
-def test_who_comes_second_is_not_activated_while_the_first_sends(bench_of, rogue_of):
+@pytest.mark.parametrize("name", ["rogue", "controller"])
+def test_who_comes_second_is_not_activated_while_the_first_sends(bench_of, rogue_of, name):
+    """Also where the first has the same name."""
     bench = bench_of()
-    rogue = rogue_of(bench)
+    rogue = rogue_of(bench, name=name)
     bench.configure()
     assert bench.until(lambda: bench.count_publishers() == 2)
     sent = rogue.node.create_timer(0.005, rogue.send)
