@@ -11,7 +11,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from ros_bench import JOINTS as LEGS
 from ros_bench import STANDING, VELOCITY, Bench
 from test_torques_ahead import random_trajectory
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
@@ -259,3 +259,15 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
         np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)
     finally:
         node.destroy_node()
+
+
+def test_a_time_from_start_of_more_than_all_seconds_is_refused():
+    """Its nanoseconds are a carry beyond 32 bits: once an error that ended the command watchdog."""
+    message = JointTrajectory(joint_names=["hip"])
+    numbers = {"positions": [0.0], "velocities": [0.0], "accelerations": [0.0], "effort": [0.0]}
+    for nanosec in (0, 4_000_000_000):
+        point = JointTrajectoryPoint(**numbers)
+        point.time_from_start.sec, point.time_from_start.nanosec = 2**31 - 1, nanosec
+        message.points.append(point)
+    with pytest.raises(StateError, match="times of the points must increase, from 0 on"):
+        EffortReader(["hip"]).read(serialize_message(message))

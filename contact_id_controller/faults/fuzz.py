@@ -73,29 +73,28 @@ class FuzzResult(NamedTuple):
 
     Attributes:
         inputs: by door.  commands: how many were judged.  commanding: part of them that was not zero.
-        stops_s: times of the emergency stops.  forbidden: what must never happen, with its number.
+        stops_s: times of the emergency stops, by the way they were asked for.  forbidden: what must never happen, with its number.
         seconds: how long it took.
     """
 
     inputs: Counter[str]
     commands: int
     commanding: float
-    stops_s: list[float]
+    stops_s: dict[str, list[float]]
     forbidden: Counter[str]
     seconds: float
 
     def words(self) -> str:
         """One line."""
-        stops = np.array(self.stops_s) * 1e3
+        stops = ", ".join(
+            f"{way} {len(stops)}, {1e3 * np.median(stops):.0f}, {1e3 * max(stops):.0f}"
+            for way, stops in self.stops_s.items()
+        )
         line = (
             f"{self.seconds:.0f} s: {self.inputs.total()} inputs, {self.commands} commands judged, "
-            f"{100 * self.commanding:.0f} % of them not zero; {len(stops)} emergency stops"
+            f"{100 * self.commanding:.0f} % of them not zero; emergency stops (number, median ms, max "
+            f"ms): {stops or 'none'}"
         )
-        if len(stops):
-            line += (
-                f", median {np.median(stops):.1f} ms, p99.9 {np.percentile(stops, 99.9):.1f} ms, "
-                f"max {stops.max():.1f} ms"
-            )
         found = ", ".join(f"{name} {count}" for name, count in sorted(self.forbidden.items()))
         return f"{line}; forbidden: {found or 'nothing'}"
 
@@ -159,9 +158,10 @@ class Fuzz:
         self._inputs: Counter[str] = Counter()
         self._forbidden: Counter[str] = Counter()
         self.details: list[str] = []
-        self._stops_s: list[float] = []
+        self._stops_s: dict[str, list[float]] = {}
         self._commands = self._not_zero = 0
         self._stop_asked_s: float | None = None
+        self._way = ""
         self._silent_from_s = math.inf
         self._own = world.own_torques
         self._topics = sorted(world.doors)
@@ -286,18 +286,19 @@ class Fuzz:
         """Ask for the emergency stop, at a time when there is torque to be taken away."""
         world = self._world
         if self._stop_asked_s is None and self._silent_from_s == math.inf and world.has_torque:
-            self._stop_asked_s = world.emergency_stop()
+            self._way, self._stop_asked_s = world.emergency_stop()
 
     def _stopped(self, now_s: float) -> None:
-        self._stops_s.append(now_s - self._stop_asked_s)
-        if self._stops_s[-1] > STOP_S:
-            self._forbid("emergency stop", f"{self._stops_s[-1]:.3f} s")
+        took_s = now_s - self._stop_asked_s
+        self._stops_s.setdefault(self._way, []).append(took_s)
+        if took_s > STOP_S:
+            self._forbid("emergency stop", f"{took_s:.3f} s by {self._way}")
         self._stop_asked_s = None
         self._world.release()
 
     def _check_stop(self, now_s: float) -> None:
         if self._stop_asked_s is not None and now_s - self._stop_asked_s > 5.0:
-            self._forbid("emergency stop", "none within 5 s")
+            self._forbid("emergency stop", f"none within 5 s by {self._way}")
             self._stop_asked_s = None
             self._world.release()
 

@@ -154,7 +154,7 @@ class FuzzWorld:
         self.services: dict[str, Any] = {}
         self._clients: dict[str, Any] = {}
         self._futures: dict[str, deque] = {}
-        self._stops = itertools.cycle((CONTROLLER, WATCHDOG, ""))
+        self._stops = itertools.cycle((CONTROLLER, WATCHDOG, STOP_TOPIC))
         self._workers: dict[str, int] = {}
         self._dead: set[str] = set()
 
@@ -316,15 +316,15 @@ class FuzzWorld:
             futures.popleft()
         return len(futures)
 
-    def emergency_stop(self) -> float:
-        """Ask one node for it, then the other, then by the topic; when."""
-        node = next(self._stops)
+    def emergency_stop(self) -> tuple[str, float]:
+        """Ask one node for it, then the other, then by the topic; the name of the way, and when."""
+        way = next(self._stops)
         asked_s = time.monotonic()
-        if node:
-            self.ask(f"/{node}/emergency_stop", SetBool.Request(data=True), SetBool)
-        else:
+        if way == STOP_TOPIC:
             self.doors[STOP_TOPIC].publisher.publish(Bool(data=True))
-        return asked_s
+        else:
+            self.ask(f"/{way}/emergency_stop", SetBool.Request(data=True), SetBool)
+        return way, asked_s
 
     def release(self) -> None:
         """Release all emergency stops, and begin anew."""
