@@ -94,6 +94,27 @@ def test_a_bad_value_is_refused_before_any_node_starts(tmp_path, change, message
         make_setup(tmp_path, robot="quadruped", changes=[change])
 
 
+def test_what_check_finds_without_a_step_is_told_before_the_run(tmp_path, capsys, monkeypatch):
+    from contact_id_controller.report import demo as play
+
+    original = make_setup(tmp_path, robot="quadruped").config
+    mine, played = tmp_path / "mine.yaml", []
+    content = yaml.safe_load(original.read_text(encoding="utf-8"))
+    content["gait_planner"]["ros__parameters"]["foot_radius_m"] = 0.02
+    content["controller"]["ros__parameters"]["joint_position_gain"] = [1e6]
+    mine.write_text(yaml.safe_dump(content), encoding="utf-8")
+    monkeypatch.setattr(play, "play", lambda *_: played.append(capsys.readouterr().err))
+    monkeypatch.setattr(play, "end_on_signals", lambda: None)
+    with pytest.raises(AttributeError):  # nothing was played: there is no report
+        play.play_all(
+            [(tmp_path / "out", {"robot": "mine", "config": mine, "duration_s": 1.0})], tmp_path
+        )
+    (told,) = played
+    gains, sections = sorted(told.splitlines())
+    assert gains.startswith("mine.yaml: error    gains: joint_position_gain 1e+06")
+    assert "gait_planner.foot_radius_m is 0.02" in sections
+
+
 def test_the_ros_domain_may_be_chosen_and_must_be_one(capsys):
     assert _arguments("--domain", "42").domain == 42 and _arguments().domain is None
     for word in ("102", "-1", "mine"):

@@ -103,8 +103,13 @@ WHEELS = ["wheel_left_joint", "wheel_right_joint"]
 WRISTS = [f"j2s6s200_joint_{k}" for k in (1, 4, 6)]
 
 
-@pytest.mark.parametrize("urdf, turning", [(KINOVA, WRISTS), (TIAGO, WHEELS)])
-def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(new, urdf, turning):
+@pytest.mark.parametrize(
+    "urdf, turning, interface",
+    [(KINOVA, WRISTS, "effort"), (KINOVA, WRISTS, "joint_trajectory"), (TIAGO, WHEELS, "effort")],
+)
+def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(
+    new, urdf, turning, interface
+):
     """Wrists and wheels go on over half a turn, where the positions that are published begin anew."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
     file = new(urdf)
@@ -119,7 +124,8 @@ def test_joints_without_end_are_driven_and_follow_their_motion_over_topics(new, 
     content["simulated_robot"]["ros__parameters"]["initial_joint_positions"] = rows[0].tolist()
     file.write_text(yaml.safe_dump(content))
     assert errors(file) == []
-    setup = make_setup(file.parent, robot="new", config=file, duration_s=1.6)
+    changes = [f"command_interface={interface}"]
+    setup = make_setup(file.parent, robot="new", config=file, duration_s=1.6, changes=changes)
     run_nodes(setup, file.parent)
     records = (file.parent / name for name in (CONTROLLER_RECORD, ROBOT_RECORD))
     run = merge_records(*records, setup.settings.period_s)

@@ -59,18 +59,43 @@ def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
         ConfigurationError: a file is missing, not YAML, or without section ``controller`` (of the
             other: ``controller_manager``).
     """
+    findings, known = _at_the_desk(path)
+    if known is None:
+        return findings
+    settings, robot, posture = known
+    if ros2_control is not None:
+        findings += check_ros2_control(ros2_control, robot, settings, posture)
+    try:
+        return findings + check_at_rest(Controller(robot, settings), posture)
+    except ContactIdError as problem:
+        return [*findings, error("controller", problem)]
+
+
+def check_file(path: Path) -> list[Finding]:
+    """The findings that need no controller's step: nothing is compiled for them.
+
+    Raises:
+        ConfigurationError: as ``check_config``.
+    """
+    return _at_the_desk(path)[0]
+
+
+def _at_the_desk(
+    path: Path,
+) -> tuple[list[Finding], tuple[ControllerSettings, RobotModel, np.ndarray] | None]:
+    """Those findings; settings, robot and posture (na,), None where an error forbids to go on."""
     file = ParameterFile(path)
     file.section("controller")  # refused first, and by name
     sections = file.sections()
     settings, findings = check_values(sections["controller"])
     between = check_sections(sections) + check_interfaces(sections)
     if settings is None:
-        return findings + between
+        return findings + between, None
     findings += check_model(settings)
     robot, about_robot = _check_description(settings)
     findings += about_robot
     if robot is None:
-        return between + findings
+        return between + findings, None
     if not any(finding.level == ERROR for finding in findings):
         findings += check_gains(robot, settings)
     if not any(finding.level == ERROR and finding.subject == "frames" for finding in findings):
@@ -79,15 +104,10 @@ def check_config(path: Path, ros2_control: Path | None = None) -> list[Finding]:
     posture, about_posture = _posture(robot, sections)
     findings += about_posture
     if any(finding.level == ERROR for finding in findings):
-        return between + findings
+        return between + findings, None
     simulated = sections.get("simulated_robot", {})
     findings = between + findings + check_local_feedback(robot, settings, posture, simulated)
-    if ros2_control is not None:
-        findings += check_ros2_control(ros2_control, robot, settings, posture)
-    try:
-        return findings + check_at_rest(Controller(robot, settings), posture)
-    except ContactIdError as problem:
-        return [*findings, error("controller", problem)]
+    return findings, (settings, robot, posture)
 
 
 def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None, list[Finding]]:

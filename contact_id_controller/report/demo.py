@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from contact_id_controller.check.config import check_file
+from contact_id_controller.check.findings import ERROR
 from contact_id_controller.files import make_folder
 from contact_id_controller.report.report import PAGE, RunReport, write_index, write_report
 from contact_id_controller.runs.preparation import end_on_signals
@@ -41,11 +43,20 @@ def play_all(
     make_folder(output)
     for folder, _ in setups:
         prepare_folder(folder)
+    for config in dict.fromkeys(setup.config for _, setup in setups):
+        _tell_errors(config)
     end_on_signals()
     reports = [play(setup, folder, companions, domain) for folder, setup in setups]
     if reports[0].folder == output:
         return reports, output / PAGE
     return reports, write_index(reports, output)
+
+
+def _tell_errors(config: Path) -> None:
+    """What `contact_id check` would call an error, in a second; the run shows what comes of it."""
+    for finding in check_file(config):
+        if finding.level == ERROR:
+            print(f"{config.name}: {finding}", file=sys.stderr)
 
 
 def play(
