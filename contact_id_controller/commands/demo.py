@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rt-priority",
         metavar="N",
-        help="real-time priority (SCHED_FIFO, 1 to 99) of all nodes but planners, where the "
+        help="real-time priority (SCHED_FIFO, 1 to 99) of all nodes, planners one less, where the "
         "system allows it (default: 70 with --mode real_time where the system allows it, else 0, the "
         "ordinary one; docs/real_time.md)",
     )

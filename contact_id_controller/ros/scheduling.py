@@ -31,18 +31,16 @@ class Scheduling(NamedTuple):
     """What is asked for.
 
     priority: of SCHED_FIFO, 1 to 99; 0: the ordinary one.  cpus: numbers of cores; none: all.
-    nice: of the ordinary priority, -20 (most of the time) to 19.
     """
 
     priority: int = 0
     cpus: tuple[int, ...] = ()
-    nice: int = 0
 
     def words(self) -> list[str]:
         """The same as words of a node's command line."""
         priority = ["--rt-priority", str(self.priority)] if self.priority else []
         cpus = ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
-        return priority + cpus + ([f"--nice={self.nice}"] if self.nice else [])
+        return priority + cpus
 
 
 def cores(text: str) -> tuple[int, ...]:
@@ -75,17 +73,6 @@ def priority(text: str) -> int:
     return int(text)
 
 
-def niceness(text: str) -> int:
-    """A nice value from text.
-
-    Raises:
-        ConfigurationError: not within -20 to 19.
-    """
-    if not (text.removeprefix("-").isdigit() and -20 <= int(text) <= 19):
-        raise ConfigurationError(f"nice is {text!r}, must be a whole number from -20 to 19")
-    return int(text)
-
-
 def is_allowed(number: int) -> bool:
     """Whether the system would let this process have a real-time priority."""
     try:
@@ -108,11 +95,9 @@ def from_command_line(arguments: Sequence[str]) -> tuple[Scheduling, list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--rt-priority", default="0")
     parser.add_argument("--cpus", default="")
-    parser.add_argument("--nice", default="0")
     asked, others = parser.parse_known_args(words[:at])
     cpus = cores(asked.cpus) if asked.cpus else ()
-    found = Scheduling(priority(asked.rt_priority), cpus, niceness(asked.nice))
-    return found, others + words[at:]
+    return Scheduling(priority(asked.rt_priority), cpus), others + words[at:]
 
 
 class Process:
@@ -145,8 +130,6 @@ class Process:
                 f"--rt-priority {self.asked.priority}",
                 lambda: self._set_priority(os.SCHED_FIFO, self.asked.priority),
             )
-        if self.asked.nice:
-            self._try(f"--nice {self.asked.nice}", lambda: self._set_nice(self.asked.nice))
         for line in self._refusals:
             warn(line)
         self._refusals.clear()
@@ -157,22 +140,13 @@ class Process:
         if self.asked.priority:
             with contextlib.suppress(OSError, AttributeError):
                 self._set_priority(os.SCHED_OTHER, 0)
-        if self.asked.nice:
-            with contextlib.suppress(OSError, AttributeError):
-                self._set_nice(0)
-
-    def _set_priority(self, policy: int, number: int) -> None:
-        parameter = os.sched_param(number)
-        self._of_each_thread(lambda thread: os.sched_setscheduler(thread, policy, parameter))
-
-    def _set_nice(self, number: int) -> None:
-        self._of_each_thread(lambda thread: os.setpriority(os.PRIO_PROCESS, thread, number))
 
     @staticmethod
-    def _of_each_thread(action: Callable[[int], None]) -> None:
+    def _set_priority(policy: int, number: int) -> None:
+        parameter = os.sched_param(number)
         for thread in Path("/proc/self/task").iterdir():
             try:
-                action(int(thread.name))
+                os.sched_setscheduler(int(thread.name), policy, parameter)
             except ProcessLookupError:
                 continue  # it has just ended
 

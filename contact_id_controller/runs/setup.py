@@ -44,9 +44,6 @@ MOVERS = {
     MOTION: "for any other",
 }
 """Sections that tell what moves the robot; a run has one of them."""
-PLANNER_NICE = -15
-"""Where the other nodes have a real-time priority."""
-
 SECTIONS = (*NEEDED, *MOVERS)
 """Of a parameter file."""
 
@@ -230,8 +227,7 @@ def make_setup(
         ground: file of uneven ground for all nodes; None: as in the file.
         driven: it goes where `cmd_vel` says instead of to way-points.
         changes: ``name=value`` for the controller, ``section.name=value`` for any node.
-        rt_priority: of SCHED_FIFO for all nodes but planners, which get an ordinary one above all
-            others; 0: the ordinary one.
+        rt_priority: of SCHED_FIFO for all nodes, planners one less; 0: the ordinary one.
         cpus: cores, ``0,2-3`` for all nodes or ``NODE=0,2-3`` for one.
 
     Raises:
@@ -324,15 +320,9 @@ def _scheduling(
             raise ConfigurationError(f"--cpus {text!r} names no node, must be {choices(nodes)}")
         kept.update(dict.fromkeys([name] if equals else nodes, cores(numbers)))
     number = priority(str(rt_priority))
-
-    def scheduling(name: str) -> Scheduling:
-        if number and name in MOVERS:
-            # A plan takes longer than a period and may wait. And what real-time threads want in all
-            # must stay below what the kernel grants: it stops them for 50 ms in a second else.
-            return Scheduling(0, kept.get(name, ()), PLANNER_NICE)
-        return Scheduling(number, kept.get(name, ()))
-
-    return {name: scheduling(name) for name in nodes}
+    # A plan takes longer than a period and may wait: its maker gives way to the loop.
+    below = dict.fromkeys(MOVERS, number - (number > 1))
+    return {name: Scheduling(below.get(name, number), kept.get(name, ())) for name in nodes}
 
 
 def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings) -> None:
