@@ -34,7 +34,7 @@ GROUPS = {
     ],
     "What it does": ["walking", "feet_and_ground", "planning", "pushes", "estimation", "labelling"],
     "Watch and replay": ["live_view", "replay"],
-    "On a robot": ["ros2_control", "real_time", "safety", "security"],
+    "On a robot": ["ros2_control", "real_time", "real_time_runs", "safety", "security"],
     "Reference": ["parameters", "reference", "architecture"],
     "Theory": ["theory", "exact_cones", "contact_time_constant"],
     "Measured": ["benchmarks", "power", "reproduce", "reproduced"],
