@@ -376,9 +376,11 @@ def test_what_waited_while_both_were_stopped_is_not_forwarded(robot):
     os.kill(worker, signal.SIGSTOP)
     time.sleep(3.0 * COMMAND_PERIOD_S)  # of these commands the newest waits
     commander.send_signal(signal.SIGSTOP)
-    time.sleep(0.2)
-    while take_newest(robot.subscription) is not None:
-        pass
+    silent_s = time.monotonic()
+    while time.monotonic() < silent_s + 0.2:  # what was on its way comes
+        if take_newest(robot.subscription) is not None:
+            silent_s = time.monotonic()
+        time.sleep(0.001)
     os.kill(worker, signal.SIGCONT)
     sent = []
     end_s = time.monotonic() + 5.0
