@@ -155,8 +155,12 @@ class CommandWatchdog:
         if self.state is WatchdogState.EMERGENCY_STOP:
             self.refused["emergency_stop"] += 1
             return None
-        if not reason and abs(age_s) > self._timeout_s:
-            reason = "old" if age_s > 0.0 else "from_the_future"
+        if not reason and age_s > self._timeout_s:
+            # No fault of the sender where this process itself was late; silence is `tick`'s to judge.
+            self.refused["old"] += 1
+            return None
+        if not reason and -age_s > self._timeout_s:
+            reason = "from_the_future"
         if reason:
             self.refused[reason] += 1
             self._bad_in_a_row += 1
