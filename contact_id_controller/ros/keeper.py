@@ -119,6 +119,8 @@ class _Keeper:
                     os.kill(self._reserve.pid, signal.SIGKILL)
                     os.waitpid(self._reserve.pid, 0)
                 return code if code >= 0 else 128 - code
+            if self._asked_to_end:  # while the other one took over
+                self._forward(signal.SIGTERM, None)
 
     def _wait(self) -> tuple[int, int]:
         """The next worker that ends, and its exit code, negative: the signal; makes reserves meanwhile."""
@@ -191,7 +193,8 @@ class _Keeper:
     def _forward(self, number, frame) -> None:
         self._asked_to_end = True
         if self._active is not None:
-            os.kill(self._active.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(self._active.pid, number)
 
     @staticmethod
     def _close(child: _Child) -> None:
