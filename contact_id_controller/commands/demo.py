@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from contact_id_controller.commands.options import add_changes
 from contact_id_controller.exit_codes import DONE, FELL
 from contact_id_controller.runs.processes import HIGHEST_DOMAIN
 
@@ -72,15 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="changes",
-        help="change a parameter of the controller, or with "
-        "NODE.NAME=VALUE of any node; may be repeated",
-    )
+    add_changes(parser, "change a parameter of the controller, or with NODE.NAME=VALUE of any node")
     parser.add_argument(
         "--rt-priority",
         metavar="N",

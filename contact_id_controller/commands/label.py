@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from contact_id_controller.commands.options import add_changes
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
@@ -49,14 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--friction", metavar="F", help="friction model, such as coulomb")
     parser.add_argument("--solver", metavar="X", help="solver, such as qp")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="changes",
-        help="another value of a controller's parameter; may be repeated",
-    )
+    add_changes(parser, "another value of a controller's parameter")
     parser.add_argument(
         "--contact",
         choices=("geometry", "recorded"),

@@ -6,6 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from contact_id_controller.commands.options import add_changes
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, FELL
 
@@ -48,14 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the controller follow the plan in MuJoCo, on stones below the footsteps",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="changes",
-        help=f"change a parameter of {SECTION}, or with controller.NAME=VALUE of the controller; "
-        "may be repeated",
+    add_changes(
+        parser,
+        f"change a parameter of {SECTION}, or with controller.NAME=VALUE of the controller",
     )
     parser.add_argument(
         "--output",

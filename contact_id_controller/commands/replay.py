@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from contact_id_controller.commands.options import add_changes
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 EXTRAS = (("rclpy", "ros"), ("rosbags", "replay"), ("rich", "simulation"))
@@ -27,14 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--friction", metavar="F", help="another friction model beside")
     parser.add_argument("--solver", metavar="X", help="another solver beside")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="changes",
-        help="another value of a controller's parameter beside; may be repeated",
-    )
+    add_changes(parser, "another value of a controller's parameter beside")
     parser.add_argument(
         "--controller", default="controller", metavar="NODE", help="name of the controller's node"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import struct
 import time
 from collections import deque
@@ -12,17 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParametersAtomically
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
@@ -39,6 +35,7 @@ from contact_id_controller.runs.processes import (
     node_command,
     ros_environment,
 )
+from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
 
@@ -127,21 +124,14 @@ class FuzzWorld:
         check_free(file)
         write_parameters(file, self._parameters)
         environment = ros_environment(free_domain(), folder / "log")
-        self._before = {name: os.environ.get(name) for name in environment}
-        os.environ.update(environment)
-        self._connect(int(environment["ROS_DOMAIN_ID"]))
+        self._system = RosSystem("fuzz", environment)
+        self._connect()
         commands = {name: node_command(name, file) for name in self._parameters}
         commands[CONTROLLER] += ["-r", "commands:=commands_in"]
         self.nodes = NodeGroup(commands, folder / "log", environment)
 
-    def _connect(self, domain: int) -> None:
-        self._context = rclpy.Context()
-        rclpy.init(
-            context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO
-        )
-        self.node = rclpy.create_node("fuzz", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
+    def _connect(self) -> None:
+        self.node, self._executor = self._system.node, self._system.executor()
         publish = self.node.create_publisher
         self._odometry = publish(Odometry, "odometry", _RELIABLE)
         self._states = publish(JointState, "joint_states", _RELIABLE)
@@ -164,13 +154,7 @@ class FuzzWorld:
     def __exit__(self, *_) -> None:
         self.nodes.end()
         self._executor.shutdown()
-        self.node.destroy_node()
-        self._context.try_shutdown()
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        self._system.close()
 
     # Messages
 

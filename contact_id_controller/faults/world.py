@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -41,6 +39,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
+from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
 from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
@@ -115,8 +114,7 @@ class FaultWorld:
         write_parameters(file, self.parameters)
         environment = ros_environment(free_domain(), folder / "log")
         environment[STALL_VARIABLE] = str(STALL_S / real_time_factor)
-        self._environment_before = {name: os.environ.get(name) for name in environment}
-        os.environ.update(environment)
+        self._system = RosSystem("faults", environment)
         robot = RobotModel.from_urdf(controller["urdf"], joints=controller["joints"])
         enforced = UrdfLimits(
             np.where(robot.upper > robot.lower, robot.lower, -np.inf),
@@ -124,23 +122,17 @@ class FaultWorld:
             robot.velocity_limits,
             robot.effort_limits,
         )
-        self._connect(int(environment["ROS_DOMAIN_ID"]), controller["joints"], damping, enforced)
+        self._connect(controller["joints"], damping, enforced)
         self.nodes = NodeGroup(
             {name: command_line(name, file) for name in self.parameters},
             folder / "log",
             environment,
         )
 
-    def _connect(
-        self, domain: int, joints: list[str], damping: np.ndarray, enforced: UrdfLimits
-    ) -> None:
+    def _connect(self, joints: list[str], damping: np.ndarray, enforced: UrdfLimits) -> None:
         """The node of this process: relay, intruder, and whoever calls services."""
-        self._context = rclpy.Context()
-        rclpy.init(
-            context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO
-        )
-        self.node = rclpy.create_node("faults", context=self._context)
-        self._executor = GuardedExecutor(self.node, context=self._context)
+        self.node = self._system.node
+        self._executor = GuardedExecutor(self.node, context=self._system.context)
         self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced, self.interface)
         self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
         self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
@@ -168,13 +160,7 @@ class FaultWorld:
     def __exit__(self, *_) -> None:
         self.nodes.end()
         self._executor.shutdown()
-        self.node.destroy_node()
-        self._context.try_shutdown()
-        for name, value in self._environment_before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        self._system.close()
 
     # Time
 

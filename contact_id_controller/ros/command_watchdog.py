@@ -70,7 +70,7 @@ from contact_id_controller.ros.senders import (
     OtherSenders,
     Sources,
     identity_of,
-    publishers_of,
+    known_publishers_of,
 )
 from contact_id_controller.ros.stated_limits import StatedLimits
 from contact_id_controller.safety.command_watchdog import (
@@ -78,7 +78,7 @@ from contact_id_controller.safety.command_watchdog import (
     JointVelocities,
     WatchdogState,
 )
-from contact_id_controller.safety.commanders import Commanders
+from contact_id_controller.safety.commanders import Commanders, Sender
 from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
@@ -231,6 +231,7 @@ class CommandWatchdogNode(Node):
         controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
         self._controller = controller
         self._commanders = Commanders(settings.commanders, controller, self._publishers_in)
+        self._told: Sender | None = None
         self._sources = Sources(self, ("joint_states",), settings.hot_standby)
 
     def _sends(self, kind: type, topic: str) -> Publisher:
@@ -299,8 +300,13 @@ class CommandWatchdogNode(Node):
         if self.watchdog.state is not WatchdogState.FORWARDING:
             return
         if self._commanders.follow(identity_of(info), now_s):
-            name = self._commanders.followed.node or "somebody whose name is not known yet"
-            self.get_logger().info(f"following the commands of {name}")
+            self._tell_followed(self._commanders.followed)
+
+    def _tell_followed(self, followed: Sender | None) -> None:
+        """Once, as soon as discovery has told the name."""
+        if followed is not None and followed.node and followed != self._told:
+            self._told = followed
+            self.get_logger().info(f"following the commands of {followed.node}")
 
     def _look_at_description(self) -> None:
         """The URDF is the ceiling, once it is known."""
@@ -456,7 +462,7 @@ class CommandWatchdogNode(Node):
 
     def _publishers_in(self) -> dict[bytes, str]:
         """Those who may send commands: identity of the publisher -> full name of its node."""
-        return publishers_of(self, self._commands_in.topic_name)
+        return known_publishers_of(self, self._commands_in.topic_name)
 
     def _has_new_publisher(self) -> bool:
         return any(
@@ -524,7 +530,8 @@ class CommandWatchdogNode(Node):
             level = DiagnosticStatus.ERROR
         elif self._counts != before:
             level, summary = DiagnosticStatus.WARN, f"{summary}, some commands refused or clipped"
-        followed = self._commanders.followed
+        followed = self._commanders.known(time.monotonic())
+        self._tell_followed(followed)
         errors = sorted(self.incidents.counts.items())
         figures = {
             **watchdog.figures(),

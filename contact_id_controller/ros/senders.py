@@ -34,12 +34,22 @@ def identity_of(info: Mapping[str, Any]) -> bytes | None:
     return None if identity is None else bytes(identity["data"])
 
 
+_UNKNOWN = "/_NODE_NAME_UNKNOWN_"
+"""What ROS says of a publisher whose node it does not know, or not yet."""
+
+
 def publishers_of(node: Node, topic: str) -> dict[bytes, str]:
     """Publishers of a topic that are known: identity -> full name of the node."""
     return {
         bytes(each.endpoint_gid): full_name(each.node_name, each.node_namespace)
         for each in node.get_publishers_info_by_topic(topic)
     }
+
+
+def known_publishers_of(node: Node, topic: str) -> dict[bytes, str]:
+    """The same without those of which discovery has not told yet to which node they belong."""
+    found = publishers_of(node, topic)
+    return {identity: name for identity, name in found.items() if not name.endswith(_UNKNOWN)}
 
 
 def full_name(name: str, namespace: str) -> str:

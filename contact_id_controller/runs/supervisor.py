@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
-import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.ros.plan_messages import joint_message
+from contact_id_controller.runs.ros_system import RosSystem
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 STEP_S = 0.05
@@ -28,21 +25,14 @@ class Supervisor:
     """A small node beside the three of the run.
 
     Args:
-        environment: variables that choose the ROS system of the run; set in this process, too.
+        environment: variables that choose the ROS system of the run; set in this process, too, until
+            the end.
         controller: name of the lifecycle node.
     """
 
     def __init__(self, environment: dict[str, str], controller: str = "controller"):
-        os.environ.update(environment)
-        self._context = rclpy.Context()
-        rclpy.init(
-            context=self._context,
-            domain_id=int(environment["ROS_DOMAIN_ID"]),
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
-        self._node = rclpy.create_node("demo", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        self._system = RosSystem("demo", environment)
+        self._node, self._executor = self._system.node, self._system.executor()
         self._controller = controller
         self._change_state = self._node.create_client(ChangeState, f"{controller}/change_state")
         self._node.create_subscription(
@@ -60,8 +50,7 @@ class Supervisor:
 
     def __exit__(self, *_) -> None:
         self._executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
+        self._system.close()
 
     def spin(self, duration_s: float) -> None:
         """Handle messages for this long."""

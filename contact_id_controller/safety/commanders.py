@@ -61,6 +61,13 @@ class Commanders:
         self.followed = Sender(identity, self._node(identity, now_s))
         return True
 
+    def known(self, now_s: float) -> Sender | None:
+        """The one that is followed, by name as soon as that is known."""
+        if self.followed is not None and not self.followed.node:
+            identity = self.followed.identity
+            self.followed = Sender(identity, self._node(identity, now_s))
+        return self.followed
+
     def let_go(self) -> None:
         """Nobody is followed: the commands have stopped."""
         self.followed = None
