@@ -1,12 +1,20 @@
 """Plans as bytes: the same as the ordinary messages, refused by their size before they are looked at."""
 
+import struct
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="messages need ROS 2")
 
-from rclpy.serialization import serialize_message
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from geometry_msgs.msg import Transform, Twist
+from rclpy.serialization import deserialize_message, serialize_message
+from trajectory_msgs.msg import (
+    JointTrajectory,
+    JointTrajectoryPoint,
+    MultiDOFJointTrajectory,
+    MultiDOFJointTrajectoryPoint,
+)
 
 from contact_id_controller.exceptions import ContactIdError, TrajectoryError
 from contact_id_controller.plans import trajectories
@@ -36,6 +44,14 @@ def schedule(count, loads=False):
     return trajectories.ContactSchedule(NAMES, np.arange(count) * 0.1, stance)
 
 
+def joint_message(plan):
+    return deserialize_message(plan_messages.joint_message(plan, START_NS), JointTrajectory)
+
+
+def base_message(plan):
+    return deserialize_message(plan_messages.base_message(plan, START_NS), MultiDOFJointTrajectory)
+
+
 def same(one, other):
     for name, value in vars(one).items():
         if isinstance(value, np.ndarray) and name[0] != "_":
@@ -43,10 +59,33 @@ def same(one, other):
     assert one.start_s == pytest.approx(other.start_s, abs=1e-9) and one.start_s > 12.0
 
 
+def lasting(point, time_s):
+    ns = round(time_s * 1e9)
+    point.time_from_start.sec, point.time_from_start.nanosec = ns // 10**9, ns % 10**9
+    return point
+
+
+def message_of(names, times_s, **fields):
+    """A message made as anybody makes one."""
+    message = JointTrajectory(joint_names=list(names))
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(START_NS, 10**9)
+    for k, time_s in enumerate(times_s):
+        rows = {name: rows[k].tolist() for name, rows in fields.items() if rows is not None}
+        message.points.append(lasting(JointTrajectoryPoint(**rows), time_s))
+    return message
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
 @pytest.mark.parametrize("rates", [1, 2, 3])
 def test_joints_are_those_of_the_message(count, rates):
-    message = plan_messages.joint_message(joints(count, rates), START_NS)
+    plan = joints(count, rates)
+    fields = {
+        "positions": plan.positions,
+        "velocities": plan.velocities,
+        "accelerations": plan.accelerations,
+    }
+    message = message_of(NAMES, plan.times_s, **fields)
+    assert joint_message(plan) == message
     read = conversions.joint_trajectory(serialize_message(message), True)
     same(conversions.joint_trajectory(message, True), read)
     assert read.names == tuple(NAMES)
@@ -54,7 +93,24 @@ def test_joints_are_those_of_the_message(count, rates):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
 def test_base_is_that_of_the_message(count):
-    message = plan_messages.base_message(base(count), START_NS)
+    plan = base(count)
+    message = MultiDOFJointTrajectory(joint_names=["base"])
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(START_NS, 10**9)
+    message.header.frame_id = "world"
+    for k in range(count):
+        pose, twist = Transform(), Twist()
+        for name, value in zip("xyz", plan.positions[k].tolist()):
+            setattr(pose.translation, name, value)
+        for name, value in zip("xyzw", plan.quaternions_xyzw[k].tolist()):
+            setattr(pose.rotation, name, value)
+        for name, linear, angular in zip(
+            "xyz", plan.linear_velocities[k].tolist(), plan.angular_velocities[k].tolist()
+        ):
+            setattr(twist.linear, name, linear)
+            setattr(twist.angular, name, angular)
+        point = MultiDOFJointTrajectoryPoint(transforms=[pose], velocities=[twist])
+        message.points.append(lasting(point, plan.times_s[k]))
+    assert base_message(plan) == message
     same(
         conversions.base_trajectory(message),
         conversions.base_trajectory(serialize_message(message)),
@@ -65,16 +121,52 @@ def test_base_is_that_of_the_message(count):
 @pytest.mark.parametrize("loads", [False, True])
 def test_schedule_is_that_of_the_message(count, loads):
     forces = RNG.uniform(size=(count, 3)) if loads else None
-    message = plan_messages.stance_message(schedule(count), START_NS, forces)
+    plan = schedule(count)
+    sent = plan_messages.stance_message(plan, START_NS, forces)
+    message = message_of(NAMES, plan.times_s, positions=plan.stance.astype(float), effort=forces)
+    assert deserialize_message(sent, JointTrajectory) == message
     read = conversions.contact_schedule(serialize_message(message))
     same(conversions.contact_schedule(message), read)
     assert read.frames == tuple(NAMES)
 
 
+def test_the_other_byte_order_is_read_too():
+    plan = joints(3, 2)
+    counts = {0: 3, 1: 3, 2: 0, 3: 0}
+    data = bytearray(b"\x00\x00\x00\x00")
+
+    def put(kind, value):
+        size = struct.calcsize(kind)
+        data.extend(bytes(-(len(data) - 4) % size) + struct.pack(">" + kind, value))
+
+    def text(value):
+        put("I", len(value.encode()) + 1)
+        data.extend(value.encode() + b"\0")
+
+    put("i", 12)
+    put("I", 345_678_901)
+    text("")
+    put("I", 3)
+    for name in NAMES:
+        text(name)
+    put("I", 3)
+    for k in range(3):
+        for field, rows in enumerate((plan.positions, plan.velocities, None, None)):
+            put("I", counts[field])
+            for value in () if rows is None else rows[k]:
+                put("d", value)
+        put("i", 0)
+        put("I", round(plan.times_s[k] * 1e9))
+    read = conversions.joint_trajectory(bytes(data), True)
+    little = conversions.joint_trajectory(plan_messages.joint_message(plan, START_NS), True)
+    same(little, read)
+    assert read.names == tuple(NAMES)
+
+
 def test_points_of_different_kinds_are_refused():
-    message = plan_messages.joint_message(joints(5), START_NS)
+    message = joint_message(joints(5))
     for k in (0, 1, 3, 4):
-        spoiled = plan_messages.joint_message(joints(5), START_NS)
+        spoiled = joint_message(joints(5))
         spoiled.points[k].positions = [1.0]
         with pytest.raises(ContactIdError):
             conversions.joint_trajectory(serialize_message(spoiled), True)
@@ -82,8 +174,8 @@ def test_points_of_different_kinds_are_refused():
     with pytest.raises(TrajectoryError, match="no points"):
         conversions.joint_trajectory(serialize_message(message), True)
     for message, words in (
-        (plan_messages.base_message(base(3), START_NS), "no points"),
-        (plan_messages.base_message(base(3), START_NS), "lack transform or velocity"),
+        (base_message(base(3)), "no points"),
+        (base_message(base(3)), "lack transform or velocity"),
     ):
         if words == "no points":
             message.points = []
@@ -122,12 +214,12 @@ def test_bytes_that_are_no_plan_are_refused_whatever_they_are():
     sources = [
         (
             conversions.joint_trajectory,
-            serialize_message(plan_messages.joint_message(joints(6), 1)),
+            plan_messages.joint_message(joints(6), 1),
         ),
-        (conversions.base_trajectory, serialize_message(plan_messages.base_message(base(6), 1))),
+        (conversions.base_trajectory, plan_messages.base_message(base(6), 1)),
         (
             conversions.contact_schedule,
-            serialize_message(plan_messages.stance_message(schedule(6), 1)),
+            plan_messages.stance_message(schedule(6), 1),
         ),
     ]
     refused = 0

@@ -1,6 +1,7 @@
 """After the warm-up a walk compiles nothing: a kernel compiled on the way costs a second."""
 
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.warm_up import standing_state, warm_up
 from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.state import RobotState
@@ -39,6 +41,30 @@ def compiled():
     }
 
 
+def received(plan, time_s):
+    """The plan as it is read from the bytes it travels in."""
+    if importlib.util.find_spec("rclpy") is None:
+        return plan
+    from contact_id_controller.ros import conversions, plan_messages
+
+    stamp_ns = round(time_s * 1e9)
+    return Plan(
+        conversions.joint_trajectory(plan_messages.joint_message(plan.joints, stamp_ns), True),
+        conversions.base_trajectory(plan_messages.base_message(plan.base, stamp_ns)),
+        conversions.contact_schedule(plan_messages.stance_message(plan.contacts, stamp_ns)),
+    )
+
+
+def warm_up_door(controller):
+    """What the node warms up, as far as ROS is there."""
+    if importlib.util.find_spec("rclpy") is None:
+        warm_up(controller)
+        return
+    from contact_id_controller.ros.control_loop import ControlLoop
+
+    ControlLoop(controller, print).warm_up()
+
+
 def walk(controller):
     """0.6 s of trot; the joints are where the plan is, so that feet really leave the ground."""
     planner = GaitPlanner(
@@ -54,7 +80,7 @@ def walk(controller):
     for number in range(600):
         time_s = 1.0 + 0.001 * number
         if number % 50 == 0:
-            controller.follow(planner.plan(time_s, q, v), time_s)
+            controller.follow(received(planner.plan(time_s, q, v), time_s), time_s)
         result = controller.step(RobotState(time_s, q, v))
         q[controller.robot.q_index] = result.reference.position
         contacts.add(int(result.contact.sum()))
@@ -81,7 +107,7 @@ def test_robot_without_feet_or_floating_base_warms_up():
 
 if __name__ == "__main__":
     walker = controller_of(friction=sys.argv[1], solver=sys.argv[2])
-    warm_up(walker)
+    warm_up_door(walker)
     # The planner compiles for itself; in ROS it is a process of its own.
     GaitPlanner(walker.robot, GaitSettings.from_mapping({"feet": QUADRUPED_FEET}))
     warm = compiled()

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
-from contact_id_controller.plans import rotations
-from contact_id_controller.plans.interpolation import cubic_coefficients, segment_coefficients
+from contact_id_controller.plans.interpolation import base_coefficients
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
 from contact_id_controller.plans.sampling import BASE_NUMBERS, sample_base
 
@@ -71,26 +70,16 @@ class BaseTrajectory:
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
         self._attitudes = list(np.ascontiguousarray(self.quaternions_xyzw))
-        self.segments = self._segments()
+        self.segments = base_coefficients(
+            self.times_s,
+            self.positions,
+            self.quaternions_xyzw,
+            self.linear_velocities,
+            self.angular_velocities,
+        )
         self.judged: tuple[object, TrajectoryError | None] = (None, None)
         """By which limits it was judged (`limits.check_base`), and why it is refused."""
         self._coefficients = list(self.segments)
-
-    def _segments(self) -> np.ndarray:
-        """Coefficients (p - 1, 4, 6) of position and phi together."""
-        linear = segment_coefficients(self.times_s, self.positions, self.linear_velocities)
-        attitudes, spins = self.quaternions_xyzw.T, self.angular_velocities.T
-        start, end = attitudes[:, :-1], attitudes[:, 1:]
-        phi = rotations.logarithms(rotations.multiply(rotations.conjugate(start), end))
-        start_rate = rotations.rotate(rotations.conjugate(start), spins[:, :-1])
-        end_spin = rotations.rotate(rotations.conjugate(end), spins[:, 1:])
-        end_rate = rotations.vector_rates(phi, end_spin)
-        # Every segment has its own phi, which starts at 0.
-        step, change = np.diff(self.times_s)[:, None], phi.T
-        angular = cubic_coefficients(
-            np.zeros_like(change), change, np.transpose(start_rate) * step, end_rate.T * step
-        )
-        return np.ascontiguousarray(np.concatenate([linear, angular], axis=2))
 
     def peek(self, t_s: float) -> np.ndarray:
         """Pose (7,) at time t_s: position, m, quaternion xyzw; a start of 0 stays one."""

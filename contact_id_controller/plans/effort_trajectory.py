@@ -10,12 +10,13 @@ the command interface effort, its PID having the gains K and D.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.kernels.turns import nearest
-from contact_id_controller.plans.interpolation import fill_basis, segment_coefficients
 
 _ZERO = np.zeros(1)
 
@@ -43,7 +44,6 @@ class EffortTrajectory:
         self.values = np.zeros((points, 4, joints))
         self.positions, self.velocities = self.values[:, 0], self.values[:, 1]
         self.accelerations, self.efforts = self.values[:, 2], self.values[:, 3]
-        self._basis = np.zeros((3, 6))
         self.replaced()
 
     def like(self) -> EffortTrajectory:
@@ -53,7 +53,6 @@ class EffortTrajectory:
     def replaced(self) -> None:
         """The arrays hold another trajectory now."""
         self._times = self.times_s.tolist()
-        self._segment, self._coefficients = -1, None
 
     def copy_from(
         self, other: EffortTrajectory, added_effort: np.ndarray, share: float = 1.0
@@ -85,21 +84,18 @@ class EffortTrajectory:
             k = 0 if since <= 0.0 else -1
             return self.positions[k], self.velocities[k], self.efforts[k]
         k = bisect_right(times, since) - 1
-        rate = 1.0 / (times[k + 1] - times[k])
-        if k != self._segment:
-            ends = slice(k, k + 2)
-            self._coefficients = segment_coefficients(
-                self.times_s[ends],
-                self.positions[ends],
-                self.velocities[ends],
-                self.accelerations[ends],
-            )[0]
-            self._segment = k
-        share = (since - times[k]) * rate
-        fill_basis(self._basis, share, rate)
-        motion = self._basis[:2] @ self._coefficients
-        effort = (1.0 - share) * self.efforts[k] + share * self.efforts[k + 1]
-        return motion[0], motion[1], effort
+        step = times[k + 1] - times[k]
+        out = np.empty((3, self.values.shape[2]))
+        _sampler()(self.values, k, step, (since - times[k]) / step, out)
+        return out[0], out[1], out[2]
+
+
+@cache
+def _sampler() -> Callable[..., None]:
+    """``sample_efforts``; a watchdog, which passes trajectories on and samples none, loads no compiler."""
+    from contact_id_controller.plans.sampling import sample_efforts
+
+    return sample_efforts
 
 
 class LocalFeedback:
@@ -135,6 +131,8 @@ class LocalFeedback:
         self._limits = np.asarray(effort_limits, dtype=float)
         self._turns = turns if turns is not None and np.any(turns) else None
         self.trajectory: EffortTrajectory | None = None
+        # Compiled now, not with the first trajectory.
+        EffortTrajectory(2, len(self.position_gain)).sample(0.5)
 
     def forget(self) -> None:
         """Nobody has said anything."""

@@ -2,13 +2,24 @@
 
 A segment between two points is a polynomial of degree 1, 3 or 5 in u = (t - t_k) / h_k in [0, 1]:
 degree 1 passes through the positions, degree 3 also has the velocities of both ends (cubic
-Hermite), degree 5 also their accelerations (quintic Hermite). Coefficients are computed once;
-position, velocity and acceleration of all columns are then one small matrix product.
+Hermite), degree 5 also their accelerations (quintic Hermite). Coefficients are computed once, by
+compiled code: a controller takes plans between two of its steps.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.plans.rotations import (
+    conjugate,
+    logarithm,
+    multiply,
+    rotate,
+    vector_rate,
+)
 
 
 def segment_coefficients(
@@ -21,58 +32,98 @@ def segment_coefficients(
 
     Shapes: times (p,), the others (p, j); result (p - 1, degree + 1, j).
     """
-    step = np.diff(times_s)[:, None]
-    start, change = positions[:-1], np.diff(positions, axis=0)
-    if velocities is None:
-        return np.stack([start, change], axis=1)
-    # Derivatives with respect to u instead of t.
-    v0, v1 = velocities[:-1] * step, velocities[1:] * step
-    if accelerations is None:
-        return cubic_coefficients(start, change, v0, v1)
-    a0, a1 = accelerations[:-1] * step**2, accelerations[1:] * step**2
-    return np.stack(
-        [
-            start,
-            v0,
-            a0 / 2,
-            10 * change - 6 * v0 - 4 * v1 - 1.5 * a0 + a1 / 2,
-            -15 * change + 8 * v0 + 7 * v1 + 1.5 * a0 - a1,
-            6 * change - 3 * (v0 + v1) + (a1 - a0) / 2,
-        ],
-        axis=1,
+    degree = 1 if velocities is None else 3 if accelerations is None else 5
+    velocities = positions if velocities is None else velocities
+    accelerations = positions if accelerations is None else accelerations
+    out = np.empty((max(len(times_s) - 1, 0), degree + 1, positions.shape[1]))
+    _fill_segments(times_s, positions, velocities, accelerations, out)
+    return out
+
+
+def base_coefficients(
+    times_s: np.ndarray,
+    positions: np.ndarray,
+    quaternions_xyzw: np.ndarray,
+    linear_velocities: np.ndarray,
+    angular_velocities: np.ndarray,
+) -> np.ndarray:
+    """Coefficients (p - 1, 4, 6) of a base's segments: of its position, and of phi, rad.
+
+    phi: rotation vector from the attitude that a segment begins with, in its frame; its end slopes are those
+    of the angular velocities. Shapes: (p,), (p, 3), (p, 4), (p, 3), (p, 3), world frame.
+    """
+    out = np.empty((max(len(times_s) - 1, 0), 4, 6))
+    _fill_base_segments(
+        times_s, positions, quaternions_xyzw, linear_velocities, angular_velocities, out
+    )
+    return out
+
+
+@bare_kernel
+def _fill_cubic(out, column, start, change, v0, v1):
+    """Hermite coefficients (4, j) of a column from start value, change and end slopes in u."""
+    out[0, column], out[1, column] = start, v0
+    out[2, column], out[3, column] = 3.0 * change - 2.0 * v0 - v1, v0 + v1 - 2.0 * change
+
+
+@bare_kernel
+def quintic(change, v0, v1, a0, a1):
+    """Hermite coefficients of u^3, u^4, u^5 from change, end slopes and end bends in u."""
+    return (
+        10.0 * change - 6.0 * v0 - 4.0 * v1 - 1.5 * a0 + 0.5 * a1,
+        -15.0 * change + 8.0 * v0 + 7.0 * v1 + 1.5 * a0 - a1,
+        6.0 * change - 3.0 * (v0 + v1) + 0.5 * (a1 - a0),
     )
 
 
-def cubic_coefficients(
-    start: np.ndarray, change: np.ndarray, v0: np.ndarray, v1: np.ndarray
-) -> np.ndarray:
-    """Hermite coefficients (m, 4, j) from start value, change and end slopes in u, (m, j) each."""
-    return np.stack([start, v0, 3 * change - 2 * v0 - v1, v0 + v1 - 2 * change], axis=1)
+@bare_kernel
+def _fill_segments(times_s, positions, velocities, accelerations, out):
+    """``segment_coefficients``; what a degree does not have is not looked at."""
+    degree = out.shape[1] - 1
+    for k in range(out.shape[0]):
+        step = times_s[k + 1] - times_s[k]
+        for j in range(out.shape[2]):
+            start = positions[k, j]
+            change = positions[k + 1, j] - start
+            if degree == 1:
+                out[k, 0, j], out[k, 1, j] = start, change
+                continue
+            # Derivatives with respect to u instead of t.
+            v0, v1 = velocities[k, j] * step, velocities[k + 1, j] * step
+            if degree == 3:
+                _fill_cubic(out[k], j, start, change, v0, v1)
+                continue
+            a0, a1 = accelerations[k, j] * step * step, accelerations[k + 1, j] * step * step
+            out[k, 0, j], out[k, 1, j], out[k, 2, j] = start, v0, 0.5 * a0
+            out[k, 3, j], out[k, 4, j], out[k, 5, j] = quintic(change, v0, v1, a0, a1)
 
 
-def fill_basis(basis: np.ndarray, u: float, rate: float) -> None:
-    """Fill the powers of u and their first two derivatives with respect to time.
+@bare_kernel
+def _fill_base_segments(times_s, positions, quaternions, linear, angular, out):
+    """``base_coefficients``."""
+    for k in range(out.shape[0]):
+        step = times_s[k + 1] - times_s[k]
+        for d in range(3):
+            v0, v1 = linear[k, d] * step, linear[k + 1, d] * step
+            start = positions[k, d]
+            _fill_cubic(out[k], d, start, positions[k + 1, d] - start, v0, v1)
+        back = conjugate(_four(quaternions[k]))
+        end_back = conjugate(_four(quaternions[k + 1]))
+        phi = logarithm(multiply(back, conjugate(end_back)))
+        rate = rotate(back, _three(angular[k]))
+        end_rate = vector_rate(phi, rotate(end_back, _three(angular[k + 1])))
+        for d in range(3):  # every segment has its own phi, which starts at 0
+            _fill_cubic(out[k], 3 + d, 0.0, phi[d], rate[d] * step, end_rate[d] * step)
 
-    `basis` (3, degree + 1) with degree 1, 3 or 5; `rate` is 1 / h of the segment, 1/s. The product
-    of `basis` and a segment's coefficients (degree + 1, j) is position, velocity, acceleration.
-    """
-    basis[0, 0] = 1.0
-    basis[0, 1] = u
-    basis[1, 1] = rate
-    degree = basis.shape[1] - 1
-    if degree == 1:
-        return
-    u2, rate2 = u * u, rate * rate
-    u3 = u2 * u
-    basis[0, 2], basis[0, 3] = u2, u3
-    basis[1, 2], basis[1, 3] = 2 * u * rate, 3 * u2 * rate
-    basis[2, 2], basis[2, 3] = 2 * rate2, 6 * u * rate2
-    if degree == 3:
-        return
-    u4 = u2 * u2
-    basis[0, 4], basis[0, 5] = u4, u4 * u
-    basis[1, 4], basis[1, 5] = 4 * u3 * rate, 5 * u4 * rate
-    basis[2, 4], basis[2, 5] = 12 * u2 * rate2, 20 * u3 * rate2
+
+@bare_kernel
+def _three(row):
+    return row[0], row[1], row[2]
+
+
+@bare_kernel
+def _four(row):
+    return row[0], row[1], row[2], row[3]
 
 
 _SAMPLES = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8)
@@ -85,25 +136,37 @@ def range_between(positions: np.ndarray, coefficients: np.ndarray) -> tuple[np.n
         return positions.min(axis=0), positions.max(axis=0)
     powers = np.arange(coefficients.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        values = _on_all(_SAMPLES[:, None] ** powers, coefficients)
+        # One large product instead of p small ones: (s, n) by (p, n, j).
+        values = np.tensordot(_SAMPLES[:, None] ** powers, coefficients, axes=(1, 1))
     return values.min(axis=(0, 1)), values.max(axis=(0, 1))
 
 
 def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits) -> np.ndarray:
     """Segments (p,) bool that a quick bound cannot tell to be within limits: few, of a long plan.
 
-    limits: lowest and highest value, largest first and second derivative, each (j,) or a number.
+    limits: lowest and highest value, largest first and second derivative, (j,) each, the last a number.
     """
+    out = np.empty(len(coefficients), dtype=bool)
     lower, upper, speed, acceleration = limits
-    with np.errstate(over="ignore", invalid="ignore"):
-        size, powers = np.abs(coefficients), np.arange(coefficients.shape[1])
-        start, reach = coefficients[:, 0], size[:, 1:].sum(axis=1)
-        first = np.tensordot(size, powers, axes=(1, 0))
-        second = np.tensordot(size, powers * (powers - 1), axes=(1, 0))
-        good = (start - reach >= lower) & (start + reach <= upper)
-        good &= first <= speed * steps_s[:, None]
-        good &= second <= acceleration * steps_s[:, None] ** 2
-    return ~good.all(axis=1)
+    _mark_doubtful(steps_s, coefficients, lower, upper, speed, float(acceleration), out)
+    return out
+
+
+@bare_kernel
+def _mark_doubtful(steps_s, coefficients, lower, upper, speed, acceleration, out):
+    for k in range(coefficients.shape[0]):
+        step, good = steps_s[k], True
+        for j in range(coefficients.shape[2]):
+            reach = first = second = 0.0
+            for n in range(1, coefficients.shape[1]):
+                size = abs(coefficients[k, n, j])
+                reach += size
+                first += n * size
+                second += n * (n - 1) * size
+            start = coefficients[k, 0, j]
+            good &= start - reach >= lower[j] and start + reach <= upper[j]
+            good &= first <= speed[j] * step and second <= acceleration * step * step
+        out[k] = not good
 
 
 def largest_rates(
@@ -114,26 +177,36 @@ def largest_rates(
     Shapes: durations (p,), coefficients (p, degree + 1, j); results (j,). ``vectors``: of each three
     columns the norm, (j / 3,). Infinite where numbers overflow; 0 without segments.
     """
-    count = coefficients.shape[2] // (3 if vectors else 1)
-    if not len(coefficients):
-        return np.zeros(count), np.zeros(count)
-    powers = np.arange(coefficients.shape[1])
-    first = powers * _SAMPLES[:, None] ** np.maximum(powers - 1, 0)
-    second = powers * (powers - 1) * _SAMPLES[:, None] ** np.maximum(powers - 2, 0)
-    step = steps_s[:, None]
-    largest = []
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for basis, duration in ((first, step), (second, step**2)):
-            rates = _on_all(basis, coefficients)
-            rates /= duration
-            if vectors:
-                rates = np.sqrt((rates.reshape(*rates.shape[:2], count, 3) ** 2).sum(axis=3))
-            top = np.maximum(rates.max(axis=(0, 1)), -rates.min(axis=(0, 1)))
-            largest.append(np.where(np.isnan(top), np.inf, top))
+    width = 3 if vectors else 1
+    largest = np.zeros((2, coefficients.shape[2] // width))
+    _find_largest_rates(_SAMPLES, steps_s, coefficients, width, largest)
     return largest[0], largest[1]
 
 
-def _on_all(basis: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Rows of ``basis`` (s, n) times the coefficients (p, n, j) of all segments: (s, p, j)."""
-    # One large product instead of p small ones.
-    return np.tensordot(basis, coefficients, axes=(1, 1))
+@bare_kernel
+def _find_largest_rates(samples, steps_s, coefficients, width, largest):
+    """``largest`` (2, j / width), of first and second derivatives; zero before."""
+    for k in range(coefficients.shape[0]):
+        rate = 1.0 / steps_s[k]
+        for u in samples:
+            for column in range(largest.shape[1]):
+                first2 = second2 = 0.0
+                for j in range(column * width, (column + 1) * width):
+                    slope, bend = _derivatives(coefficients[k], j, u)
+                    first2 += (slope * rate) ** 2
+                    second2 += (bend * rate * rate) ** 2
+                # What is not a number is beyond all.
+                for row, size2 in ((0, first2), (1, second2)):
+                    size = math.sqrt(size2) if size2 >= 0.0 else math.inf
+                    largest[row, column] = max(largest[row, column], size)
+
+
+@bare_kernel
+def _derivatives(coefficients, column, u):
+    """First and second derivative with respect to u of a column's polynomial (degree + 1, j)."""
+    value = slope = bend = 0.0
+    for n in range(coefficients.shape[0] - 1, -1, -1):
+        bend = bend * u + slope
+        slope = slope * u + value
+        value = value * u + coefficients[n, column]
+    return slope, 2.0 * bend

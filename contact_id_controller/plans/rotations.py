@@ -1,9 +1,8 @@
 """Rotations as quaternions (x, y, z, w) and rotation vectors.
 
-Functions named in the singular take one rotation in plain floats: for three numbers, Python is
-several times faster than numpy; compiled functions may call them too. `cross`, `multiply`,
-`conjugate` and `rotate` take either single numbers or whole arrays as components, so they also
-serve many rotations at once, shape (4, p).
+Functions take one rotation in plain floats: for three numbers, Python is several times faster than
+numpy; compiled functions call them too. `cross`, `multiply`, `conjugate` and `rotate` take either
+single numbers or whole arrays as components, so they also serve many rotations at once, shape (4, p).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from numba.extending import register_jitable
 
 Vector = Sequence[float]
@@ -67,32 +65,36 @@ def exponential(phi: Vector) -> tuple[float, float, float, float]:
     return (scale * phi[0], scale * phi[1], scale * phi[2], math.cos(angle / 2))
 
 
-def logarithms(quaternions: Sequence[np.ndarray]) -> np.ndarray:
-    """Rotation vectors (3, p), rad, of p unit quaternions (4, p); angles in [0, pi]."""
-    x, y, z, w = quaternions
-    sine = np.sqrt(x * x + y * y + z * z)
-    angle = 2.0 * np.arctan2(sine, np.abs(w))
-    scale = np.where(w < 0.0, -1.0, 1.0) * np.where(
-        sine > 1e-12, angle / np.maximum(sine, 1e-12), 2.0
-    )
-    return scale * np.stack([x, y, z])
+@register_jitable
+def logarithm(q: Vector) -> tuple[float, float, float]:
+    """Rotation vector, rad, of a unit quaternion; its angle is in [0, pi]."""
+    sine = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2])
+    scale = 2.0 * math.atan2(sine, abs(q[3])) / sine if sine > 1e-12 else 2.0
+    if q[3] < 0.0:
+        scale = -scale
+    return (scale * q[0], scale * q[1], scale * q[2])
 
 
-def vector_rates(phi: np.ndarray, velocity: Sequence[np.ndarray]) -> np.ndarray:
-    """Time derivatives of p rotation vectors phi (3, p), all shapes alike.
+@register_jitable
+def vector_rate(phi: Vector, velocity: Vector) -> tuple[float, float, float]:
+    """Time derivative of a rotation vector phi.
 
     `velocity`: angular velocity in the turning frame; the result is J^-1 velocity with the right
     Jacobian J of `body_motion`.
     """
-    angle2 = np.sum(phi * phi, axis=0)
-    angle = np.sqrt(np.maximum(angle2, _SMALL_ANGLE**2))
-    factor = np.where(
-        angle2 < _SMALL_ANGLE**2,
-        1.0 / 12.0 + angle2 / 720.0,
-        (1.0 - 0.5 * angle * np.sin(angle) / (1.0 - np.cos(angle))) / angle**2,
-    )
+    angle2 = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
+    if angle2 < _SMALL_ANGLE**2:
+        factor = 1.0 / 12.0 + angle2 / 720.0
+    else:
+        angle = math.sqrt(angle2)
+        factor = (1.0 - 0.5 * angle * math.sin(angle) / (1.0 - math.cos(angle))) / angle2
     c = cross(phi, velocity)
-    return np.stack(velocity) + 0.5 * np.stack(c) + factor * np.stack(cross(phi, c))
+    d = cross(phi, c)
+    return (
+        velocity[0] + 0.5 * c[0] + factor * d[0],
+        velocity[1] + 0.5 * c[1] + factor * d[1],
+        velocity[2] + 0.5 * c[2] + factor * d[2],
+    )
 
 
 @register_jitable

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.plans.interpolation import quintic
 from contact_id_controller.plans.rotations import body_motion, exponential, multiply, rotate
 
 BASE_NUMBERS = 19
@@ -31,6 +34,22 @@ def sample_polynomials(coefficients, u, rate, out):
 
 
 @bare_kernel
+def sample_efforts(values, k, step, u, out):
+    """Position, velocity, effort (3, na) between the points k and k + 1, ``step`` s apart, at u in [0, 1].
+
+    values (p, 4, na): positions, velocities, accelerations, joined by a quintic, and efforts.
+    """
+    for j in range(out.shape[1]):
+        start = values[k, 0, j]
+        v0, v1 = values[k, 1, j] * step, values[k + 1, 1, j] * step
+        a0, a1 = values[k, 2, j] * step * step, values[k + 1, 2, j] * step * step
+        c, d, e = quintic(values[k + 1, 0, j] - start, v0, v1, a0, a1)
+        out[0, j] = start + u * (v0 + u * (0.5 * a0 + u * (c + u * (d + u * e))))
+        out[1, j] = (v0 + u * (a0 + u * (3.0 * c + u * (4.0 * d + u * 5.0 * e)))) / step
+        out[2, j] = (1.0 - u) * values[k, 3, j] + u * values[k + 1, 3, j]
+
+
+@bare_kernel
 def sample_base(coefficients, attitude, u, rate, out):
     """Motion of a base (``BASE_NUMBERS``,), world frame, on a segment that begins at an attitude (4,).
 
@@ -48,3 +67,14 @@ def sample_base(coefficients, attitude, u, rate, out):
     out[3], out[4], out[5], out[6] = turn
     out[10], out[11], out[12] = rotate(turn, spin)
     out[16], out[17], out[18] = rotate(turn, spin_rate)
+
+
+@bare_kernel
+def find_lift_offs(times_s, stance, out):
+    """Fill (p, f): when a frame that stands in row k of the stance (p, f) leaves the ground; inf: never."""
+    last = stance.shape[0] - 1
+    for f in range(stance.shape[1]):
+        out[last, f] = math.inf
+        for k in range(last - 1, -1, -1):
+            lifts = stance[k, f] and not stance[k + 1, f]
+            out[k, f] = times_s[k + 1] if lifts else out[k + 1, f]

@@ -18,7 +18,7 @@ from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
 from contact_id_controller.plans.interpolation import segment_coefficients
 from contact_id_controller.plans.points import checked_array, checked_start, checked_times
-from contact_id_controller.plans.sampling import sample_polynomials
+from contact_id_controller.plans.sampling import find_lift_offs, sample_polynomials
 
 __all__ = [
     "BaseReference",
@@ -92,10 +92,9 @@ class JointTrajectory:
         )
         self._times = self.times_s.tolist()
         self._rates = (1.0 / np.diff(self.times_s)).tolist()
-        coefficients = segment_coefficients(
+        self.segments = segment_coefficients(
             self.times_s, self.positions, self.velocities, self.accelerations
         )
-        self.segments = np.ascontiguousarray(coefficients)
         self.judged: tuple[object, TrajectoryError | None] = (None, None)
         """By which limits its points were judged (`limits.check_joints`), and why they are refused."""
         self._coefficients = list(self.segments)
@@ -209,7 +208,7 @@ class JointTrajectory:
             None if rows is None else rows[:2]
             for rows in (other.positions, other.velocities, other.accelerations)
         ]
-        way = np.ascontiguousarray(segment_coefficients(other.times_s[:2], *first))
+        way = segment_coefficients(other.times_s[:2], *first)
         other._times = other.times_s.tolist()
         other._rates = [1.0 / (other._times[1] - other._times[0]), *self._rates]
         other._coefficients = [*way, *self._coefficients]
@@ -268,11 +267,8 @@ class ContactSchedule:
         self.stance = np.ascontiguousarray(rows, dtype=bool)
         self.start_s = checked_start(start_s)
         self._times = self.times_s.tolist()
-        # Row k: when a frame that stands in row k leaves the ground, infinite if never.
-        self._leaves = np.full(shape, np.inf)
-        for k in range(shape[0] - 2, -1, -1):
-            lifts = self.stance[k] & ~self.stance[k + 1]
-            self._leaves[k] = np.where(lifts, self._times[k + 1], self._leaves[k + 1])
+        self._leaves = np.empty(shape)
+        find_lift_offs(self.times_s, self.stance, self._leaves)
 
     def in_order(self, frames: Sequence[str]) -> ContactSchedule:
         """The same schedule with a column for each of `frames`; frames it lacks shall stand.

@@ -89,6 +89,7 @@ class ControlLoop:
         Raises ConfigurationError or UnknownModelError for models that do not exist.
         """
         self.guard.warm_up()
+        plan_bytes.warm_up()
         robot, settings = self.controller.robot, self.controller.settings
         for pair in settings.live_models:
             friction, solver = pair.split("/")

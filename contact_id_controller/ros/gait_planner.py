@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.ros import scheduling
+from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
@@ -100,6 +100,7 @@ class GaitPlannerNode(Node):
         with self._interrupt.leaving_at_once(self):  # it compiles
             robot = settings.robot()
             self.planner = GaitPlanner(robot, self.settings, settings.terrain)
+            plan_bytes.warm_up()
         checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
         self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)

@@ -30,7 +30,7 @@ from contact_id_controller.planning.kinodynamic.motion_planner import (
     Steps,
     TimedPlan,
 )
-from contact_id_controller.ros import scheduling
+from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.executor import GuardedExecutor
@@ -123,6 +123,7 @@ class KinoDynamicPlannerNode(Node):
                 soles, friction = self.planner.soles, settings.friction_coefficient
                 self._task = Steps(read_footsteps(footsteps_file(settings), soles, friction))
             self.planner.warm_up()
+            plan_bytes.warm_up()
         checks = StateChecks(self.planner.robot, odometry_age_limit_s=settings.odometry_age_limit_s)
         self._input = StateInput(self.planner.robot.joint_names, checks)
 

@@ -349,6 +349,11 @@ def word(at: int) -> int:
     return (at - _HEAD) // 8
 
 
+def with_stamp(data: bytes, time_ns: int) -> bytes:
+    """The bytes of a message whose first field is a header, with another time in it."""
+    return data[:_HEAD] + _STAMP.pack(*divmod(time_ns, 1_000_000_000)) + data[_HEAD + _STAMP.size :]
+
+
 class PackedMessage:
     """A message that is made once, and sent again and again with other numbers.
 

@@ -1,7 +1,7 @@
-"""Plans read from the bytes they travel in: sizes first, then all points at once.
+"""Plans and the bytes they travel in: read, sizes first, then all points at once; and written.
 
 As Python objects 10,000 points take a quarter of a second, and nothing else is answered meanwhile.
-Points of one plan carry the same fields, so they stand at equal distances from the second one on.
+Compiled code copies them: a controller reads sixty plans a second between its steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
-from contact_id_controller.ros.packed import Cursor, stamp_ns
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.ros.packed import Cursor, stamp_ns, with_stamp
 
 MOST_BYTES, MOST_POINTS, MOST_NAMES = 16_000_000, 10_000, 1000
 """Of a plan: more is refused before it is looked at."""
@@ -40,6 +41,15 @@ class Points(NamedTuple):
     start_s: float
     times_s: np.ndarray
     fields: list[np.ndarray]
+
+
+def warm_up() -> None:
+    """Compile what reads and writes plans."""
+    head = b"\0\1\0\0" + bytes(16)
+    read_points(
+        write_points(head, JOINT_FIELDS, np.zeros(1), (np.zeros((1, 1)), None, None, None)),
+        JOINT_FIELDS,
+    )
 
 
 def is_long(message) -> bool:
@@ -78,46 +88,137 @@ def read_points(data: bytes, widths: Sequence[int]) -> Points:
         names.append(data[begin : cursor.at].rstrip(b"\0").decode(errors="replace"))
     points = cursor.count()
     refuse_count(points)
-    rows = [_rows(cursor, data, widths, number) for number in (min(points, 1), max(points - 1, 0))]
-    times, *fields = map(_joined, zip(*rows))
-    return Points(names, stamp_ns(data) * _NANO, times[:, 0], fields)
+    times_s, fields = _fields(cursor, data, widths, points)
+    return Points(names, stamp_ns(data) * _NANO, times_s, fields)
 
 
-def _rows(cursor: Cursor, data: bytes, widths: Sequence[int], number: int) -> list[np.ndarray]:
-    """Times (p, 1) and fields (p, n) of so many points that stand at equal distances."""
-    if not number:
-        return [np.zeros((0, 1)), *(np.zeros((0, 0)) for _ in widths)]
+def _fields(
+    cursor: Cursor, data: bytes, widths: Sequence[int], number: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Times (p,) and fields (p, n) of so many points from the cursor on."""
     order = "<" if data[1] & 1 else ">"
-    begin = cursor.at
-    places, counts = [], []
-    for width in widths:
-        cursor.align(4)
-        counts.append(cursor.at)
-        places.append(cursor.doubles(width * cursor.count()))
-    duration, _ = cursor.raw(4, 8)
-    stride = cursor.at - begin
-    cursor.skip((number - 1) * stride)
-    table = np.frombuffer(data, np.uint8, number * stride, begin).reshape(number, stride)
-
-    def column(at: int, size: int, kind: str) -> np.ndarray:
-        return np.ascontiguousarray(table[:, at - begin : at - begin + size]).view(order + kind)
-
-    for at in counts:
-        found = column(at, 4, "u4")
-        if (found != found[0]).any():
-            raise _different()
-    seconds = column(duration, 4, "i4") + _NANO * column(duration + 4, 4, "u4")
-    fields = [column(at, 8 * size, "f8").reshape(number, size) for at, size in places]
-    return [seconds, *(field.astype(float) for field in fields)]
-
-
-def _joined(rows: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    first, others = rows
-    if not len(others):
-        return first
-    if first.shape[1] != others.shape[1]:
+    # A copy whatever the order: the kernels are compiled for one kind of array.
+    words = np.array(np.frombuffer(data, f"{order}u4", len(data) // 4), dtype=np.uint32)
+    each, counts = np.array(widths), np.zeros(len(widths), dtype=np.int64)
+    begin = cursor.at // 4
+    if number and _walk(words, begin, each, counts) < 0:
+        cursor.skip(len(data))
+    if 8 * number * int(counts.sum()) > len(data):
         raise _different()
-    return np.concatenate([first, others])
+    times, numbers = np.empty((2, number)), np.empty((number, int(counts.sum())), dtype=np.uint64)
+    end = _copy_points(words, begin, each, counts, order == "<", times, numbers)
+    if end == _DIFFERENT:
+        raise _different()
+    if end < 0:
+        cursor.skip(len(data))
+    ends = np.cumsum(counts).tolist()
+    values = numbers.view(np.float64)
+    # Not in the kernel, which would round once instead of twice.
+    times_s = times[0] + _NANO * times[1]
+    return times_s, [values[:, end - count : end] for end, count in zip(ends, counts.tolist())]
+
+
+_SHORT, _DIFFERENT = -1, -2
+"""Instead of where points end: the message ends before; they carry different things."""
+
+
+@bare_kernel
+def _walk(words, at, widths, counts):
+    """Where a point ends that begins at a word, and how many doubles (n,) each of its fields has."""
+    for field in range(len(widths)):
+        if at >= len(words):
+            return _SHORT
+        counts[field] = widths[field] * np.int64(words[at])
+        at += 1
+        if counts[field] > len(words):
+            return _SHORT
+        if counts[field]:
+            at += (at - 1) % 2  # doubles stand at even words, behind that of the encapsulation
+        at += 2 * counts[field]
+    at += 2
+    return at if at <= len(words) else _SHORT
+
+
+@bare_kernel
+def _copy_points(words, at, widths, counts, little, times, numbers):
+    """Times (2, p), s and ns, and the bits of the doubles (p, n) of all fields; where the points end."""
+    low, high = (0, 1) if little else (1, 0)
+    for k in range(times.shape[1]):
+        column = 0
+        for field in range(len(widths)):
+            if at >= len(words):
+                return _SHORT
+            count = widths[field] * np.int64(words[at])
+            at += 1
+            if count != counts[field]:
+                return _DIFFERENT
+            if count:
+                at += (at - 1) % 2
+            if at + 2 * count > len(words):
+                return _SHORT
+            for _ in range(count):
+                bits = np.uint64(words[at + high]) << np.uint64(32)
+                numbers[k, column] = bits | np.uint64(words[at + low])
+                column += 1
+                at += 2
+        if at + 2 > len(words):
+            return _SHORT
+        times[0, k], times[1, k] = np.int32(words[at]), words[at + 1]
+        at += 2
+    return at
+
+
+def write_points(
+    head: bytes, widths: Sequence[int], times_s: np.ndarray, fields: Sequence[np.ndarray | None]
+) -> bytes:
+    """The bytes of a message; None among the fields (p, n): its points have none.
+
+    head: all that stands before the number of points, in little endian, see `head_of`.
+    """
+    counts = np.array([0 if field is None else field.shape[1] for field in fields])
+    present = [field for field in fields if field is not None]
+    numbers = np.ascontiguousarray(np.concatenate(present, axis=1), dtype=np.float64)
+    times_ns = np.rint(np.asarray(times_s) / _NANO).astype(np.int64)
+    most = 2 + len(head) // 4 + len(times_ns) * (2 + 2 * len(counts) + 2 * int(counts.sum()))
+    words = np.zeros(most, dtype=np.uint32)
+    begin = len(head) // 4
+    words[:begin] = np.frombuffer(head, np.uint32)
+    words[begin] = len(times_ns)
+    end = _fill_points(
+        words, begin + 1, np.array(widths), counts, times_ns, numbers.view(np.uint64)
+    )
+    return words[:end].tobytes()
+
+
+def head_of(data: bytes, stamp_ns: int) -> bytes:
+    """Of a serialised plan what stands before the number of its points, with another time in its header."""
+    cursor = Cursor(data)
+    cursor.text()
+    for _ in range(cursor.count()):
+        cursor.text()
+    cursor.align(4)
+    return with_stamp(data[: cursor.at], stamp_ns)
+
+
+@bare_kernel
+def _fill_points(words, at, widths, counts, times_ns, numbers):
+    """Points behind the others; where they end.  counts (n,): doubles of each field of a point."""
+    for k in range(len(times_ns)):
+        column = 0
+        for field in range(len(widths)):
+            words[at] = counts[field] // widths[field]
+            at += 1
+            if counts[field]:
+                at += (at - 1) % 2
+            for _ in range(counts[field]):
+                bits = numbers[k, column]
+                words[at], words[at + 1] = bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(32)
+                column += 1
+                at += 2
+        seconds = times_ns[k] // 1_000_000_000
+        words[at], words[at + 1] = seconds, times_ns[k] - 1_000_000_000 * seconds
+        at += 2
+    return at
 
 
 def _different() -> TrajectoryError:

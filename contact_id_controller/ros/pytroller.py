@@ -44,6 +44,7 @@ class ControllerImpl(ControllerImplBase):
             )
         log = functools.partial(print, "contact_id:", file=sys.stderr, flush=True)
         self.inner = InProcessController(load_settings(path), log)
+        plan_bytes.warm_up()
         self._odometry = OdometryReader()
         self._frames = self.inner.controller.settings.foot_frames
         self._forces = np.zeros((len(self._frames), 3))
