@@ -41,7 +41,7 @@ class Topics:
         self.loop._turn = self._turn
         self.loop._next_turn_s = float("inf")
 
-    def _turn(self):
+    def _turn(self, served):
         self.turns += 1
 
     def spin(self):

@@ -14,7 +14,7 @@ from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension, String  #
 from std_srvs.srv import Trigger  # noqa: E402
 
 from contact_id_controller.exceptions import StateError  # noqa: E402
-from contact_id_controller.ros import packed  # noqa: E402
+from contact_id_controller.ros import direct_loop, packed  # noqa: E402
 from contact_id_controller.ros.direct_loop import DirectLoop, age_s, hand_on_newest  # noqa: E402
 from contact_id_controller.ros.executor import GuardedExecutor  # noqa: E402
 
@@ -94,6 +94,50 @@ def test_an_error_of_a_callback_is_counted_and_the_node_goes_on(nodes, direct):
     counts = executor.incidents.counts
     until(turn, lambda: len(heard) >= 3 and any("RuntimeError" in reason for reason in counts))
     assert sum(n for reason, n in counts.items() if "ValueError" in reason) >= 3
+
+
+def test_what_the_executor_is_asked_for_is_told_from_what_others_serve(nodes):
+    listener, sender, executor = nodes
+    mine = listener.create_subscription(String, "mine", lambda message: None, 1)
+    theirs = listener.create_subscription(String, "words", lambda message: None, 1)
+    assert executor.asked_for([mine]) == ([], False)
+    publishers = [sender.create_publisher(String, name, 1) for name in ("mine", "words")]
+    for publisher in publishers:
+        until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+    publishers[0].publish(String(data="word"))
+    until(lambda: time.sleep(0.01), lambda: executor.asked_for() == ([mine], False))
+    assert executor.asked_for([mine]) == ([], False)
+    publishers[1].publish(String(data="word"))
+    until(lambda: time.sleep(0.01), lambda: executor.asked_for([mine]) == ([theirs], False))
+    until(lambda: executor.spin_once(0.0), lambda: executor.asked_for() == ([], False))
+    listener.create_timer(0.0, lambda: None)
+    assert executor.asked_for() == ([], True)
+
+
+def test_requests_timers_and_other_topics_wait_for_no_end_of_the_states(nodes, monkeypatch):
+    monkeypatch.setattr(direct_loop, "WHOLE_TURN_S", 1e9)
+    listener, sender, executor = nodes
+    subscription = listener.create_subscription(String, "words", lambda message: None, 1)
+    calls = []
+    listener.create_service(Trigger, "answer", lambda _, response: calls.append(0) or response)
+    listener.create_timer(0.05, lambda: calls.append(1))
+    listener.create_subscription(String, "others", lambda message: calls.append(2), 1)
+    others = sender.create_publisher(String, "others", 1)
+    loop = DirectLoop(executor, lambda: [subscription])
+    publisher, client = (
+        sender.create_publisher(String, "words", 1),
+        sender.create_client(Trigger, "answer"),
+    )
+
+    def turn():
+        publisher.publish(String(data="word"))
+        others.publish(String(data="word"))
+        loop.spin_once(0.01)
+
+    until(turn, client.service_is_ready)
+    loop.spin_once(0.0)
+    client.call_async(Trigger.Request())
+    until(turn, lambda: 0 in calls and calls.count(1) > 2 and calls.count(2) > 2)
 
 
 def test_the_end_of_ros_is_no_incident(nodes):

@@ -180,6 +180,12 @@ class ControlTopics:
         self.patient_subscriptions: list[Subscription] = [] if together else plans
 
     @property
+    def polled_subscriptions(self) -> list[Subscription]:
+        """Those that a step takes from."""
+        contact = self._contact_input
+        return [self._odometry, *(() if contact is None else contact.subscriptions)]
+
+    @property
     def direct_subscriptions(self) -> list[Subscription]:
         """The subscriptions to serve without delay; while a state waits for its odometry, that too."""
         waits = self.active and self._waiting is not None

@@ -157,6 +157,11 @@ class ControllerNode(LifecycleNode):
         return self._topics.patient_subscriptions if self._topics is not None else []
 
     @property
+    def polled_subscriptions(self) -> list[Subscription]:
+        """The subscriptions that a step takes from."""
+        return self._topics.polled_subscriptions if self._topics is not None else []
+
+    @property
     def direct_services(self) -> list[Service]:
         """The services to serve without delay: emergency stop and resume."""
         topics = [] if self._topics is None else self._topics.direct_services
@@ -360,6 +365,7 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         lambda: node.direct_subscriptions,
         lambda: node.patient_subscriptions,
         lambda: node.direct_services,
+        lambda: node.polled_subscriptions,
         turn_interval_s=_TURN_INTERVAL_S,
         between=_GarbageBreak(node),
         looked=node.look,

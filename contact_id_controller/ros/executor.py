@@ -7,10 +7,12 @@ others of its callback group, are never served again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Container
 from typing import Any
 
 from rclpy.context import Context
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import (
     ConditionReachedException,
     ExternalShutdownException,
@@ -18,7 +20,9 @@ from rclpy.executors import (
     SingleThreadedExecutor,
     TimeoutException,
 )
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 
 from contact_id_controller.safety.incidents import Incidents
 
@@ -55,6 +59,54 @@ class GuardedExecutor(SingleThreadedExecutor):
     def spin_once(self, timeout_sec: float | None = None) -> None:
         """See rclpy; raises nothing but the end of ROS."""
         self.incidents.guarded("callback", super().spin_once, timeout_sec)
+
+    def run_timers(self) -> None:
+        """Call the timers that are due, whose callbacks take nothing; a tenth of the work of a turn for each."""
+        for timer in [timer for node in self.get_nodes() for timer in node.timers]:
+            with contextlib.suppress(InvalidHandle), timer.handle:
+                if not timer.is_canceled() and timer.is_ready():
+                    timer.handle.call_timer_with_info()
+                    self.incidents.guarded("callback", timer.callback)
+
+    def asked_for(self, served: Container[Subscription] = ()) -> tuple[list[Subscription], bool]:
+        """Subscriptions where messages wait, and whether more than these do: timers, requests, answers.
+
+        A quarter of the work of a turn.  served: subscriptions that somebody else serves. Waitables, such as
+        events of the middleware, are not looked at.
+        """
+        handle = self._context.handle
+        if handle is None:
+            return [], True
+        with handle:
+            waiting, others = [], False
+            for node in self.get_nodes():
+                subscriptions = {
+                    each.handle.pointer: each for each in node.subscriptions if each not in served
+                }
+                kinds = [[each.handle for each in subscriptions.values()]]
+                for entities in (node.guards, node.timers, node.clients, node.services):
+                    kinds.append([each.handle for each in entities])
+                wait_set = rclpy_implementation.WaitSet(*map(len, kinds), 0, handle)
+                wait_set.clear_entities()
+                for add, handles in zip(
+                    (
+                        wait_set.add_subscription,
+                        wait_set.add_guard_condition,
+                        wait_set.add_timer,
+                        wait_set.add_client,
+                        wait_set.add_service,
+                    ),
+                    kinds,
+                ):
+                    for each in handles:
+                        add(each)
+                wait_set.wait(0)
+                ready = wait_set.get_ready_entities
+                waiting += [subscriptions[pointer] for pointer in ready("subscription")]
+                others = others or any(
+                    map(ready, ("guard_condition", "timer", "client", "service"))
+                )
+        return waiting, others
 
     # Names of rclpy: called with what is ready, nothing that is returned is nothing to do.
 

@@ -15,6 +15,7 @@ _WINDOW = 4096
 """Steps over which percentiles are taken."""
 
 _TIMES = ("period", "step time", "controller step", "solve time")
+_PARTS = {"median": 50.0, "p99": 99.0, "p99.9": 99.9}
 
 
 RATE_WINDOW_S = 1.0
@@ -144,10 +145,11 @@ class StepMonitor:
             figures["solutions a second"] = f"{self.solutions.hz:.0f}"
         if self.steps:
             recent = self._times_s[:, : min(self.steps, _WINDOW)]
-            for name, row in zip(_TIMES, recent):
-                figures[f"{name} median (us)"] = f"{np.median(row) * 1e6:.1f}"
-                for part in (99, 99.9):
-                    figures[f"{name} p{part:g} (us)"] = f"{np.percentile(row, part) * 1e6:.1f}"
+            # At once: this stands between two steps, and takes a third of what each part by itself would.
+            found = np.percentile(recent, list(_PARTS.values()), axis=1)
+            for name, times_s in zip(_TIMES, found.T):
+                for part, time_s in zip(_PARTS, times_s):
+                    figures[f"{name} {part} (us)"] = f"{time_s * 1e6:.1f}"
         for status, count in sorted(self.statuses.items()):
             figures[f"status {status}"] = str(count)
         for reason, count in sorted(self.refusals.items()):
