@@ -75,8 +75,8 @@ class DirectLoop:
             importance.
         patient: returns subscriptions of which one, in turn, is served after every wait: a state
             that comes amid the parts of a plan is not held back by all of them.
-        services: returns the services to serve after every wait, such as an emergency stop; all
-            others wait for a turn.
+        services: returns the services to wait for, too, such as an emergency stop; all others wait for a
+            turn.
         polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
             ready; one without any costs a tenth of a millisecond.
@@ -103,7 +103,7 @@ class DirectLoop:
         self._turn_s, self._between, self._looked = turn_s, between, looked
         self._next_turn_s = self._whole_turn_s = 0.0
         self._next_patient = 0
-        self._wait_sets: dict[int, rclpy_implementation.WaitSet] = {}  # by number of subscriptions
+        self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
 
     def spin_once(self, timeout_s: float) -> None:
         """Wait for messages up to `timeout_s`, run their callbacks, and give turns when due."""
@@ -112,8 +112,8 @@ class DirectLoop:
             self._run_one(timeout_s)
             self._between()
             return
-        patient = self._patient()
-        ready = self._wait([*subscriptions, *patient], timeout_s)
+        patient, services = self._patient(), self._services()
+        ready = self._wait([*subscriptions, *patient], services, timeout_s)
         self._looked()
         for subscription in subscriptions:
             self._take(subscription, ready)
@@ -122,8 +122,9 @@ class DirectLoop:
             if self._take(patient[place], ready):
                 self._next_patient = place + 1
                 break
-        for service in self._services():
-            self._guarded(service.srv_type.__name__, _serve, service)
+        for service in services:
+            if service.handle.pointer in ready:
+                self._guarded(service.srv_type.__name__, _serve, service)
         if not ready or time.monotonic() >= self._next_turn_s:
             self._turn([*subscriptions, *patient, *self._polled()])
 
@@ -133,19 +134,27 @@ class DirectLoop:
             return False
         return bool(self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription))
 
-    def _wait(self, subscriptions: Sequence[Subscription], timeout_s: float) -> list[int]:
+    def _wait(
+        self, subscriptions: Sequence[Subscription], services: Sequence[Service], timeout_s: float
+    ) -> list[int]:
+        """Handles of those where something waits, as soon as there is one."""
         context = self._executor.context
         with context.handle:
-            size = len(subscriptions)
+            size = len(subscriptions), len(services)
             wait_set = self._wait_sets.get(size)
             if wait_set is None:
-                wait_set = rclpy_implementation.WaitSet(size, 0, 0, 0, 0, 0, context.handle)
+                wait_set = rclpy_implementation.WaitSet(
+                    size[0], 0, 0, 0, size[1], 0, context.handle
+                )
                 self._wait_sets[size] = wait_set
             wait_set.clear_entities()
             for subscription in subscriptions:
                 wait_set.add_subscription(subscription.handle)
+            for service in services:
+                wait_set.add_service(service.handle)
             wait_set.wait(int(timeout_s * 1e9))
-            return wait_set.get_ready_entities("subscription")
+            ready = wait_set.get_ready_entities("subscription")
+            return [*ready, *wait_set.get_ready_entities("service")] if services else ready
 
     def _turn(self, served: Sequence[Subscription]) -> None:
         """Serve what is due: by the executor, up to `turn_s`, only where nothing else can, and at times."""
