@@ -108,11 +108,12 @@ setup(
         # contact_id label: bags and parquet files; .npz needs nothing
         "label": ["rosbags>=0.10", "pyarrow>=15.0"],
         # make docs
-        "docs": ["sphinx>=7.3", "myst-parser>=4.0", "furo>=2024.8"],
+        "docs": ["sphinx>=7.3", "myst-parser>=4.0", "furo>=2024.8", "latex2mathml>=3.77"],
         "test": [
             "sphinx>=7.3",
             "myst-parser>=4.0",
             "furo>=2024.8",
+            "latex2mathml>=3.77",
             "distributed>=2024.1",
             "rosbags>=0.10",
             "pyarrow>=15.0",

@@ -1,10 +1,12 @@
 """A long walk in real time: memory of the nodes, and the time of the controller's steps.
 
     python benchmarks/endurance.py --duration 300
+    python benchmarks/endurance.py --duration 300 --real-time-factor 0.5    # ten minutes at 500 Hz
 
-The quadruped trots at 1 kHz of wall time, planner, controller and simulated robot as processes
-that talk over ROS topics. Each second the memory of the processes is read from /proc and the
-controller's /diagnostics are taken. Nothing is recorded, so that memory may stay flat.
+The quadruped trots at 1 kHz of its own time, planner, controller and simulated robot as processes
+that talk over ROS topics. Each second the memory and the open files of the processes are read from /proc,
+the controller's /diagnostics are taken, and parameters of the controller are set to other values and back.
+Nothing is recorded, so that memory may stay flat.
 """
 
 from __future__ import annotations
@@ -17,20 +19,29 @@ import time
 from pathlib import Path
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 
+from contact_id_controller.commands.options import add_changes
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
     node_command,
     ros_environment,
 )
+from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
 
 SETTLED_S = 60.0
 """Memory is compared with what it is after this long."""
+
+CHANGED = (
+    {"contact_time_constant_s": 0.051, "friction_edges": 8},
+    {"contact_time_constant_s": 0.05, "friction_edges": 4},
+)
+"""What the controller's parameters are set to in turn."""
 
 
 def resident_mb(pid: int) -> float:
@@ -41,13 +52,20 @@ def resident_mb(pid: int) -> float:
     raise RuntimeError(f"/proc/{pid}/status has no VmRSS")
 
 
+def open_files(pid: int) -> int:
+    """Descriptors that a process holds."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
 def walk(setup, folder: Path):
-    """Rows (time, memory of each node) and the last diagnostics of the controller, as text."""
+    """Rows (time, memory of each node, open files of each) and the last diagnostics of the controller."""
     setup.write(folder / "parameters.yaml")
     environment = ros_environment(free_domain(), folder / "log")
-    os.environ.update(environment)
-    commands = {name: node_command(name, folder / "parameters.yaml") for name in setup.nodes}
-    rows, heard = [], {}
+    file = folder / "parameters.yaml"
+    commands = {
+        name: node_command(name, file, setup.scheduling[name].words()) for name in setup.nodes
+    }
+    rows, heard, answers = [], {}, []
 
     def hear(message):
         for status in message.status:
@@ -62,21 +80,33 @@ def walk(setup, folder: Path):
                 and supervisor.activate(nodes.check, 60.0)
             ):
                 raise RuntimeError("the controller does not start")
-        rclpy.init()
-        listener = rclpy.create_node("endurance")
-        listener.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)
+        system = RosSystem("endurance", environment)
+        executor = system.executor()
+        system.node.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)
+        client = system.node.create_client(SetParameters, "controller/set_parameters")
         begun = time.monotonic()
         while nodes["simulated_robot"].running:
+            changed = CHANGED[len(rows) % len(CHANGED)]
+            asked = client.call_async(
+                SetParameters.Request(
+                    parameters=[
+                        Parameter(name, value=value).to_parameter_msg()
+                        for name, value in changed.items()
+                    ]
+                )
+            )
+            asked.add_done_callback(lambda future: answers.append(future.result()))
             end = time.monotonic() + 1.0
             while time.monotonic() < end:
-                rclpy.spin_once(listener, timeout_sec=0.2)
+                executor.spin_once(timeout_sec=0.2)
             if nodes["simulated_robot"].running:
-                rows.append(
-                    [time.monotonic() - begun, *(resident_mb(nodes[name].pid) for name in commands)]
-                )
-        rclpy.shutdown()
+                pids = [nodes[name].pid for name in commands]
+                memory, files = map(resident_mb, pids), map(open_files, pids)
+                rows.append([time.monotonic() - begun, *memory, *files])
+        executor.shutdown()
+        system.close()
         output = nodes["simulated_robot"].last_lines()
-    return list(commands), np.array(rows), heard, output
+    return list(commands), np.array(rows), heard, output, answers
 
 
 def main() -> int:
@@ -85,6 +115,9 @@ def main() -> int:
     parser.add_argument("--duration", type=float, default=300.0, help="seconds of walking")
     parser.add_argument("--mu", type=float, default=1.0, help="friction of ground and controller")
     parser.add_argument("--robot", default="quadruped")
+    parser.add_argument("--real-time-factor", type=float, default=1.0, help="of the simulation")
+    parser.add_argument("--rt-priority", default="0", metavar="N", help="as of contact_id demo")
+    add_changes(parser, "change a parameter, as of contact_id demo")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         setup = make_setup(
@@ -93,20 +126,29 @@ def main() -> int:
             duration_s=arguments.duration,
             mu=arguments.mu,
             mode="real_time",
-            changes=["record_path=''", "simulated_robot.record_path=''"],
+            changes=[
+                "record_path=''",
+                "simulated_robot.record_path=''",
+                f"simulated_robot.real_time_factor={arguments.real_time_factor}",
+                *arguments.changes,
+            ],
+            rt_priority=arguments.rt_priority,
         )
-        names, rows, heard, output = walk(setup, Path(folder))
+        names, rows, heard, output, answers = walk(setup, Path(folder))
     print(output.splitlines()[-1])
     if not heard or not len(rows):
         print("nothing was heard of the controller")
         return 1
     settled = rows[rows[:, 0] >= min(SETTLED_S, 0.2 * rows[-1, 0])]
-    for k, name in enumerate(names, start=1):
-        memory = settled[:, k]
+    memory, files = settled[:, 1 : 1 + len(names)], settled[:, 1 + len(names) :]
+    for k, name in enumerate(names):
         print(
-            f"{name}: {memory[0]:.1f} MB settled, {memory[-1]:.1f} MB at the end, "
-            f"range {np.ptp(memory):.1f} MB"
+            f"{name}: {memory[0, k]:.1f} MB settled, {memory[-1, k]:.1f} MB at the end, "
+            f"range {np.ptp(memory[:, k]):.1f} MB; open files {files[0, k]:.0f} to {files[-1, k]:.0f}, "
+            f"range {np.ptp(files[:, k]):.0f}"
         )
+    taken = sum(all(each.successful for each in answer.results) for answer in answers)
+    print(f"parameters changed {taken} of {len(rows)} times")
     for key in (
         "steps",
         "deadline misses",
@@ -120,11 +162,12 @@ def main() -> int:
         "safety reason",
     ):
         print(f"{key}: {heard.get(key)}")
-    controller = settled[:, 1 + names.index("controller")]
     long_share = int(heard["controller steps over half a period"]) / max(int(heard["steps"]), 1)
     kept = {
         "did not fall": "ended by duration" in output,
-        "memory of the controller flat within 5 MB": bool(np.ptp(controller) <= 5.0),
+        "memory of all flat within 5 MB": bool((np.ptp(memory, axis=0) <= 5.0).all()),
+        "open files flat": bool((np.ptp(files, axis=0) == 0).all()),
+        "parameters changed each second": taken > 0.9 * len(rows),
         f"99.9 % of its steps within half a period ({1 - long_share:.4%})": long_share <= 1e-3,
     }
     for what, is_kept in kept.items():

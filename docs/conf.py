@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from docutils import nodes
+from latex2mathml.converter import convert
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,6 +47,8 @@ _REST = sorted(
 
 # Pages
 myst_heading_anchors = 6
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 myst_url_schemes = {
     "http": None,
     "https": None,
@@ -191,6 +194,13 @@ def without_ways_back(app, pagename, templatename, context, doctree):
         context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
 
 
+def formula(translator, node):
+    """A formula as MathML, which browsers set by themselves."""
+    kind = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(f'<div class="formula">{convert(node.astext(), display=kind)}</div>')
+    raise nodes.SkipNode
+
+
 def front_page(app, exception):
     """The site opens where a folder is opened."""
     if exception is None and app.builder.format == "html":
@@ -199,6 +209,7 @@ def front_page(app, exception):
 
 def setup(app):
     """What Sphinx asks of an extension."""
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", with_groups)
     app.connect("doctree-read", with_languages)
     app.connect("autodoc-process-docstring", plain, priority=400)

@@ -15,7 +15,7 @@ import contact_id_controller
 from contact_id_controller import estimation, models
 from contact_id_controller.models import ContactModel
 
-NEEDED = ("sphinx", "myst_parser", "furo")
+NEEDED = ("sphinx", "myst_parser", "furo", "latex2mathml")
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 REFERENCE = ROOT / "docs" / "reference.md"
 
@@ -57,6 +57,15 @@ def site(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pages(site):
     return {file: _Page(file) for file in sorted(site.rglob("*.html"))}
+
+
+def test_formulas_are_set_by_the_browser_itself(site):
+    text = (site / "docs" / "theory.html").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8").count("```math")
+    formulas = re.findall(r'<div class="formula"><math .*?</math></div>', text, re.DOTALL)
+    assert len(formulas) == written > 20
+    for formula in formulas:
+        assert "\\" not in re.sub(r"<annotation.*?</annotation>", "", formula), formula
 
 
 def test_every_page_is_there_and_the_first_one_opens(site):
