@@ -69,6 +69,25 @@ def test_friction_coefficient_is_that_of_ground_and_controller(tmp_path):
     assert setup.parameters["simulated_robot"]["friction_coefficient"] == 0.25
 
 
+@pytest.mark.parametrize(
+    "options, compiled",
+    [
+        ((), ["coulomb/qp"]),
+        (("--solver", "ncp"), ["coulomb/ncp"]),
+        (("--set", "live_models=[coulomb/qp, no_slip/qp]"), ["coulomb/qp", "no_slip/qp"]),
+        (("--view",), None),
+        (("--teleop",), None),
+    ],
+)
+def test_only_where_it_can_be_changed_other_contact_models_are_compiled(
+    tmp_path, options, compiled
+):
+    ((_, choice),) = _planned("--robot", "quadruped", *options, "--output", str(tmp_path))
+    controller = make_setup(tmp_path, **choice).parameters["controller"]
+    found = controller.get("live_models")
+    assert found is None if compiled is None else list(found) == compiled
+
+
 def test_set_changes_the_controller_or_a_named_node(tmp_path):
     setup = make_setup(
         tmp_path,

@@ -214,4 +214,5 @@ def planned(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
         rt_priority=arguments.rt_priority or _usual_priority(arguments.mode),
         cpus=arguments.cpus,
         driven=arguments.teleop or None,
+        switchable=bool(arguments.view or arguments.teleop),
     )

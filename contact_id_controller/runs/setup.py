@@ -214,6 +214,7 @@ def make_setup(
     rt_priority: str | int = 0,
     cpus: Sequence[str] = (),
     driven: bool = False,
+    switchable: bool = False,
 ) -> RunSetup:
     """Put together one run.
 
@@ -226,9 +227,8 @@ def make_setup(
         sensors: preset of the simulated sensors; None: as in the file, ``SENSORS`` for an estimate.
         ground: file of uneven ground for all nodes; None: as in the file.
         driven: it goes where `cmd_vel` says instead of to way-points.
-        changes: ``name=value`` for the controller, ``section.name=value`` for any node.
-        rt_priority: of SCHED_FIFO for all nodes, planners one less; 0: the ordinary one.
-        cpus: cores, ``0,2-3`` for all nodes or ``NODE=0,2-3`` for one.
+        switchable: other contact models may be chosen while it runs, the file's ``live_models``; by default only its
+            own is compiled, in half the time, where the file names none.
 
     Raises:
         ConfigurationError: unknown robot, unreadable file, or values the controller refuses.
@@ -288,6 +288,8 @@ def make_setup(
         parameters[ESTIMATOR].setdefault("force_torque_sensors", list(wrenches))
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
+    if not switchable:
+        controller.setdefault("live_models", [f"{settings.friction}/{settings.solver}"])
     _give_local_feedback(simulated, settings)
     if ESTIMATOR in parameters:
         for name, value in estimator_changes(settings).items():
