@@ -1,6 +1,7 @@
 """What every test may use: a ROS domain of its own, random numbers that repeat, a bench for nodes."""
 
 import os
+import signal
 import tempfile
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="contact_id_state_")
+
+# Under nohup every process started here would ignore it, and some tests ask what it does.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 from contact_id_controller.runs.processes import free_domain
 

@@ -282,6 +282,7 @@ def test_a_foot_that_touches_nothing_is_led_down(peer, planner):
 def test_bad_states_make_no_plan_and_good_ones_make_the_next(peer, planner, spoil, words):
     process = planner()
     peer.meet()
+    time.sleep(1.1)  # a line a second at most, and what the first states lacked may have been one
     begin_ns, names = peer.stamp_ns, peer.walk.model.joint_names
     peer.run(0.06, **spoil(names, peer.q[peer.walk.model.q_index].tolist()))
     bad_until_ns = peer.stamp_ns
