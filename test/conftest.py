@@ -11,10 +11,10 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="contact_id_state_")
 
+from contact_id_controller.runs.processes import free_domain
+
 # Under nohup every process started here would ignore it, and some tests ask what it does.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-from contact_id_controller.runs.processes import free_domain
 
 
 @pytest.fixture(scope="module", autouse=True)
