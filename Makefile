@@ -47,7 +47,8 @@ $(STAMP): setup.py setup.cfg Makefile
 	@$(PYTHON) -m venv $(VENV)
 # An old pip cannot work out which versions fit together.
 	@$(PIP) install -qq --upgrade pip
-	@$(PIP) install -qq --editable '.[ros,simulation,test]'
+	@while sleep 8; do echo "  $$(du -sm $(VENV) | cut -f 1) of about 2400 MB are there"; done & ticker=$$!; \
+	  $(PIP) install -qq --editable '.[ros,simulation,test]'; code=$$?; kill $$ticker; exit $$code
 	@touch $@
 
 clean:
