@@ -20,7 +20,7 @@ import yaml
 from contact_id_controller import cli
 from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError, RunError
-from contact_id_controller.runs import processes
+from contact_id_controller.runs import processes, progress
 from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import make_setup
 
@@ -361,6 +361,22 @@ def test_without_a_terminal_a_few_lines_are_written():
     bar.close()
     assert "\r" not in stream.getvalue()
     assert len(stream.getvalue().splitlines()) == 4
+
+
+def test_without_a_terminal_no_wait_is_long_without_a_line(monkeypatch):
+    monkeypatch.setattr(progress, "QUIET_S", 0.05)
+    stream = io.StringIO()
+    bar = ProgressBar("quadruped", 1000.0, stream)
+    end_s = time.monotonic() + 0.3
+    while time.monotonic() < end_s:
+        bar.show(0.01)
+    bar.close()
+    assert 3 <= len(stream.getvalue().splitlines()) <= 6
+    told = io.StringIO()
+    with progress.telling("drawing", told):
+        time.sleep(0.3)
+    lines = told.getvalue().splitlines()
+    assert lines[0] == "drawing" and 3 <= len(lines) <= 7 and lines[1].startswith("drawing (")
 
 
 # From end to end, over real ROS 2 topics

@@ -12,6 +12,7 @@ from contact_id_controller.check.findings import ERROR
 from contact_id_controller.files import make_folder
 from contact_id_controller.report.report import PAGE, RunReport, write_index, write_report
 from contact_id_controller.runs.preparation import end_on_signals
+from contact_id_controller.runs.progress import telling
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import prepare_folder, run_nodes
 from contact_id_controller.runs.setup import (
@@ -68,11 +69,11 @@ def play(
     """One run from its start to its report; domain: as for ``ros_run.run_nodes``."""
     beside = companions(setup, folder) if companions else None
     wall_time_s = run_nodes(setup, folder, beside, domain)
-    print("drawing plots and animation ...", file=sys.stderr)
-    record = merge_records(
-        folder / CONTROLLER_RECORD,
-        folder / ROBOT_RECORD,
-        setup.settings.period_s,
-        folder / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None,
-    )
-    return write_report(record, setup, folder, wall_time_s)
+    with telling("drawing plots and animation ..."):
+        record = merge_records(
+            folder / CONTROLLER_RECORD,
+            folder / ROBOT_RECORD,
+            setup.settings.period_s,
+            folder / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None,
+        )
+        return write_report(record, setup, folder, wall_time_s)

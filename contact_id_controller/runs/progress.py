@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 REFRESH_S = 0.1
-QUIET_STEP = 0.25
-"""Where output is not a terminal, a line is written after this part of the whole."""
+QUIET_STEP, QUIET_S = 0.25, 8.0
+"""Where output is not a terminal, a line is written after this part of the whole, and after this time."""
 
 
 class ProgressBar:
@@ -29,6 +32,7 @@ class ProgressBar:
         self._bar = _rich_bar(self._stream, title, total_s) if draws else None
         self._begun: tuple[float, float] | None = None
         self._drawn_at, self._next_part, self._state = 0.0, QUIET_STEP, ""
+        self._written_at = time.monotonic()
 
     def say(self, state: str) -> None:
         """Show a state that has no time yet, such as compiling."""
@@ -49,7 +53,7 @@ class ProgressBar:
             if wall - self._drawn_at >= REFRESH_S or part >= 1.0:
                 self._drawn_at = wall
                 self._draw(now_s, f"{text}  {self._state}")
-        elif part >= self._next_part:
+        elif part >= self._next_part or wall - self._written_at >= QUIET_S:
             self._next_part = QUIET_STEP * (int(part / QUIET_STEP) + 1)
             self._write(f": {text}")
 
@@ -74,8 +78,29 @@ class ProgressBar:
         self._bar.refresh()
 
     def _write(self, text: str) -> None:
+        self._written_at = time.monotonic()
         self._stream.write(f"{self._title}{text}\n")
         self._stream.flush()
+
+
+@contextlib.contextmanager
+def telling(text: str, stream=None) -> Iterator[None]:
+    """While inside, tell every ``QUIET_S`` that something goes on that does not say how far it is."""
+    stream = sys.stderr if stream is None else stream
+    over, begun_s = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not over.wait(QUIET_S):
+            print(f"{text} ({time.monotonic() - begun_s:.0f} s)", file=stream, flush=True)
+
+    print(text, file=stream, flush=True)
+    thread = threading.Thread(target=watch, name="telling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _rich_bar(stream, title: str, total: float):
