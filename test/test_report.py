@@ -16,6 +16,7 @@ from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
 from contact_id_controller.exceptions import RecordError, RenderingError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.report import animation, metrics, plots, report
+from contact_id_controller.report.tables import in_words
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.record import COLUMNS, merge_records
 from contact_id_controller.runs.setup import make_setup
@@ -47,6 +48,19 @@ REQUIRED = {
 def _figure(walk, name):
     (value,) = metrics.measure(walk, WEIGHT_N, UP, (name,)).values()
     return value
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("mean_joint_position_error_rad", "mean joint position error"),
+        ("torque_rate_mean_nm_s", "torque rate mean"),
+        ("step_time_p99_s", "step time p99"),
+        ("fell", "fell"),
+    ],
+)
+def test_figures_have_names_in_words_where_their_unit_stands_beside(name, words):
+    assert in_words(name) == words
 
 
 def test_force_error_is_the_missing_share_of_the_weight():

@@ -24,6 +24,16 @@ def format_value(value: Any, unit: str) -> str:
     return f"{value:.4g} {unit}".strip()
 
 
+UNITS = ("_rad_s", "_nm_s", "_m_s", "_rad", "_nm", "_s", "_m", "_w", "_n")
+"""Ends of names of figures that say what the value beside them says, too."""
+
+
+def in_words(name: str) -> str:
+    """The name of a figure for people, without its unit: mean joint position error."""
+    end = next((unit for unit in UNITS if name.endswith(unit)), "")
+    return name.removesuffix(end).replace("_", " ")
+
+
 def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> None:
     """Print title and figures of one or more runs side by side; plain where nobody looks on."""
     from rich import box
