@@ -140,6 +140,24 @@ def test_requests_timers_and_other_topics_wait_for_no_end_of_the_states(nodes, m
     until(turn, lambda: 0 in calls and calls.count(1) > 2 and calls.count(2) > 2)
 
 
+def test_all_that_waits_on_another_topic_is_handed_on_in_one_turn(nodes, monkeypatch):
+    monkeypatch.setattr(direct_loop, "WHOLE_TURN_S", 1e9)
+    listener, sender, executor = nodes
+    heard = []
+    mine = listener.create_subscription(String, "mine", lambda message: None, 1)
+    theirs = listener.create_subscription(String, "words", heard.append, 10)
+    loop = DirectLoop(executor, lambda: [mine], turn_s=PATIENCE_S)
+    publisher = sender.create_publisher(String, "words", 10)
+    until(lambda: time.sleep(0.01), publisher.get_subscription_count)
+    loop.spin_once(0.0)
+    for number in range(5):
+        publisher.publish(String(data=str(number)))
+    until(lambda: time.sleep(0.01), lambda: executor.asked_for([mine]) == ([theirs], False))
+    time.sleep(0.5)
+    loop.spin_once(0.0)
+    assert [message.data for message in heard] == list("01234")
+
+
 def test_the_end_of_ros_is_no_incident(nodes):
     _, _, executor = nodes
     executor.shutdown()

@@ -126,6 +126,17 @@ def _four(row):
     return row[0], row[1], row[2], row[3]
 
 
+@bare_kernel
+def polynomial(coefficients, column, u, rate):
+    """Value and first two time derivatives of one column's polynomial (degree + 1, j) at u."""
+    value = slope = bend = 0.0
+    for k in range(coefficients.shape[0] - 1, -1, -1):
+        bend = bend * u + slope
+        slope = slope * u + value
+        value = value * u + coefficients[k, column]
+    return value, slope * rate, 2.0 * bend * rate * rate
+
+
 _SAMPLES = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8)
 """Where on a segment rates are looked at: between these a quintic is at most 10 % beyond."""
 
@@ -192,21 +203,10 @@ def _find_largest_rates(samples, steps_s, coefficients, width, largest):
             for column in range(largest.shape[1]):
                 first2 = second2 = 0.0
                 for j in range(column * width, (column + 1) * width):
-                    slope, bend = _derivatives(coefficients[k], j, u)
-                    first2 += (slope * rate) ** 2
-                    second2 += (bend * rate * rate) ** 2
+                    _, slope, bend = polynomial(coefficients[k], j, u, rate)
+                    first2 += slope * slope
+                    second2 += bend * bend
                 # What is not a number is beyond all.
                 for row, size2 in ((0, first2), (1, second2)):
                     size = math.sqrt(size2) if size2 >= 0.0 else math.inf
                     largest[row, column] = max(largest[row, column], size)
-
-
-@bare_kernel
-def _derivatives(coefficients, column, u):
-    """First and second derivative with respect to u of a column's polynomial (degree + 1, j)."""
-    value = slope = bend = 0.0
-    for n in range(coefficients.shape[0] - 1, -1, -1):
-        bend = bend * u + slope
-        slope = slope * u + value
-        value = value * u + coefficients[n, column]
-    return slope, 2.0 * bend

@@ -1,8 +1,7 @@
 """Rotations as quaternions (x, y, z, w) and rotation vectors.
 
 Functions take one rotation in plain floats: for three numbers, Python is several times faster than
-numpy; compiled functions call them too. `cross`, `multiply`, `conjugate` and `rotate` take either
-single numbers or whole arrays as components, so they also serve many rotations at once, shape (4, p).
+numpy; compiled functions call them too.
 """
 
 from __future__ import annotations

@@ -5,22 +5,11 @@ from __future__ import annotations
 import math
 
 from contact_id_controller.kernels.compile import bare_kernel
-from contact_id_controller.plans.interpolation import quintic
+from contact_id_controller.plans.interpolation import polynomial, quintic
 from contact_id_controller.plans.rotations import body_motion, exponential, multiply, rotate
 
 BASE_NUMBERS = 19
 """Of a base's motion: position, quaternion xyzw, velocities and accelerations, linear before angular."""
-
-
-@bare_kernel
-def _polynomial(coefficients, column, u, rate):
-    """Value and first two time derivatives of one column's polynomial (degree + 1, j) at u."""
-    value = slope = bend = 0.0
-    for k in range(coefficients.shape[0] - 1, -1, -1):
-        bend = bend * u + slope
-        slope = slope * u + value
-        value = value * u + coefficients[k, column]
-    return value, slope * rate, 2.0 * bend * rate * rate
 
 
 @bare_kernel
@@ -30,7 +19,7 @@ def sample_polynomials(coefficients, u, rate, out):
     coefficients (degree + 1, j); u in [0, 1]; rate is 1 / h of the segment, 1/s.
     """
     for j in range(out.shape[1]):
-        out[0, j], out[1, j], out[2, j] = _polynomial(coefficients, j, u, rate)
+        out[0, j], out[1, j], out[2, j] = polynomial(coefficients, j, u, rate)
 
 
 @bare_kernel
@@ -56,10 +45,10 @@ def sample_base(coefficients, attitude, u, rate, out):
     coefficients (4, 6): of the position and of the rotation vector from that attitude on.
     """
     for d in range(3):
-        out[d], out[7 + d], out[13 + d] = _polynomial(coefficients, d, u, rate)
-    x, x_rate, x_rate2 = _polynomial(coefficients, 3, u, rate)
-    y, y_rate, y_rate2 = _polynomial(coefficients, 4, u, rate)
-    z, z_rate, z_rate2 = _polynomial(coefficients, 5, u, rate)
+        out[d], out[7 + d], out[13 + d] = polynomial(coefficients, d, u, rate)
+    x, x_rate, x_rate2 = polynomial(coefficients, 3, u, rate)
+    y, y_rate, y_rate2 = polynomial(coefficients, 4, u, rate)
+    z, z_rate, z_rate2 = polynomial(coefficients, 5, u, rate)
     phi = (x, y, z)
     spin, spin_rate = body_motion(phi, (x_rate, y_rate, z_rate), (x_rate2, y_rate2, z_rate2))
     start = (attitude[0], attitude[1], attitude[2], attitude[3])

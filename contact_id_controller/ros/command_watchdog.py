@@ -303,7 +303,7 @@ class CommandWatchdogNode(Node):
             self._tell_followed(self._commanders.followed)
 
     def _tell_followed(self, followed: Sender | None) -> None:
-        """Once, as soon as discovery has told the name."""
+        """Once each time somebody is followed, as soon as discovery has told the name."""
         if followed is not None and followed.node and followed != self._told:
             self._told = followed
             self.get_logger().info(f"following the commands of {followed.node}")
@@ -507,6 +507,7 @@ class CommandWatchdogNode(Node):
         if self._state is WatchdogState.TRIPPED:
             self._at_trip = self._publishers_in()
             self._commanders.let_go()
+            self._told = None
             self.get_logger().error(
                 f"tripped, {self.watchdog.trip_reason}: {self.watchdog.trip_detail}; controller: "
                 f"{self._heard.pulse.words()}; damping until it is activated again"

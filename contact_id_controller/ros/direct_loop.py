@@ -130,8 +130,9 @@ class DirectLoop:
 
     def _take(self, subscription: Subscription, ready: Sequence[int]) -> bool:
         """Hand on the newest message of a subscription; whether there was one."""
-        if subscription.handle.pointer not in ready:
-            return False
+        return subscription.handle.pointer in ready and self._hand_on(subscription)
+
+    def _hand_on(self, subscription: Subscription) -> bool:
         return bool(self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription))
 
     def _wait(
@@ -159,13 +160,16 @@ class DirectLoop:
     def _turn(self, served: Sequence[Subscription]) -> None:
         """Serve what is due: by the executor, up to `turn_s`, only where nothing else can, and at times."""
         now_s = time.monotonic()
+        end_s = now_s + self._turn_s
         self._executor.run_timers()
         waiting, others = self._executor.asked_for(served)
-        for subscription in waiting:
-            self._guarded(subscription.msg_type.__name__, hand_on_newest, subscription)
+        while waiting:  # one of each, again and again: a queue may hold several
+            waiting = [each for each in waiting if self._hand_on(each)]
+            if time.monotonic() >= end_s:
+                break
         if others or now_s >= self._whole_turn_s:
             self._whole_turn_s = now_s + WHOLE_TURN_S
-            while self._run_one(0.0) and time.monotonic() < now_s + self._turn_s:
+            while self._run_one(0.0) and time.monotonic() < end_s:
                 pass
         self._between()
         self._next_turn_s = time.monotonic() + self._turn_interval_s

@@ -123,17 +123,26 @@ _SHORT, _DIFFERENT = -1, -2
 
 
 @bare_kernel
+def _field(words, at, width):
+    """How many doubles a field has whose count stands at a word, or ``_SHORT``; and where they begin."""
+    if at >= len(words):
+        return _SHORT, at
+    count = width * np.int64(words[at])
+    at += 1
+    if count:
+        at += (at - 1) % 2  # doubles stand at even words, behind that of the encapsulation
+    if at + 2 * count > len(words):
+        return _SHORT, at
+    return count, at
+
+
+@bare_kernel
 def _walk(words, at, widths, counts):
-    """Where a point ends that begins at a word, and how many doubles (n,) each of its fields has."""
+    """Where a point ends that begins at a word; counts (n,): doubles of each of its fields."""
     for field in range(len(widths)):
-        if at >= len(words):
+        counts[field], at = _field(words, at, widths[field])
+        if counts[field] < 0:
             return _SHORT
-        counts[field] = widths[field] * np.int64(words[at])
-        at += 1
-        if counts[field] > len(words):
-            return _SHORT
-        if counts[field]:
-            at += (at - 1) % 2  # doubles stand at even words, behind that of the encapsulation
         at += 2 * counts[field]
     at += 2
     return at if at <= len(words) else _SHORT
@@ -146,16 +155,9 @@ def _copy_points(words, at, widths, counts, little, times, numbers):
     for k in range(times.shape[1]):
         column = 0
         for field in range(len(widths)):
-            if at >= len(words):
-                return _SHORT
-            count = widths[field] * np.int64(words[at])
-            at += 1
+            count, at = _field(words, at, widths[field])
             if count != counts[field]:
-                return _DIFFERENT
-            if count:
-                at += (at - 1) % 2
-            if at + 2 * count > len(words):
-                return _SHORT
+                return _SHORT if count < 0 else _DIFFERENT
             for _ in range(count):
                 bits = np.uint64(words[at + high]) << np.uint64(32)
                 numbers[k, column] = bits | np.uint64(words[at + low])
