@@ -61,7 +61,7 @@ class GuardedExecutor(SingleThreadedExecutor):
         self.incidents.guarded("callback", super().spin_once, timeout_sec)
 
     def run_timers(self) -> None:
-        """Call the timers that are due, whose callbacks take nothing; a tenth of the work of a turn for each."""
+        """Call the timers that are due, without the work of a turn; their callbacks take nothing."""
         for timer in [timer for node in self.get_nodes() for timer in node.timers]:
             with contextlib.suppress(InvalidHandle), timer.handle:
                 if not timer.is_canceled() and timer.is_ready():
