@@ -16,8 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.exact_cones.continuation import (
+    LATE_RHO,
+    STARTS,
+    Budget,
+    solve_law,
+)
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED as LAW_SOLVED
-from contact_id_controller.kernels.exact_cones.continuation import STARTS, Budget, solve_law
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
@@ -50,7 +55,6 @@ POLYGONS = (
     8,
     32,
 )  # edges of those whose solutions are tried as first guesses when all else failed
-LATE_RHO = 1e4  # first rho from there
 
 
 def solve_coulomb_ncp(
@@ -68,9 +72,10 @@ def solve_coulomb_ncp(
         distribution, consistency: as for coulomb/qp.
 
     A motion without slip is taken where forces in the cones hold it. Elsewhere Newton's method on
-    proximal stages (2 starts of 120 steps at most); contacts that contradict each other are eased as in
-    coulomb/qp (status ``inconsistent`` from 5 % on) and solved again from 5 starts, then from the solutions
-    of up to 4 friction polygons. Where that fails too (``not_converged``) the forces are soft ones.
+    proximal stages (2 starts of 120 steps at most, or of one for each unknown where these are 64 or
+    more); contacts that contradict each other are eased as in coulomb/qp (status ``inconsistent`` from
+    5 % on) and solved again from 5 starts and with friction that grows, then from the solutions of up
+    to 4 friction polygons. Where that fails too (``not_converged``) the forces are soft ones.
 
     Source: Alart and Curnier (1991); de Saxce and Feng (1998); Acary and Brogliato (2008), chapter 13.
     """

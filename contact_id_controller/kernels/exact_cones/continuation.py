@@ -13,7 +13,8 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.exact_cones.coulomb import Law, defect, motion
+from contact_id_controller.kernels.exact_cones.coulomb import HUGE, defect
+from contact_id_controller.kernels.exact_cones.linear import MANY, Law, law_of, motion
 from contact_id_controller.kernels.exact_cones.newton import make_work, polish, stage
 
 SOLVED, NOT_SOLVED = 0, 1
@@ -23,21 +24,44 @@ RHO = (100.0, 1000.0, 1.0, 30.0, 1e4)  # of each start
 GROWTH = (10.0, 10.0, 10.0, 3.0, 10.0)  # factor of rho after a stage that took few steps
 STARTS = 5
 START_STEPS = 120  # Newton steps that a start may take
+MANY_RHO, MANY_GROWTH = (
+    5.0,
+    2.0,
+)  # of the first start where the unknowns are MANY; it may take one step for each
 FEW = 8
 LARGEST_RHO, LEAST_RHO = 1e8, 1e-3
 RETREAT = 0.2  # factor of rho after a stage that failed
 FAILURES = 25  # failed stages after which a start is given up
 WARM_POLISH, POLISH = 8, 6  # steps
+LATE_RHO = 1e4  # first rho from a guess that is nearly a solution
+LITTLE, FRICTION_GROWTH = (
+    0.1,
+    1.2,
+)  # bound of coefficients to begin with, and factor from one to the next
+LARGE, LARGE_GROWTH = (
+    4.0,
+    4.0,
+)  # bound from which factors are larger: next to nothing slides any more
+LEAST_FRICTION_GROWTH, FRICTIONS, FRICTION_STEPS = 1.005, 60, 2000
 NEAR = 0.1  # defect below which a first guess is where the first start begins
-HUGE = 1e6  # impulses, in the problem's units, that only a contradiction asks for
 REST = 1e-300  # velocities below this are none
 
 
 class Budget(NamedTuple):
-    """Starts to make, and the rho of the first; 0: the usual one."""
+    """Starts to make, and the rho of the first; 0: the usual one. With all starts, growing friction is tried too."""
 
     starts: int
     rho: float
+
+
+class Room(NamedTuple):
+    """Of a search: trial, polished, reached, next (3n,), mu (n,)."""
+
+    trial: np.ndarray
+    polished: np.ndarray
+    reached: np.ndarray
+    next: np.ndarray
+    mu: np.ndarray
 
 
 @bare_kernel
@@ -112,20 +136,21 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
         least = certify(Y, c, gap_speed, mu, z)
         return SOLVED if least <= TOLERANCE else NOT_SOLVED, 0, least
     size = 3 * n
-    law = Law(np.empty((nu, size)), np.empty(size), mu)
-    best, trial, polished = np.empty(size), np.empty(size), np.empty(size)
-    work = make_work(n, nu)
+    scaled, moved = np.empty((nu, size)), np.empty(size)
+    best, work = np.empty(size), make_work(n, nu)
+    room = Room(np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(n))
     unit, amount = 1.0 / math.sqrt(inertia), inertia / speed
     warm = False
     for i in range(n):
         for d in range(3):
             r, place = 3 * i + d, d * n + i
             for k in range(nu):
-                law.Y[k, place] = unit * Y[r, k]
-            law.c[place] = (c[r] + (gap_speed[i] if d == 0 else 0.0)) / speed
+                scaled[k, place] = unit * Y[r, k]
+            moved[place] = (c[r] + (gap_speed[i] if d == 0 else 0.0)) / speed
             best[place] = amount * z[r]
             warm = warm or z[r] != 0.0
-    least, steps = _search(law, budget, warm, best, trial, polished, work)
+    law = law_of(scaled, moved, mu)
+    least, steps = _search(law, budget, warm, best, room, work)
     largest = 0.0
     for i in range(n):
         for d in range(3):
@@ -137,49 +162,108 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
 
 
 @bare_kernel
-def _search(law, budget, warm, best, trial, polished, work):
+def _search(law, budget, warm, best, room, work):
     """All starts; best (3n,) in and out. Returns (its defect, Newton steps)."""
-    steps = 0
+    steps, nu, trial = 0, work.u.shape[0], room.trial
     least = defect(law, best, work.F, work.y, work.image)
     if warm and least > TOLERANCE:
         least, steps = polish(law, best, TOLERANCE, WARM_POLISH, work)
     for start in range(budget.starts):
         if least <= TOLERANCE:
             break
-        rho, growth, failures = RHO[start % STARTS], GROWTH[start % STARTS], 0
+        rho, growth, limit = RHO[start % STARTS], GROWTH[start % STARTS], START_STEPS
+        if start == 0 and nu >= MANY:
+            rho, growth, limit = MANY_RHO, MANY_GROWTH, max(START_STEPS, nu)
         if start == 0 and budget.rho > 0.0:
             rho = budget.rho
-        limit = steps + START_STEPS
         if start == 0 and warm and least < NEAR:
             assign(trial, best)
-            motion(law.Y, trial, work.u)
         else:
             fill(trial, 0.0)
-            fill(work.u, 0.0)
-        while steps < limit and least > TOLERANCE and failures <= FAILURES:
-            taken = stage(law, trial, rho, TOLERANCE, limit - steps, work)
-            if taken < 0:
-                steps -= taken
-                failures += 1
-                rho = max(RETREAT * rho, LEAST_RHO)
-                motion(law.Y, trial, work.u)
-                continue
-            steps += max(taken, 1)
-            assign(trial, work.image)
-            assign(polished, trial)
-            found, more = polish(law, polished, TOLERANCE, POLISH, work)
-            steps += more
-            if found < least:
-                least = found
-                assign(best, polished)
-            motion(law.Y, trial, work.u)
-            largest = 0.0
-            for r in range(trial.shape[0]):
-                largest = max(largest, abs(trial[r]))
-            if not largest <= HUGE:
+        least, taken = _descend(law, rho, growth, limit, least, best, room, work)
+        steps += taken
+        if start == 0 and budget.starts >= STARTS and least > TOLERANCE:
+            least, taken = _grow_friction(law, least, best, room, work)
+            steps += taken
+    return least, steps
+
+
+@bare_kernel
+def _descend(law, rho, growth, limit, least, best, room, work):
+    """Stages from room.trial on; best (3n,), whose defect is ``least``, in and out. Returns (its defect, steps)."""
+    trial, polished, steps, failures = room.trial, room.polished, 0, 0
+    motion(law, trial, work.u)
+    while steps < limit and least > TOLERANCE and failures <= FAILURES:
+        taken = stage(law, trial, rho, TOLERANCE, limit - steps, work)
+        if taken < 0:
+            steps -= taken
+            failures += 1
+            rho = max(RETREAT * rho, LEAST_RHO)
+            motion(law, trial, work.u)
+            continue
+        steps += max(taken, 1)
+        assign(trial, work.image)
+        assign(polished, trial)
+        found, more = polish(law, polished, TOLERANCE, POLISH, work)
+        steps += more
+        if found < least:
+            least = found
+            assign(best, polished)
+        motion(law, trial, work.u)
+        largest = 0.0
+        for r in range(trial.shape[0]):
+            largest = max(largest, abs(trial[r]))
+        if not largest <= HUGE:
+            break
+        if taken <= FEW:
+            rho = min(LARGEST_RHO, growth * rho)
+    return least, steps
+
+
+@bare_kernel
+def _grow_friction(law, least, best, room, work):
+    """With coefficients of ``LITTLE`` at most, of a little more, and so on, each from the solution before.
+
+    As ``_descend``, but ``best`` changes only with the last. With little friction the law is next to convex.
+    """
+    most, n, nu = 0.0, room.mu.shape[0], work.u.shape[0]
+    for i in range(n):
+        most = max(most, law.mu[i])
+    if most <= LITTLE:
+        return least, 0
+    weaker = Law(law.Y, law.c, room.mu, law.starts, law.columns, law.blocks)
+    rho, growth, limit = RHO[0], GROWTH[0], START_STEPS
+    if nu >= MANY:
+        rho, growth, limit = MANY_RHO, MANY_GROWTH, max(START_STEPS, nu)
+    bound, reached, factor, steps, patience = LITTLE, 0.0, FRICTION_GROWTH, 0, FRICTION_STEPS
+    if nu >= MANY:
+        patience = max(patience, 20 * nu)
+    fill(room.reached, 0.0)
+    for _ in range(FRICTIONS):
+        for i in range(n):
+            room.mu[i] = min(law.mu[i], bound)
+        assign(room.next, room.reached)
+        found, taken = polish(weaker, room.next, TOLERANCE, WARM_POLISH, work)
+        steps += taken
+        if found > TOLERANCE:
+            assign(room.trial, room.reached)
+            found, taken = _descend(weaker, rho, growth, limit, found, room.next, room, work)
+            steps += taken
+        if found <= TOLERANCE:
+            assign(room.reached, room.next)
+            if bound >= most:
+                assign(best, room.reached)
+                return found, steps
+            reached, rho = bound, LATE_RHO
+            usual = LARGE_GROWTH if bound >= LARGE else FRICTION_GROWTH
+            factor = min(usual, 1.0 + 1.5 * (factor - 1.0)) if bound < LARGE else usual
+        else:
+            if reached == 0.0 or steps > patience:
                 break
-            if taken <= FEW:
-                rho = min(LARGEST_RHO, growth * rho)
+            factor = 1.0 + 0.5 * (bound / reached - 1.0)
+            if factor < LEAST_FRICTION_GROWTH:
+                break
+        bound = min(most, factor * reached)
     return least, steps
 
 

@@ -21,14 +21,16 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel
 from contact_id_controller.kernels.exact_cones.coulomb import (
-    COEFFICIENTS,
-    apply,
-    assemble,
     defect,
     derivative,
     eliminated,
-    motion,
     respond,
+)
+from contact_id_controller.kernels.exact_cones.linear import (
+    COEFFICIENTS,
+    apply,
+    assemble,
+    motion,
     solve_in_place,
     velocities,
 )
@@ -88,13 +90,13 @@ def make_work(n, nu):
 
 
 @bare_kernel
-def _balance(Y, c, mu, z, rho, u, y, image, F):
+def _balance(law, z, rho, u, y, image, F):
     """F (nu,) at u, with y = z - rho w and image = AC(y); returns |F|^2."""
-    velocities(Y, c, u, y)
+    velocities(law, law.c, u, y)
     for r in range(y.shape[0]):
         y[r] = z[r] - rho * y[r]
-    respond(mu, y, image)
-    motion(Y, image, F)
+    respond(law.mu, y, image)
+    motion(law, image, F)
     total = 0.0
     for k in range(u.shape[0]):
         F[k] = u[k] - F[k]
@@ -108,9 +110,8 @@ def stage(law, z, rho, tolerance, limit, work):
 
     Returns Newton steps, negative (and one more) where it failed.
     """
-    Y, c, mu = law.Y, law.c, law.mu
     u, y, image, F = work.u, work.y, work.image, work.F
-    square = _balance(Y, c, mu, z, rho, u, y, image, F)
+    square = _balance(law, z, rho, u, y, image, F)
     for steps in range(min(limit, STAGE_STEPS) + 1):
         size = 1.0
         for k in range(u.shape[0]):
@@ -119,8 +120,8 @@ def stage(law, z, rho, tolerance, limit, work):
             return steps
         if steps == min(limit, STAGE_STEPS):
             break
-        derivative(mu, y, rho, work.C)
-        assemble(Y, work.C, work.V, work.A)
+        derivative(law.mu, y, rho, work.C)
+        assemble(law, work.C, work.V, work.A)
         for k in range(u.shape[0]):
             work.step[k] = -F[k]
         if not solve_in_place(work.A, work.step):
@@ -134,7 +135,6 @@ def stage(law, z, rho, tolerance, limit, work):
 @bare_inlined
 def _advance(law, z, rho, square, work):
     """Move work.u along work.step as far as the step rule allows; returns |F|^2 there, infinite: nowhere."""
-    Y, c, mu = law.Y, law.c, law.mu
     u, step, trial, F, F_trial = work.u, work.step, work.trial, work.F, work.F_trial
     nu = u.shape[0]
     share, low, high, start, slope, low_slope, high_slope = 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0
@@ -142,7 +142,7 @@ def _advance(law, z, rho, square, work):
     for attempt in range(TRIALS + 1):
         for k in range(nu):
             trial[k] = u[k] + share * step[k]
-        reached = _balance(Y, c, mu, z, rho, trial, work.y, work.image, F_trial)
+        reached = _balance(law, z, rho, trial, work.y, work.image, F_trial)
         slope = 0.0
         for k in range(nu):
             slope += F_trial[k] * step[k]
@@ -187,7 +187,7 @@ def polish(law, z, tolerance, limit, work):
 
     Returns (its defect, steps).
     """
-    Y, best, step, y, image, g = law.Y, work.best, work.trial, work.y, work.image, work.g
+    best, step, y, image, g = work.best, work.trial, work.y, work.image, work.g
     least = defect(law, z, work.F, y, image)
     for r in range(z.shape[0]):
         best[r] = z[r]
@@ -196,8 +196,8 @@ def polish(law, z, tolerance, limit, work):
         for r in range(z.shape[0]):
             image[r] = z[r] - image[r]
         eliminated(law.mu, y, image, SHRINK, work.C, g)
-        assemble(Y, work.C, work.V, work.A)
-        motion(Y, g, step)
+        assemble(law, work.C, work.V, work.A)
+        motion(law, g, step)
         for k in range(step.shape[0]):
             step[k] = -step[k]
         steps += 1
@@ -205,7 +205,7 @@ def polish(law, z, tolerance, limit, work):
             break
         for r in range(z.shape[0]):
             image[r] = 0.0
-        velocities(Y, image, step, y)
+        velocities(law, image, step, y)
         apply(work.C, y, image)
         for r in range(z.shape[0]):
             z[r] -= g[r] + image[r]
