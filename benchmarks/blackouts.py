@@ -74,9 +74,12 @@ class OtherWay(one_process.InProcessRun):
                 goal = self.controller.reference_at(believed.time_s + since)
                 out.positions[k], out.velocities[k] = goal.position, goal.velocity
                 out.accelerations[k] = goal.acceleration
-        now = self.local.part(out.positions[0] - position, out.velocities[0] - velocity)
-        out.efforts[:] = result.torques - now
-        out.replaced()
+        local = self.local
+        out.efforts[:] = (
+            result.torques
+            - local.position_gain * (out.positions[0] - position)
+            - local.velocity_gain * (out.velocities[0] - velocity)
+        )
         return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,17 @@ class ContactSet:
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, name) for name in ContactSet.__slots__ if name != "_resolved"]
         return _assembled, (*values, None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ContactSet:
+        """A copy for the copy of the robot, if that is made too; bodies need not be looked up again."""
+        names = [name for name in ContactSet.__slots__ if name != "_resolved"]
+        values: list[Any] = [copy.deepcopy(getattr(self, name), memo) for name in names]
+        resolved = self._resolved
+        if resolved is not None:
+            robot = memo.get(id(resolved[0]))
+            resolved = None if robot is None else (robot, *resolved[1:])
+        values.append(resolved)
+        return _assembled(*values)
 
     def __len__(self) -> int:
         return len(self.points)

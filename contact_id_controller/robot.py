@@ -117,6 +117,7 @@ class RobotModel:
         self.model = model
         self.locked: dict[str, float] = {}
         self._workspace = _Workspace(model)
+        self._neutral: NDArray[np.float64] = pin.neutral(model)
         self.nq: int = model.nq
         self.nv: int = model.nv
         single = [model.names[j] for j in range(1, model.njoints) if model.joints[j].nv == 1]
@@ -267,8 +268,7 @@ class RobotModel:
 
     def neutral(self) -> NDArray[np.float64]:
         """The neutral configuration, (nq,)."""
-        q: NDArray[np.float64] = pin.neutral(self.model)
-        return q
+        return self._neutral.copy()
 
     def configuration(
         self, base_pose: ArrayLike | None, joint_positions: ArrayLike

@@ -1,5 +1,7 @@
 """Torques solved ahead on the plan, and the local feedback that follows them while nobody solves."""
 
+import copy
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -43,7 +45,6 @@ def random_trajectory(points=5, joints=3, seed=0):
     trajectory.times_s[:] = np.r_[0.0, np.cumsum(rng.uniform(0.005, 0.02, points - 1))]
     for part in ("positions", "velocities", "accelerations", "efforts"):
         getattr(trajectory, part)[:] = rng.normal(size=(points, joints))
-    trajectory.replaced()
     return trajectory
 
 
@@ -75,6 +76,32 @@ def test_local_feedback_is_clipped_at_the_effort_limits():
     np.testing.assert_allclose(torques, [0.1, effort[1] - 5.0 + 2.0, -0.1])
     with pytest.raises(TrajectoryError, match="position gains"):
         LocalFeedback(np.array([-1.0]), np.array([1.0]), np.array([1.0]))
+
+
+def test_local_feedback_refuses_other_sizes():
+    """Compiled code would read beyond them."""
+    with pytest.raises(ValueError, match="broadcast"):
+        LocalFeedback(np.ones(2), np.ones(3), np.ones(3))
+    local = LocalFeedback(np.array([10.0]), np.array([1.0]), np.full(3, np.inf))  # one for all
+    three, two = np.zeros(3), np.zeros(2)
+    for points, position, velocity in ((3, two, three), (3, three, two), (2, three, three)):
+        local.trajectory = random_trajectory(joints=points)
+        with pytest.raises(TrajectoryError, match="must be 3 each"):
+            local.torques(7.01, position, velocity)
+    local.trajectory = trajectory = random_trajectory(joints=3)
+    expected = trajectory.sample(7.01)
+    torques = local.torques(7.01, three + 0.1, three)
+    np.testing.assert_allclose(torques, expected[2] + 10.0 * (expected[0] - 0.1) + expected[1])
+
+
+def test_copied_feet_know_the_bodies_of_the_copied_robot():
+    """Else they are looked up at each step."""
+    settings = ControllerSettings.from_mapping({**QUADRUPED_VALUES, **AHEAD})
+    controller = Controller(settings.robot(), settings)
+    ahead = TorquesAhead(controller)._ahead
+    contacts = ahead.feet.select(np.ones(4, dtype=bool))
+    assert ahead.robot is not controller.robot and contacts._resolved[0] is ahead.robot
+    assert copy.deepcopy(controller.feet.select(np.ones(4, dtype=bool)))._resolved is None
 
 
 def arm_controller(**changes):
@@ -161,9 +188,70 @@ def test_knots_are_solved_again_on_another_plan():
     times = np.array([0.0, 1.0])
     rest = np.tile(arm_motion(2.0).sample(2.055).position, (2, 1))
     controller.follow(Plan(JointTrajectory(ARM, times, rest, start_s=2.055)), 2.0)
+    moved = range(6, 11)  # 2.06 to 2.1: farther ahead than SURE_S
     for _ in range(20):
         ahead.solve_ahead()
-    assert ahead.knots_solved - before == 5  # 2.06 to 2.1
+    assert ahead.knots_solved == before
+    solved = ahead.step(state)
+    np.testing.assert_allclose(ahead.trajectory.times_s[moved], 0.01 * np.array(moved), atol=1e-12)
+    behind = solved.reference.position - ahead.trajectory.positions[0]
+    assert np.abs(ahead.trajectory.positions[moved] - rest[0]).max() < 1e-9 + np.abs(behind).max()
+    for _ in range(20):
+        ahead.solve_ahead(np.inf)
+    assert ahead.knots_solved - before == 5
+
+
+def test_an_unsolvable_knot_keeps_no_other_waiting(monkeypatch):
+    controller = arm_controller()
+    ahead, robot = TorquesAhead(controller), controller.robot
+    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
+    controller.reset(state)
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.step(state)
+    planned, asked = Controller.planned_state, []
+
+    def planned_state(self, t):
+        asked.append(round(t, 3))
+        return None if round(t, 3) == 2.0 else planned(self, t)
+
+    monkeypatch.setattr(Controller, "planned_state", planned_state)
+    for _ in range(12):
+        ahead.solve_ahead()
+    assert ahead.knots_solved == 10 and asked.count(2.0) == 1
+    # Another plan may be one on which it can be solved.
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.solve_ahead(np.inf)
+    assert asked.count(2.0) == 2
+
+
+def test_with_an_integral_all_knots_are_solved_again_in_turn():
+    controller = arm_controller(joint_integral_gain=[10.0])
+    ahead, robot = TorquesAhead(controller), controller.robot
+    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
+    controller.reset(state)
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.step(state)
+    for _ in range(22):
+        ahead.solve_ahead()
+    assert ahead.knots_solved == 22 and ahead._solved.min() > 11
+
+
+def test_knots_that_are_near_are_solved_again_however_late_it_is():
+    controller = arm_controller()
+    ahead, robot = TorquesAhead(controller), controller.robot
+    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
+    controller.reset(state)
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.step(state)
+    for _ in range(20):
+        ahead.solve_ahead()
+    before = ahead.knots_solved
+    rest = np.tile(arm_motion(2.0).sample(2.025).position, (2, 1))
+    times = np.array([0.0, 1.0])
+    controller.follow(Plan(JointTrajectory(ARM, times, rest, start_s=2.025)), 2.0)
+    for _ in range(20):
+        ahead.solve_ahead()
+    assert ahead.knots_solved - before == 3  # 2.03 to 2.05; those to 2.1 wait
 
 
 def test_the_trajectory_ends_at_rest():

@@ -341,11 +341,10 @@ class Controller:
         if robot.floating_base:
             if not self._take_goal(t):
                 return None
-            base = self._base_now
-            q[:3], q[3:7] = base.position, base.quaternion_xyzw
-            turn = rotations.conjugate(base.quaternion_xyzw)
-            v[:3] = rotations.rotate(turn, base.linear_velocity)
-            v[3:6] = rotations.rotate(turn, base.angular_velocity)
+            goal = self._goal.tolist()
+            turn = rotations.conjugate(goal[3:7])
+            q[:7], v[:3] = goal[:7], rotations.rotate(turn, goal[7:10])
+            v[3:6] = rotations.rotate(turn, goal[10:13])
         self._take_reference(t)
         robot.put_joints(q, self._sample[0])
         v[robot.actuated] = self._sample[1]

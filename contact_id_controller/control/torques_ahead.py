@@ -20,7 +20,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from operator import is_not, itemgetter
+from operator import is_not
 
 import numpy as np
 import pinocchio as pin
@@ -42,6 +42,10 @@ FADE_S = 0.03
 LOCAL_SPEED = 2.0
 """How much faster than the controller's own joint feedback the local one is, which is never late. With
 the same speed, walks with 100 ms blackouts fell on slippery ground."""
+
+SURE_S = 0.05
+"""So far ahead torques come first when the plan changes; beyond, as time allows: what replans has done so
+again by then, as a rule."""
 
 _ON_KNOT = 1e-6
 
@@ -111,7 +115,9 @@ class TorquesAhead:
         self._count = max(2, math.ceil(settings.command_horizon_s / KNOT_S - _ON_KNOT) + 1)
         self._number = np.full(self._count, -1, dtype=np.int64)
         self._solved = np.zeros(self._count, dtype=np.int64)
-        self._plans: list[tuple] = [()] * self._count
+        self._plans: list[tuple] = [(None,) * 3] * self._count
+        self._stale = np.zeros(self._count, dtype=bool)
+        self._failed = np.full(self._count, -1, dtype=np.int64)
         # Then efforts change although the plan does not.
         self._learns = bool(settings.spread("joint_integral_gain", na).any())
         self._knots = np.zeros((self._count, 4, na))
@@ -124,7 +130,7 @@ class TorquesAhead:
 
     def begin(self) -> None:
         """Forget what was solved: the next state is solved."""
-        self._number[:] = -1
+        self._number[:] = self._failed[:] = -1
         self._last = None
         self._left = 0
 
@@ -165,7 +171,8 @@ class TorquesAhead:
     ) -> None:
         """Solve a knot that is not yet, or on another plan than is followed now; outside of the step.
 
-        And more of them while ``clock`` is before ``until_s``.
+        And more of them while ``clock`` is before ``until_s``. Those that another plan moved have its motion
+        at once; where they are more than ``SURE_S`` ahead, its torques only while there is time.
         """
         if self._last is None:
             return
@@ -176,18 +183,27 @@ class TorquesAhead:
             place = number % self._count
             plans = self._ahead.plans_at(number * KNOT_S)
             known = self._number[place] == number
-            if not known or self._learns or any(map(is_not, plans, self._plans[place])):
-                waiting.append((int(self._solved[place]) if known else 0, number, plans))
-        waiting.sort(key=itemgetter(0))
-        for _, number, plans in waiting:
-            self._plans[number % self._count] = plans
+            if any(map(is_not, plans, self._plans[place])):
+                self._plans[place], self._stale[place], self._failed[place] = plans, True, -1
+                if known:
+                    self._knots[place, :3] = self._ahead.reference_at(number * KNOT_S)
+            far = (number - first) * KNOT_S > SURE_S
+            if not known and self._failed[place] != number:
+                waiting.append((False, 0, number))
+            elif known and (self._stale[place] or self._learns):
+                can_wait = far and bool(self._stale[place])
+                waiting.append((can_wait, int(self._solved[place]), number))
+        waiting.sort()
+        for can_wait, _, number in waiting:
+            if can_wait and clock() >= until_s:
+                return
             self._solve_knot(number)
             if clock() >= until_s:
                 return
 
     def _solve_knot(self, number: int) -> None:
         place = number % self._count
-        self._number[place] = -1
+        self._number[place], self._failed[place] = -1, number
         try:
             state = self._ahead.planned_state(number * KNOT_S)
             if state is None:
@@ -201,6 +217,7 @@ class TorquesAhead:
         if np.isfinite(knot).all():
             self.knots_solved += 1
             self._number[place], self._solved[place] = number, self.knots_solved
+            self._stale[place], self._failed[place] = False, -1
 
     def _joints(self, state: RobotState) -> tuple[np.ndarray, np.ndarray]:
         robot = self.controller.robot
@@ -234,7 +251,6 @@ class TorquesAhead:
             out.values,
         )
         out.start_s = now_s
-        out.replaced()
 
     def _fill(self, first: int, known: int) -> None:
         """Points of knots that are not solved yet: the plan, with the last effort that is known."""

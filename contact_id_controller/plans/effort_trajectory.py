@@ -9,23 +9,19 @@ the command interface effort, its PID having the gains K and D.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
-from contact_id_controller.kernels.turns import nearest
-
-_ZERO = np.zeros(1)
 
 REST_S = 0.05
 """Efforts fade in this time where set-points come to rest: nobody may come back."""
 
 
 class EffortTrajectory:
-    """p points of na joints; whoever makes it writes into the arrays and then calls ``replaced``.
+    """p points of na joints; whoever makes it writes into the arrays.
 
     Attributes:
         start_s: time of the first point, s.
@@ -44,15 +40,10 @@ class EffortTrajectory:
         self.values = np.zeros((points, 4, joints))
         self.positions, self.velocities = self.values[:, 0], self.values[:, 1]
         self.accelerations, self.efforts = self.values[:, 2], self.values[:, 3]
-        self.replaced()
 
     def like(self) -> EffortTrajectory:
         """Another one of the same size."""
         return EffortTrajectory(*self.positions.shape)
-
-    def replaced(self) -> None:
-        """The arrays hold another trajectory now."""
-        self._times = self.times_s.tolist()
 
     def copy_from(
         self, other: EffortTrajectory, added_effort: np.ndarray, share: float = 1.0
@@ -65,7 +56,6 @@ class EffortTrajectory:
         self.times_s[:] = other.times_s
         self.values[:] = other.values
         self.efforts += added_effort
-        self.replaced()
 
     def rest(self, time_s: float, position: np.ndarray, effort: np.ndarray) -> None:
         """Hold a position (na,) from ``time_s`` on, with an effort (na,) that fades over ``REST_S``."""
@@ -75,27 +65,20 @@ class EffortTrajectory:
         self.positions[:] = position
         self.velocities[:] = self.accelerations[:] = 0.0
         np.multiply.outer(np.linspace(1.0, 0.0, count), effort, out=self.efforts)
-        self.replaced()
 
     def sample(self, t_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Position, velocity and effort (na,) at a time; before the first point that one's."""
-        since, times = t_s - self.start_s, self._times
-        if since <= 0.0 or since >= times[-1]:
-            k = 0 if since <= 0.0 else -1
-            return self.positions[k], self.velocities[k], self.efforts[k]
-        k = bisect_right(times, since) - 1
-        step = times[k + 1] - times[k]
         out = np.empty((3, self.values.shape[2]))
-        _sampler()(self.values, k, step, (since - times[k]) / step, out)
+        _kernels().sample_efforts(self.times_s, self.values, t_s - self.start_s, out)
         return out[0], out[1], out[2]
 
 
 @cache
-def _sampler() -> Callable[..., None]:
-    """``sample_efforts``; a watchdog, which passes trajectories on and samples none, loads no compiler."""
-    from contact_id_controller.plans.sampling import sample_efforts
+def _kernels() -> ModuleType:
+    """Of trajectories; a watchdog, which passes them on and samples none, loads no compiler."""
+    from contact_id_controller.plans import sampling
 
-    return sample_efforts
+    return sampling
 
 
 class LocalFeedback:
@@ -121,18 +104,23 @@ class LocalFeedback:
         effort_limits: np.ndarray,
         turns: np.ndarray | None = None,
     ):
-        self.position_gain = np.array(position_gain, dtype=float)
-        self.velocity_gain = np.array(velocity_gain, dtype=float)
-        for name, gain in (("position", self.position_gain), ("velocity", self.velocity_gain)):
-            if not (np.isfinite(gain).all() and (gain >= 0.0).all()):
+        self._limits = np.array(effort_limits, dtype=float, ndmin=1)
+        self._turns = np.zeros(len(self._limits), dtype=bool)
+        self._gains = np.empty((2, len(self._limits)))
+        if turns is not None:
+            self._turns[:] = turns
+        for name, row, gain in zip(
+            ("position", "velocity"), self._gains, (position_gain, velocity_gain)
+        ):
+            if not (np.isfinite(gain).all() and np.greater_equal(gain, 0.0).all()):
                 raise TrajectoryError(
                     f"local {name} gains are {gain}, must be finite, not negative"
                 )
-        self._limits = np.asarray(effort_limits, dtype=float)
-        self._turns = turns if turns is not None and np.any(turns) else None
-        self.trajectory: EffortTrajectory | None = None
+            row[:] = gain
         # Compiled now, not with the first trajectory.
-        EffortTrajectory(2, len(self.position_gain)).sample(0.5)
+        self.trajectory: EffortTrajectory | None = EffortTrajectory(2, len(self._limits))
+        self.torques(0.5, self._limits, self._limits)
+        self.forget()
 
     def forget(self) -> None:
         """Nobody has said anything."""
@@ -142,12 +130,32 @@ class LocalFeedback:
         """Torques (na,), N·m, at a time for measured positions and velocities (na,); zero without a trajectory."""
         if self.trajectory is None:
             return np.zeros_like(self._limits)
-        wanted, speed, effort = self.trajectory.sample(t_s)
-        torques = effort + self.part(wanted - position, speed - velocity)
-        return np.clip(torques, -self._limits, self._limits)
+        followed, joints = self.trajectory, len(self._limits)
+        if not followed.values.shape[2] == len(position) == len(velocity) == joints:
+            raise TrajectoryError(
+                f"a trajectory of {followed.values.shape[2]} joints, {len(position)} positions and "
+                f"{len(velocity)} velocities, must be {joints} each"
+            )
+        out = np.empty((4, joints))
+        _kernels().follow_efforts(
+            followed.times_s,
+            followed.values,
+            t_s - followed.start_s,
+            position,
+            velocity,
+            self._gains,
+            self._turns,
+            self._limits,
+            out,
+        )
+        return out[3]
 
-    def part(self, position_error: np.ndarray, velocity_error: np.ndarray) -> np.ndarray:
-        """The torques (na,) of errors alone."""
-        if self._turns is not None:
-            position_error = nearest(position_error, _ZERO, self._turns)
-        return self.position_gain * position_error + self.velocity_gain * velocity_error
+    @property
+    def position_gain(self) -> np.ndarray:
+        """K (na,), N·m/rad."""
+        return self._gains[0]
+
+    @property
+    def velocity_gain(self) -> np.ndarray:
+        """D (na,), N·m·s/rad."""
+        return self._gains[1]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.plans.interpolation import polynomial, quintic
 from contact_id_controller.plans.rotations import body_motion, exponential, multiply, rotate
 
@@ -23,11 +26,26 @@ def sample_polynomials(coefficients, u, rate, out):
 
 
 @bare_kernel
-def sample_efforts(values, k, step, u, out):
-    """Position, velocity, effort (3, na) between the points k and k + 1, ``step`` s apart, at u in [0, 1].
+def sample_efforts(times_s, values, since_s, out):
+    """Position, velocity, effort (3, na) at a time since the first point; at the ends those of that point.
 
-    values (p, 4, na): positions, velocities, accelerations, joined by a quintic, and efforts.
+    times_s (p,), values (p, 4, na): positions, velocities, accelerations, joined by a quintic, and efforts.
     """
+    last = times_s.shape[0] - 1
+    if not 0.0 < since_s < times_s[last]:
+        held = last if since_s > 0.0 else 0
+        for j in range(out.shape[1]):
+            out[0, j], out[1, j], out[2, j] = (
+                values[held, 0, j],
+                values[held, 1, j],
+                values[held, 3, j],
+            )
+        return
+    k = 0
+    while times_s[k + 1] <= since_s:
+        k += 1
+    step = times_s[k + 1] - times_s[k]
+    u = (since_s - times_s[k]) / step
     for j in range(out.shape[1]):
         start = values[k, 0, j]
         v0, v1 = values[k, 1, j] * step, values[k + 1, 1, j] * step
@@ -36,6 +54,26 @@ def sample_efforts(values, k, step, u, out):
         out[0, j] = start + u * (v0 + u * (0.5 * a0 + u * (c + u * (d + u * e))))
         out[1, j] = (v0 + u * (a0 + u * (3.0 * c + u * (4.0 * d + u * 5.0 * e)))) / step
         out[2, j] = (1.0 - u) * values[k, 3, j] + u * values[k + 1, 3, j]
+
+
+@bare_kernel
+def follow_efforts(times_s, values, since_s, position, velocity, gains, turns, limits, out):
+    """The same, and in the last row of ``out`` (4, na) the torques with the feedback along it.
+
+    position, velocity (na,): measured.  gains (2, na): of both.  turns (na,): which joints turn without
+    end.  limits (na,): the largest torques.
+    """
+    sample_efforts(times_s, values, since_s, out[:3])
+    for j in range(out.shape[1]):
+        away = out[0, j] - position[j]
+        if turns[j]:
+            away -= TURN * np.rint(away / TURN)
+        torque = out[2, j] + gains[0, j] * away + gains[1, j] * (out[1, j] - velocity[j])
+        if torque > limits[j]:
+            torque = limits[j]
+        elif torque < -limits[j]:
+            torque = -limits[j]
+        out[3, j] = torque
 
 
 @bare_kernel

@@ -44,7 +44,7 @@ class EffortMessage:
         self._message = PackedMessage(message)
         self._words = self._message.words
         places = [word(self._message.place(row.tobytes())) for row in marked]
-        self._index = _index(places, points, count)
+        self._index = _index(places, points, range(count))
         times = [self._message.place(_DURATION.pack(_MARKED_S, k)) for k in range(points)]
         self._durations = np.array([word(at) for at in times])
 
@@ -62,13 +62,13 @@ class EffortMessage:
 class _Layout:
     """Where numbers stand in the bytes of one sender's messages; all else must stay the same."""
 
-    def __init__(self, data: bytes, places: list[tuple[int, int]], joints: int) -> None:
+    def __init__(self, data: bytes, places: list[tuple[int, int]], order: list[int]) -> None:
         width = len(_PARTS) + 1
         points = len(places) // width
         at = [word(place) for place, _ in places]
         self.durations = np.array(at[len(_PARTS) :: width])
         rows = [place for k, place in enumerate(at) if k % width < len(_PARTS)]
-        self.index = _index(rows, points, joints)
+        self.index = _index(rows, points, order)
         self._size = len(data)
         words = words_of(data).view(np.uint64)
         other = np.ones(len(words), dtype=bool)
@@ -96,7 +96,6 @@ class EffortReader:
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self._names = list(joint_names)
-        self._order: list[int] = []
         self._layout: _Layout | None = None
 
     def read(self, data: bytes) -> EffortTrajectory:
@@ -111,16 +110,15 @@ class EffortReader:
             layout = self._look_at(data)
         words = words_of(data)
         trajectory = EffortTrajectory(len(layout.durations), len(self._names))
-        trajectory.values[:] = words[layout.index][:, :, self._order]
-        pairs = words[layout.durations].view(np.int32).reshape(-1, 2)
+        words.take(layout.index, out=trajectory.values, mode="clip")  # else it goes by a copy
+        pairs = words.take(layout.durations).view(np.int32)
         times = trajectory.times_s
-        times[:] = pairs[:, 0] + pairs[:, 1] / _NANO
-        if times[0] != 0.0 or (np.diff(times) <= 0.0).any():
+        times[:] = pairs[0::2] + pairs[1::2] / _NANO
+        if times[0] != 0.0 or not (times[1:] > times[:-1]).all():
             raise StateError("times of the points must increase, from 0 on")
         if not np.isfinite(trajectory.values).all():
             raise StateError("a number of the trajectory is not finite")
         trajectory.start_s = stamp_ns(data) / _NANO
-        trajectory.replaced()
         return trajectory
 
     def _look_at(self, data: bytes) -> _Layout:
@@ -131,28 +129,30 @@ class EffortReader:
         places = reader.places
         if places is None:
             raise StateError("the bytes of a trajectory are not plain little-endian CDR")
-        self._take_names(message)
+        order = self._order(list(message.joint_names))
         width, parts = len(self._names), len(_PARTS)
         sizes = [count for k, (_, count) in enumerate(places) if k % (parts + 1) < parts]
         if not sizes or any(size != width for size in sizes):
             raise StateError(
                 f"each point must have {width} positions, velocities, accelerations and efforts"
             )
-        self._layout = _Layout(data, places, width)
+        self._layout = _Layout(data, places, order)
         return self._layout
 
-    def _take_names(self, message: JointTrajectory) -> None:
-        if sorted(message.joint_names) != sorted(self._names):
-            raise StateError(
-                f"the trajectory has joints {list(message.joint_names)}, must have {self._names}"
-            )
-        self._order = [list(message.joint_names).index(name) for name in self._names]
+    def _order(self, names: list[str]) -> list[int]:
+        """Where each joint stands in arrays of these joints."""
+        if sorted(names) != sorted(self._names):
+            raise StateError(f"the trajectory has joints {names}, must have {self._names}")
+        return [names.index(name) for name in self._names]
 
 
-def _index(places: Sequence[int], points: int, joints: int) -> np.ndarray:
-    """Numbers (points, 4, joints) of all doubles among the words, from those of each array's first."""
+def _index(places: Sequence[int], points: int, order: Sequence[int]) -> np.ndarray:
+    """Numbers (points, 4, joints) of all doubles among the words, from those of each array's first.
+
+    order (joints,): where each joint stands in the arrays.
+    """
     first = np.array(places, dtype=np.int64).reshape(points, len(_PARTS), 1)
-    return first + np.arange(joints)
+    return first + np.array(order)
 
 
 def _durations(times_s: np.ndarray) -> np.ndarray:
