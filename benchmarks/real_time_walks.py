@@ -7,6 +7,10 @@
 Each run is the three processes of `contact_id demo --robot quadruped --mode real_time`. With ``--load N``,
 N processes that compute run beside them. A row is printed as soon as its run is over. Ends with 1 where
 one fell. Measured: docs/real_time_runs.md.
+
+On each core a process that may go before all others (SCHED_FIFO 99) only waits, and says how late it was
+woken at the latest: so long nobody ran there, because the kernel held real-time threads or the machine
+that this one is a guest of stood still.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import math
 import multiprocessing
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from ctypes import c_double as SharedFloat
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +44,10 @@ COLUMNS = (
     "periods the simulation was late",
     "% of a core: controller, simulated robot, planner",
     "memory grown, MB: the same",
+    "nobody ran for, ms: each core",
     "load before, after",
 )
+WATCH_PRIORITY, WATCH_S = 99, 0.002
 
 
 def compute(others: np.ndarray) -> None:
@@ -64,10 +73,43 @@ def load(number: int) -> Iterator[None]:
             process.join()
 
 
+def watch(core: int, longest_s: SharedFloat) -> None:
+    """Keep how late this process was woken on a core at the latest, until its parent is gone."""
+    try:
+        os.sched_setaffinity(0, [core])
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(WATCH_PRIORITY))
+    except OSError:
+        return  # an ordinary process would see others run before it
+    parent, longest_s.value = os.getppid(), 0.0
+    while os.getppid() == parent:
+        due = time.monotonic() + WATCH_S
+        time.sleep(WATCH_S)
+        longest_s.value = max(longest_s.value, time.monotonic() - due)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[SharedFloat]]:
+    """How long nobody ran on each core, s."""
+    context = multiprocessing.get_context("spawn")
+    cores = sorted(os.sched_getaffinity(0))
+    longest_s = [context.Value("d", math.nan, lock=False) for _ in cores]
+    watching = [
+        context.Process(target=watch, args=each, daemon=True) for each in zip(cores, longest_s)
+    ]
+    for process in watching:
+        process.start()
+    try:
+        yield longest_s
+    finally:
+        for process in watching:
+            process.kill()
+            process.join()
+
+
 def row(seconds: float, **choices) -> tuple[list[str], bool]:
     """The cells of one run, and whether it fell."""
     begun, before = datetime.datetime.now(datetime.timezone.utc), os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, watched() as longest_s:
         node = in_node(seconds, Path(folder), **choices)
         if node.fell_s is not None:
             for log in sorted((Path(folder) / LOGS).glob("*")):
@@ -89,6 +131,7 @@ def row(seconds: float, **choices) -> tuple[list[str], bool]:
         f"{node.late_periods}",
         ", ".join(f"{100.0 * node.shares[name]:.0f}" for name in NODES),
         ", ".join(f"{node.grown_mb[name]:.1f}" for name in NODES),
+        ", ".join(f"{1e3 * each.value:.0f}" for each in longest_s),
         f"{before:.1f}, {os.getloadavg()[0]:.1f}",
     ]
     return cells, fell

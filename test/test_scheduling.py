@@ -58,6 +58,28 @@ def test_what_the_system_refuses_is_said_once_and_the_process_goes_on(monkeypatc
     process.unsettle()
 
 
+@pytest.mark.parametrize(
+    ("period", "runtime", "pause_ms"),
+    [("1000000", "950000", 50), ("100000", "95000", None), ("1000000", "-1", None), ("", "", None)],
+)
+def test_long_pauses_of_the_kernel_are_told_once(monkeypatch, tmp_path, period, runtime, pause_ms):
+    (tmp_path / "sched_rt_period_us").write_text(f"{period}\n")
+    (tmp_path / "sched_rt_runtime_us").write_text(f"{runtime}\n")
+    monkeypatch.setattr(scheduling, "LIMITS", tmp_path)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *_: None)
+    monkeypatch.setattr(scheduling, "_lock_memory", lambda: None)
+    lines = []
+    process = Process(Scheduling(80))
+    for _ in range(2):
+        process.settle(lines.append)
+        process.unsettle()
+    assert len(lines) == (pause_ms is not None)
+    for line in lines:
+        assert f"for {pause_ms} ms" in line and "docs/real_time.md" in line
+    monkeypatch.setattr(scheduling, "LIMITS", tmp_path / "nowhere")
+    assert scheduling.longest_pause_s() == 0.0
+
+
 def test_nothing_is_touched_unless_asked_for(monkeypatch):
     def fail(*_):
         raise AssertionError
@@ -80,7 +102,7 @@ begin, end = threading.Event(), threading.Event()
 early = threading.Thread(target=end.wait)
 early.start()
 policies = lambda: {os.sched_getscheduler(int(t.name)) for t in Path("/proc/self/task").iterdir()}
-process.settle(lambda line: print("refused", line))
+process.settle(lambda line: print("refused", line) if "is refused" in line else None)
 late = threading.Thread(target=end.wait)
 late.start()
 print(os.sched_getaffinity(0) == {core}, policies() == {os.SCHED_FIFO}, len(os.listdir("/proc/self/task")))

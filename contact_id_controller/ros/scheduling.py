@@ -27,6 +27,25 @@ _KEEP_MEMORY = 1 | 2 | 4
 """MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT of mlockall: what was touched stays, the rest is not fetched."""
 
 
+BORNE_S = 0.01
+"""A pause of the kernel up to this is not worth a word: a walk bears twice as long without a command."""
+
+LIMITS = Path("/proc/sys/kernel")
+"""Where Linux says how much of which time real-time threads may take."""
+
+
+def longest_pause_s() -> float:
+    """How long the kernel holds real-time threads that have taken their share of a core; 0: never, or not known."""
+    try:
+        period_us, share_us = (
+            int((LIMITS / f"sched_rt_{name}_us").read_text(encoding="ascii"))
+            for name in ("period", "runtime")
+        )
+    except (OSError, ValueError):
+        return 0.0
+    return 0.0 if share_us < 0 else 1e-6 * (period_us - share_us)
+
+
 class Scheduling(NamedTuple):
     """What is asked for.
 
@@ -110,6 +129,7 @@ class Process:
     def __init__(self, asked: Scheduling) -> None:
         self.asked = asked
         self._refusals: list[str] = []
+        self._told = False
         if asked.cpus:
             # Before any other thread is made: they inherit it.
             self._try(
@@ -130,6 +150,13 @@ class Process:
                 f"--rt-priority {self.asked.priority}",
                 lambda: self._set_priority(os.SCHED_FIFO, self.asked.priority),
             )
+            pause_s = longest_pause_s()
+            if pause_s > BORNE_S and not self._refusals and not self._told:
+                self._told = True
+                warn(
+                    f"the kernel may hold real-time threads for {1e3 * pause_s:.0f} ms at a time, when "
+                    "they want nearly all of a core; docs/real_time.md says how to make that shorter"
+                )
         for line in self._refusals:
             warn(line)
         self._refusals.clear()
