@@ -127,6 +127,7 @@ def test_the_plan_of_the_next_second_is_shown(looked_at):
     goal = STANDING + 0.05
     message = joint_trajectory([0.0, 0.5], [STANDING, goal], start_s=begin)
     looked_at.bench._plans["joint_trajectory"].publish(message)
+    looked_at.bench.until(lambda: False, patience_s=0.3)  # no executor takes it from the viewer
     assert looked_at.turn(5.0, lambda: heard.joint_plan is not None)
     np.testing.assert_allclose(heard.joint_plan.sample(begin + 1.0).position, goal)
     heard.base_plan = None

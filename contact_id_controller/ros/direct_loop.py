@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.executors import TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.service import Service
@@ -26,6 +27,19 @@ def age_s(info: Mapping[str, Any]) -> float:
     """How long ago a message was sent, s, by the clocks of both machines; 0 where nobody says."""
     sent_ns = info.get("source_timestamp", 0)
     return 1e-9 * (time.time_ns() - sent_ns) if sent_ns > 0 else 0.0
+
+
+class Polled(CallbackGroup):
+    """Of subscriptions that are looked at now and then: no executor serves them, whatever comes."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        pass
 
 
 def take_newest(subscription: Subscription):

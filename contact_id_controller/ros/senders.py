@@ -10,10 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
+
+from contact_id_controller.ros.direct_loop import Polled
 
 LOOK_PERIOD_S = 1.0
 """Time between two looks at who is known by discovery: 15 microseconds a topic with one publisher,
@@ -57,19 +58,6 @@ def full_name(name: str, namespace: str) -> str:
     return f"{namespace.rstrip('/')}/{name}"
 
 
-class _Polled(CallbackGroup):
-    """Of a subscription that is looked at now and then: no executor serves it, whatever comes."""
-
-    def can_execute(self, entity: Any) -> bool:
-        return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        pass
-
-
 class OtherSenders:
     """Who else sends on a topic that a node sends on itself.
 
@@ -89,7 +77,7 @@ class OtherSenders:
         self._own: frozenset[bytes] = frozenset()
         self._suspects: dict[bytes, str] = {}
         self._heard: Subscription | None = None
-        self._polled = _Polled()
+        self._polled = Polled()
         self._next_look_s = self._since_s = 0.0
         self._last: dict[str, float] = {}
 

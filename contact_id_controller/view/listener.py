@@ -23,7 +23,7 @@ from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import JointTrajectory as JointPlan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
-from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.direct_loop import Polled, take_newest
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT
@@ -62,6 +62,7 @@ class Listener:
         self, node: Node, robot: RobotModel, settings: ControllerSettings, controller: str
     ) -> None:
         self._node, self._robot, self._settings = node, robot, settings
+        self._polled = Polled()
         self._controller = controller
         self.time_s = 0.0
         self.q, self.velocity = robot.neutral(), np.zeros(robot.na)
@@ -86,7 +87,10 @@ class Listener:
         self._reactions: dict[str, Subscription] = {}
 
     def _listen(self, kind: Any, topic: str) -> Subscription:
-        return self._node.create_subscription(kind, topic, lambda _: None, NEWEST, raw=True)
+        # An executor would take a message between two looks, and a plan may be sent only once.
+        return self._node.create_subscription(
+            kind, topic, lambda _: None, NEWEST, callback_group=self._polled, raw=True
+        )
 
     @property
     def measuring(self) -> bool:
