@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 from node_step import CONTROLLER, PLANNER, SIMULATION, in_node
 
+from contact_id_controller.exceptions import RunError
 from contact_id_controller.runs.ros_run import LOGS
 
 NODES = CONTROLLER, SIMULATION, PLANNER
@@ -47,6 +48,7 @@ COLUMNS = (
     "nobody ran for, ms: each core",
     "load before, after",
 )
+LAST_LINES = 25
 WATCH_PRIORITY, WATCH_S = 99, 0.002
 
 
@@ -106,19 +108,27 @@ def watched() -> Iterator[list[SharedFloat]]:
             process.join()
 
 
+def tell_logs(folder: Path) -> None:
+    """The last words of each process, to stderr."""
+    for log in sorted((folder / LOGS).glob("*")):
+        if log.is_file():
+            lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            print(f"{log.name}:", *lines, sep="\n  ", file=sys.stderr)
+
+
 def row(seconds: float, **choices) -> tuple[list[str], bool]:
     """The cells of one run, and whether it fell."""
     begun, before = datetime.datetime.now(datetime.timezone.utc), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, watched() as longest_s:
-        node = in_node(seconds, Path(folder), **choices)
+        try:
+            node = in_node(seconds, Path(folder), **choices)
+        except RunError as error:  # such as a simulation that diverged
+            tell_logs(Path(folder))
+            cells = [""] * len(COLUMNS)
+            cells[:2] = f"{begun:%m-%d %H:%M}", f"**{str(error).splitlines()[0]}**"
+            return cells, True
         if node.fell_s is not None:
-            for log in sorted((Path(folder) / LOGS).glob("*")):
-                if log.is_file():
-                    print(
-                        *log.read_text(errors="replace").splitlines()[-8:],
-                        sep="\n",
-                        file=sys.stderr,
-                    )
+            tell_logs(Path(folder))
     median, late = 1e6 * np.percentile(node.steps_s, (50.0, 99.9))
     fell = node.fell_s is not None
     cells = [

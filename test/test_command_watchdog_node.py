@@ -92,6 +92,7 @@ class Robot:
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self.processes.append(process)
         return process
@@ -190,8 +191,8 @@ class Robot:
 
     def close(self):
         for process in self.processes:
-            if process.poll() is None:
-                process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also a worker that has outlived its keeper
             process.wait()
         self.executor.shutdown()
         self.thread.join(PATIENCE_S)
@@ -276,6 +277,61 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
     assert robot.holds(np.zeros(3))
 
 
+def test_a_worker_goes_on_without_its_keeper_until_the_next_takes_over(robot):
+    first = robot.watchdog()
+    assert robot.holds(DAMPING), robot.log()
+    commander = robot.steady_commander()
+    worker, _ = _both_workers(robot, first)
+    first.kill()
+    first.wait()
+    assert not robot.until(lambda: not np.allclose(robot.group.efforts, CLIPPED), 0.5), robot.log()
+    commander.kill()
+    assert robot.holds(DAMPING), "it trips as ever"
+    assert not robot.reset()
+    second = robot.watchdog(timeout_s=10.0)
+    assert robot.until(lambda: not _runs(worker)), robot.log()
+    assert robot.holds(DAMPING)
+    robot.until(lambda: False, 1.0)
+    robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
+    assert robot.holds([0.1, 0.2, 0.3]), robot.log()
+    assert _runs(_both_workers(robot, second)[0])
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(PATIENCE_S) == 0
+    assert "Traceback" not in robot.log()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_worker_without_a_keeper_ends_when_asked_or_when_the_robot_is_gone(robot, asked):
+    keeper = robot.watchdog(timeout_s=10.0)
+    assert robot.holds(DAMPING), robot.log()
+    robot.commander()
+    assert robot.holds(CLIPPED), robot.log()
+    worker, reserve = _both_workers(robot, keeper)
+    keeper.kill()
+    keeper.wait()
+    assert robot.until(lambda: "the keeper of this process was killed" in robot.log(), 5.0)
+    assert not _runs(reserve) and f"kill {worker}" in robot.log()
+    if asked:
+        os.kill(worker, signal.SIGTERM)
+    else:
+        robot.timer.cancel()
+    assert robot.holds(np.zeros(3)), robot.log()
+    assert robot.until(lambda: not _runs(worker)), robot.log()
+
+
+def _both_workers(robot, keeper):
+    """Process numbers of the one at work and of the one in reserve."""
+    assert robot.until(lambda: len(_workers(keeper)) == 2), robot.log()
+    return _workers(keeper)
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
 def test_a_controller_that_was_active_before_it_was_known_is_asked(robot):
     robot.watchdog(timeout_s=0.5)  # no trip but those that are made
     first = robot.commander()
@@ -347,7 +403,7 @@ def test_an_emergency_stop_survives_kill_9_and_ends_by_its_release(robot, tmp_pa
     assert not robot.reset(), "there is nothing to reset"
     for kill in range(2):
         if kill:
-            watchdog.kill()  # the keeper: its workers end with it
+            watchdog.kill()  # the keeper: the next one's worker takes over
         else:
             os.kill(_workers(watchdog)[0], signal.SIGKILL)
         if kill:
@@ -361,7 +417,7 @@ def test_an_emergency_stop_survives_kill_9_and_ends_by_its_release(robot, tmp_pa
         assert not robot.group.efforts.any(), "commands go on all the time"
     assert robot.stop(False).success
     assert robot.holds(DAMPING), robot.log()
-    assert not list((tmp_path / "state").iterdir())
+    assert not list((tmp_path / "state").glob("*.emergency_stop"))
     commander.kill()
     robot.commander()
     assert robot.holds(CLIPPED), robot.log() + robot.log("commander")

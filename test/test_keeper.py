@@ -24,6 +24,8 @@ def work(worker):
     if role == "reserve":
         say("called", os.getpid(), 1)
     {body}
+    if {outlives}:
+        worker.outlive_keeper()
     worker.ready(True)
     while not ending:
         time.sleep(0.005)
@@ -36,9 +38,9 @@ sys.exit(keep("worker", work))
 def start():
     processes = []
 
-    def started(body="pass"):
+    def started(body="pass", outlives=False):
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(body=body)],
+            [sys.executable, "-c", PROGRAM.format(body=body, outlives=outlives)],
             env=dict(os.environ, PYTHONPATH=str(ROOT)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -106,6 +108,18 @@ def test_the_death_of_the_keeper_is_that_of_its_workers(start):
     (_, active, _), (_, reserve, _) = said(process), said(process)
     process.kill()
     assert gone(active) and gone(reserve)
+
+
+def test_a_worker_that_asked_to_outlive_its_keeper_does_and_hears_signals_itself(start):
+    process = start("say(int(worker.has_keeper), 0, 0)", outlives=True)
+    (_, active, _), (had, _, _), (_, reserve, _) = said(process), said(process), said(process)
+    assert had == "1"
+    time.sleep(0.05)
+    process.kill()
+    assert gone(reserve)
+    assert alive(active)
+    os.kill(active, signal.SIGTERM)
+    assert gone(active)
 
 
 def test_what_ends_by_itself_is_not_started_again(start):

@@ -80,7 +80,7 @@ def test_local_feedback_is_clipped_at_the_effort_limits():
 
 def test_local_feedback_refuses_other_sizes():
     """Compiled code would read beyond them."""
-    with pytest.raises(ValueError, match="broadcast"):
+    with pytest.raises(TrajectoryError, match="position gains are 2, must be 1 or 3, one a joint"):
         LocalFeedback(np.ones(2), np.ones(3), np.ones(3))
     local = LocalFeedback(np.array([10.0]), np.array([1.0]), np.full(3, np.inf))  # one for all
     three, two = np.zeros(3), np.zeros(2)

@@ -6,7 +6,7 @@ import itertools
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,13 +86,21 @@ class FuzzWorld:
         folder: for parameters and logs.
         slower: time-outs are as many times longer, for a machine that does other things too.
         robot: name of a configuration file.
+        options: words before the ROS arguments of both nodes, see ``ros.scheduling``.
 
     Attributes:
+        command_timeout_s: of the watchdog.  environment: variables that choose the ROS system.
         doors, services: of the two nodes, by full name.  words: texts that mean something to them.
-        limits: of the URDF, (n,), N·m.  own_torques: those of a second commander.  on_command: gets each command, its age and time, s.
+        limits: of the URDF, (n,), N·m.  own_torques: those of a second commander.  on_command: gets each command, its age and when it arrived, s.
     """
 
-    def __init__(self, folder: Path, slower: float = 1.0, robot: str = "quadruped") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        slower: float = 1.0,
+        robot: str = "quadruped",
+        options: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         parameters = campaign_parameters(robot, 1.0 / slower)
         robot_parameters = parameters[ROBOT]
@@ -100,6 +108,7 @@ class FuzzWorld:
         given = self._parameters[CONTROLLER]
         given["use_sim_time"] = False
         self._parameters[WATCHDOG]["commanders"] = [f"/{CONTROLLER}"]
+        self.command_timeout_s = float(self._parameters[WATCHDOG]["timeout_s"])
         for values in self._parameters.values():
             values["state_folder"] = str(folder.resolve() / "state")
         for name in TIMES:
@@ -123,12 +132,12 @@ class FuzzWorld:
         make_folder(folder / "log")
         check_free(file)
         write_parameters(file, self._parameters)
-        environment = ros_environment(free_domain(), folder / "log")
-        self._system = RosSystem("fuzz", environment)
+        self.environment = ros_environment(free_domain(), folder / "log")
+        self._system = RosSystem("fuzz", self.environment)
         self._connect()
-        commands = {name: node_command(name, file) for name in self._parameters}
+        commands = {name: node_command(name, file, options) for name in self._parameters}
         commands[CONTROLLER] += ["-r", "commands:=commands_in"]
-        self.nodes = NodeGroup(commands, folder / "log", environment)
+        self.nodes = NodeGroup(commands, folder / "log", self.environment)
 
     def _connect(self) -> None:
         self.node, self._executor = self._system.node, self._system.executor()
@@ -199,12 +208,14 @@ class FuzzWorld:
             if taken is None:
                 return
             data, info = taken
-            now_s = time.monotonic()
+            # The middleware's thread took it; this process may have been busy with its own attack.
+            waited_s = 1e-9 * (time.time_ns() - info["received_timestamp"])
+            arrived_s = time.monotonic() - waited_s
             efforts = np.array(deserialize_message(data, Float64MultiArray).data)
             if efforts.any():
-                self._torque_s = now_s
+                self._torque_s = arrived_s
             age_s = 1e-9 * (info["received_timestamp"] - info["source_timestamp"])
-            self.on_command(efforts, age_s, now_s)
+            self.on_command(efforts, age_s, arrived_s)
 
     @property
     def has_torque(self) -> bool:
@@ -220,6 +231,10 @@ class FuzzWorld:
             RunError: it does not.
         """
         self._need(lambda: self.has_torque, "the first torque", START_S)
+        known = self.node.get_node_names
+        self._need(
+            lambda: {CONTROLLER, WATCHDOG} <= set(known()), "the names of both nodes", START_S
+        )
         self._find_doors()
         self._workers = self._children()
 
@@ -314,9 +329,16 @@ class FuzzWorld:
         """Release all emergency stops, and begin anew."""
         for node in (WATCHDOG, CONTROLLER):
             self.ask(f"/{node}/emergency_stop", SetBool.Request(data=False), SetBool)
-        for number in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
-            change = ChangeState.Request(transition=Transition(id=number))
-            self.ask(f"/{CONTROLLER}/change_state", change, ChangeState)
+        self.deactivate()
+        self._change(Transition.TRANSITION_ACTIVATE)
+
+    def deactivate(self) -> None:
+        """Ask the controller to command no more."""
+        self._change(Transition.TRANSITION_DEACTIVATE)
+
+    def _change(self, number: int) -> None:
+        change = ChangeState.Request(transition=Transition(id=number))
+        self.ask(f"/{CONTROLLER}/change_state", change, ChangeState)
 
     def mend(self) -> None:
         """Where there is no torque, lead the controller back to it."""

@@ -184,9 +184,9 @@ FAULTS = (
     ),
     Fault(
         "kill -9 of the watchdog",
-        "the last torque is held until it is started anew and damps",
+        "its working process goes on; one that is started anew takes over, damps, then forwards",
         start_of_a_process,
-        WALKS_AGAIN,
+        WALKS_ON,
         kill_watchdog,
     ),
     Fault("kill -9 of the simulated robot", "safe output", when_silent, WALKS_AGAIN, kill_robot),

@@ -94,7 +94,7 @@ class LocalFeedback:
         trajectory: that is followed; None: none has come.
 
     Raises:
-        TrajectoryError: gains that are negative or not finite.
+        TrajectoryError: gains that are negative, not finite, or of another number than the joints.
     """
 
     def __init__(
@@ -115,6 +115,10 @@ class LocalFeedback:
             if not (np.isfinite(gain).all() and np.greater_equal(gain, 0.0).all()):
                 raise TrajectoryError(
                     f"local {name} gains are {gain}, must be finite, not negative"
+                )
+            if np.size(gain) not in (1, len(row)):
+                raise TrajectoryError(
+                    f"local {name} gains are {np.size(gain)}, must be 1 or {len(row)}, one a joint"
                 )
             row[:] = gain
         # Compiled now, not with the first trajectory.

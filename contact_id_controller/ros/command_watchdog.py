@@ -4,7 +4,8 @@ Takes `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbe
 `transition_event`, and asks its service `get_state`; gives `commands`, `~/heartbeat` and `/diagnostics`; services `~/emergency_stop` and
 `~/reset`, none for parameters. It loads neither pinocchio nor numba, takes messages as bytes whose
 number it looks at first, and holds no decisions: those are in `safety.command_watchdog`. Its process is
-the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it.
+the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it. When
+something kills the keeper the one that works goes on until another keeper's is ready (`ros.at_work`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros import scheduling
+from contact_id_controller.ros.at_work import AtWork
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import (
     DirectLoop,
@@ -69,8 +71,10 @@ from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.senders import (
     OtherSenders,
     Sources,
+    full_name,
     identity_of,
     known_publishers_of,
+    publishers_of,
 )
 from contact_id_controller.ros.stated_limits import StatedLimits
 from contact_id_controller.safety.command_watchdog import (
@@ -102,6 +106,12 @@ _AFTER_ERROR_S = 0.002
 _LAST_WORDS, _LAST_WORD_S = 3, 0.01
 """How often zero is sent at the end: a process takes with it what nobody has read yet."""
 
+ALONE_S = 5.0
+"""A worker without a keeper ends when no joint states have come for so long: the robot is gone, too."""
+
+_KNOWN_S = 5.0
+"""So long a worker that takes over from one without a keeper waits to be known by the robot's side."""
+
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
 
@@ -114,9 +124,13 @@ _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def watchdog_of(
-    settings: CommandWatchdogSettings, latch: EmergencyLatch | None = None
+    settings: CommandWatchdogSettings, latch: EmergencyLatch | None = None, follows: bool = False
 ) -> CommandWatchdog:
-    """The watchdog with these settings. Raises ConfigurationError for wrong counts."""
+    """The watchdog with these settings; one that ``follows`` another damps from the beginning.
+
+    Raises:
+        ConfigurationError: wrong counts.
+    """
     count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
         JointVelocities(settings.joints, settings.state_timeout_s),
@@ -125,7 +139,7 @@ def watchdog_of(
         timeout_s=settings.timeout_s,
         period_s=settings.period_s,
         refused_in_a_row=settings.refused_in_a_row,
-        damp_before_first_command=settings.damp_before_first_command,
+        damp_before_first_command=follows or settings.damp_before_first_command,
         rate=EffortRate(settings.spread(rates, count)) if getattr(settings, rates) else None,
         emergency_stop_output=settings.emergency_stop_output,
         latch=latch,
@@ -140,6 +154,9 @@ class CommandWatchdogNode(Node):
         checked: whether the order of the joints is known to be that of the group controller.
         reserve: connect only; ``serve`` does the rest.
         options: of the node.
+
+    Attributes:
+        takes_over: one without a keeper is at work: connected only, as a reserve.
 
     Raises:
         ConfigurationError: a bad parameter, or another order of the joints.
@@ -164,7 +181,9 @@ class CommandWatchdogNode(Node):
             settings = read_settings(self, CommandWatchdogSettings, served=False)
             folder = state_folder(settings.state_folder)
             latch = EmergencyLatch(folder, self.get_fully_qualified_name())
-            self.watchdog = watchdog_of(settings, latch)
+            self.at_work = AtWork(folder, self.get_fully_qualified_name())
+            self.takes_over = not reserve and self.at_work.left() is not None
+            self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             # Publishers and subscriptions are discovered while the question is asked.
@@ -175,7 +194,8 @@ class CommandWatchdogNode(Node):
         except ConfigurationError:
             self.destroy_node()
             raise
-        if not reserve:
+        self._alone_s: float | None = None
+        if not (reserve or self.takes_over):
             self.serve()
 
     def _connect(self, settings: CommandWatchdogSettings) -> None:
@@ -226,7 +246,7 @@ class CommandWatchdogNode(Node):
         self._heard = HeartbeatInput(self, "controller", self.incidents)
         self._heartbeat = HeartbeatTopic(self)
         self._controller_state = self.create_client(GetState, _GET_STATE)
-        self._at_trip: dict[bytes, str] = {}
+        self._at_trip: set[bytes] = set()
         self._answers: dict[Future, float] = {}
         controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
         self._controller = controller
@@ -247,15 +267,42 @@ class CommandWatchdogNode(Node):
             while take_newest(subscription) is not None:
                 pass
         self.watchdog.look_at_latch()
+        self.tick()  # what follows takes as long as some commands
         self.direct_services = [
             self.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop)
         ]
+        self.tick()
         self.create_service(Trigger, "~/reset", self._on_reset)
+        self.tick()
         # Simulated time may stand still.
         timer = functools.partial(self.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
         timer(_ASK_PERIOD_S, self._ask_for_activation)
         timer(_LOOK_PERIOD_S, self._look_at_others)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether somebody else listens to what it would command, and is connected."""
+        own, topic = self.get_fully_qualified_name(), self._commands.topic_name
+        listeners = [
+            full_name(each.node_name, each.node_namespace)
+            for each in self.get_subscriptions_info_by_topic(topic)
+        ]
+        # A worker listens there, too, for others that send.
+        connected = self._commands.get_subscription_count() >= len(listeners)
+        return connected and any(name != own for name in listeners)
+
+    def goes_on_alone(self) -> bool:
+        """Whether to go on without a keeper: while the robot says its state."""
+        now_s = time.monotonic()
+        if self._alone_s is None:
+            self._alone_s = now_s
+            self.at_work.has_no_keeper()
+            self.get_logger().error(
+                "the keeper of this process was killed, nobody follows when this one is: start "
+                f"{self.get_name()} again, which takes over; `kill {os.getpid()}` ends this one"
+            )
+        return now_s - max(self._alone_s, self.watchdog.velocities.arrival_s) < ALONE_S
 
     def tick(self) -> float:
         """Send what is due; how long, s, to wait for messages before the next call."""
@@ -505,7 +552,10 @@ class CommandWatchdogNode(Node):
     def _report_change(self) -> None:
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
-            self._at_trip = self._publishers_in()
+            # Also those whose name, or who, discovery does not know yet.
+            self._at_trip = set(publishers_of(self, self._commands_in.topic_name))
+            if self._commanders.followed is not None:
+                self._at_trip.add(self._commanders.followed.identity)
             self._commanders.let_go()
             self._told = None
             self.get_logger().error(
@@ -559,14 +609,28 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
 
     scheduling.settle(node.get_logger().warning)
     if worker.reserve:
+        told = False
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:
                 return 0
+            if not told and node.is_known:
+                told = True
+                node.get_logger().info(f"process {os.getpid()} stands by")
         node.serve()
+    elif node.takes_over:
+        end_s = time.monotonic() + _KNOWN_S
+        while not node.is_known and time.monotonic() < end_s:
+            if interrupt.requested:
+                return 0
+            time.sleep(_AFTER_ERROR_S)
+        node.at_work.take_over()
+        node.serve()
+    if node.at_work.enter():
+        worker.outlive_keeper()
     try:
         turn()
         worker.ready(node.hot_standby)
-        while not interrupt.requested:
+        while not interrupt.requested and (worker.has_keeper or node.goes_on_alone()):
             turn()
     finally:
         node.release()

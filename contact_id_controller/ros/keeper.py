@@ -4,7 +4,8 @@ Starting Python and importing ROS takes a second, and being discovered by others
 times as long on a busy machine. So the keeper, which runs nothing of ROS itself, forks workers that
 find everything loaded, and one of them in reserve: it has connected and is known to all, and waits.
 When the working one is ended by a signal that did not come through the keeper, the reserve goes on,
-and another one takes its place. The keeper's own death is that of its workers.
+and another one takes its place. The keeper's own death is that of its workers, but for one at work that
+asked to outlive it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Worker:
         reserve: whether it is to connect and then to wait for ``is_called``.
     """
 
-    def __init__(self, page: mmap.mmap, call: int | None) -> None:
-        self._page, self._call = page, call
+    def __init__(self, page: mmap.mmap, call: int | None, keeper: int) -> None:
+        self._page, self._call, self._keeper = page, call, keeper
         self.reserve = call is not None
 
     @property
@@ -55,6 +56,15 @@ class Worker:
         self._page[_PROVEN] = self._page[_READY] = 1
         self._page[_WANTS_RESERVE] = wants_reserve
 
+    @property
+    def has_keeper(self) -> bool:
+        """Whether the keeper lives."""
+        return os.getppid() == self._keeper
+
+    def outlive_keeper(self) -> None:
+        """From now on the keeper's death does not end this process."""
+        _end_with_parent(0)
+
     def is_called(self, wait_s: float) -> bool:
         """Whether it is its turn now; waits up to ``wait_s`` for that. Ends the process with the keeper."""
         if not select.select([self._call], [], [], wait_s)[0]:
@@ -63,6 +73,11 @@ class Worker:
             os._exit(1)
         self.reserve = False
         return True
+
+
+def _end_with_parent(number: int) -> None:
+    """Which signal this process is to get when its parent dies; 0: none."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 class _Child(NamedTuple):
@@ -165,7 +180,7 @@ class _Keeper:
             for other in (self._active, self._reserve):
                 if other is not None:
                     self._close(other)
-            self._live(Worker(self._page, called if reserve else None), keeper)
+            self._live(Worker(self._page, called if reserve else None, keeper))
         os.close(called)
         child = _Child(pid, call, time.monotonic())
         if not reserve:
@@ -173,15 +188,15 @@ class _Keeper:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
         return child
 
-    def _live(self, worker: Worker, keeper: int) -> None:
+    def _live(self, worker: Worker) -> None:
         """The worker's life; does not return."""
         code = 1
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _end_with_parent(signal.SIGKILL)
             for number in self._handed_on:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
-            if os.getppid() == keeper:
+            if worker.has_keeper:
                 code = self._work(worker)
         except BaseException:
             sys.excepthook(*sys.exc_info())

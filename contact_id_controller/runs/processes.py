@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -77,7 +78,12 @@ class NodeProcess:
             self._process.send_signal(signal.SIGINT)
 
     def end(self) -> None:
-        """Make sure that it has ended: ask, then insist, then kill."""
+        """Make sure that it has ended: ask, then insist, then kill; whatever it leaves, too."""
+        self._end()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def _end(self) -> None:
         for number, patience_s in (
             (signal.SIGINT, INTERRUPT_S),
             (signal.SIGTERM, TERMINATE_S),

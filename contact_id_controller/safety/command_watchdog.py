@@ -57,6 +57,11 @@ class JointVelocities:
                 if k < len(position) and np.isfinite(position[k]):
                     self.position[index] = position[k]
 
+    @property
+    def arrival_s(self) -> float:
+        """When a joint was measured last, s; -inf: none ever was."""
+        return float(self._arrival_s.max())
+
     def known(self, now_s: float) -> np.ndarray:
         """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
         true = np.isfinite(self._velocity) & (now_s - self._arrival_s <= self._age_limit_s)

@@ -36,7 +36,7 @@ def _process(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
-def _machine() -> str:
+def machine() -> str:
     """What tells where the numbers of processes mean the same: a start of a system, a container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -53,7 +53,7 @@ class Heart:
         self._facts = {
             "pid": os.getpid(),
             "started": int(fields[_START_TIME]) if fields else 0,
-            "machine": _machine(),
+            "machine": machine(),
         }
         self._next_s = -float("inf")
 
@@ -82,7 +82,7 @@ class Pulse:
         self.silent_s = float("inf")
         self._facts: dict[str, Any] = {}
         self._looked_s: float | None = None
-        self._here = _machine()
+        self._here = machine()
 
     def take(self, words: str) -> None:
         """Hear a beat.

@@ -1,0 +1,203 @@
+"""How long an emergency stop takes while somebody floods controller and command watchdog.
+
+    python benchmarks/emergency_stops.py --stops 340 --rt-priority 70
+
+The two nodes run as processes of their own; this one stands in for the robot, with states at 200 Hz, and
+presses the button: by the watchdog's service, by the controller's, and by the topic, `true` each
+`PRESS_S` until torque is zero. From the first press to the arrival of zero torque. Another process
+floods them meanwhile, as `FLOODS` say. Ends with 1 where one of a thousand took longer than `LIMIT_S`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import itertools
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from deaths import Robot
+from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from contact_id_controller.faults.fuzz_world import STOP_TOPIC, FuzzWorld
+from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
+from contact_id_controller.runs.ros_system import RosSystem
+
+LIMIT_S = 0.02
+PRESS_S = 0.005
+PATIENCE_S = 5.0
+WAYS = (WATCHDOG, CONTROLLER, STOP_TOPIC)
+
+Send = Callable[[], None]
+
+
+def publishing(node, kind: type, topic: str, message) -> Send:
+    """Sends one message again and again."""
+    publisher, data = node.create_publisher(kind, topic, 1), serialize_message(message)
+    return lambda: publisher.publish(data)
+
+
+def large(node) -> tuple[list[Send], float]:
+    """Plans of 10,000 points, states of 20,000 joints, commands of 100,000 numbers, each 10 ms."""
+    point = JointTrajectoryPoint(positions=[0.0] * 12, velocities=[0.0] * 12)
+    plan = JointTrajectory(joint_names=["a"] * 12, points=[point] * 10_000)
+    return [
+        publishing(node, JointTrajectory, "joint_trajectory", plan),
+        publishing(node, JointState, "joint_states", JointState(name=["j"] * 20_000)),
+        publishing(node, Float64MultiArray, "commands_in", Float64MultiArray(data=[0.0] * 100_000)),
+    ], 0.01
+
+
+def small(node) -> tuple[list[Send], float]:
+    """Empty states, odometry and commands, as many as a core can send."""
+    return [
+        publishing(node, JointState, "joint_states", JointState()),
+        publishing(node, Odometry, "odometry", Odometry()),
+        publishing(node, Float64MultiArray, "commands_in", Float64MultiArray(data=[0.0] * 12)),
+    ], 0.0
+
+
+def requests(node) -> tuple[list[Send], float]:
+    """Parameters of 1,000 numbers to be set and emergency stops of the controller to be released, each ms."""
+    setting = node.create_client(SetParameters, f"/{CONTROLLER}/set_parameters")
+    releasing = node.create_client(SetBool, f"/{CONTROLLER}/emergency_stop")
+    value = Parameter("joint_position_gain", value=[1.0] * 1000).to_parameter_msg()
+
+    def ask() -> None:
+        setting.remove_pending_request(
+            setting.call_async(SetParameters.Request(parameters=[value]))
+        )
+
+    def release() -> None:
+        releasing.remove_pending_request(releasing.call_async(SetBool.Request(data=False)))
+
+    return [ask, release], 0.001
+
+
+FLOODS = {"nothing": None, "large messages": large, "small messages": small, "requests": requests}
+
+
+def flood(name: str, environment: Mapping[str, str]) -> None:
+    """Attack until the parent is gone."""
+    parent, system = os.getppid(), RosSystem("attacker", environment)
+    senders, pause_s = FLOODS[name](system.node)
+    for send in itertools.cycle(senders):
+        send()
+        if send is senders[-1]:
+            time.sleep(pause_s)
+            if os.getppid() != parent:
+                return
+
+
+@contextlib.contextmanager
+def flooded(name: str, environment: Mapping[str, str]) -> Iterator[None]:
+    """A process that attacks."""
+    if FLOODS[name] is None:
+        yield
+        return
+    process = multiprocessing.get_context("spawn").Process(
+        target=flood, args=(name, dict(environment)), daemon=True
+    )
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def stop(robot: Robot, way: str) -> float:
+    """Time from the first press of the button until zero torque arrives, s."""
+    world = robot.world
+    while not robot.spin(1.0, robot.torque_flows):
+        world.mend()
+    robot.given.clear()
+    begun_s = press_s = time.monotonic()
+
+    def stopped() -> bool:
+        nonlocal press_s
+        if way == STOP_TOPIC and time.monotonic() >= press_s:
+            world.doors[STOP_TOPIC].publisher.publish(Bool(data=True))
+            press_s += PRESS_S
+        return any(each.zero for each in robot.given)
+
+    if way != STOP_TOPIC:
+        world.ask(f"/{way}/emergency_stop", SetBool.Request(data=True), SetBool)
+    robot.spin(PATIENCE_S, stopped)
+    took_s = next((each.at_s - begun_s for each in robot.given if each.zero), np.inf)
+    robot.spin(0.02)  # the last press is over
+    world.release()
+    return took_s
+
+
+def main() -> int:
+    """Print a row for each flood and way."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stops", type=int, default=340, help="in each flood, each way")
+    parser.add_argument("--rt-priority", type=int, default=0, help="of both nodes and this process")
+    given = parser.parse_args()
+    options = ["--rt-priority", str(given.rt_priority)] if given.rt_priority else []
+    times_s: dict[str, list[float]] = {way: [] for way in WAYS}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        FuzzWorld(Path(folder), options=options) as world,
+    ):
+        world.begin()
+        robot = Robot(world)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        print(f"{now:%Y-%m-%d %H:%M} UTC {' '.join(options)}\n")
+        print(
+            "| flood | way | stops | median, ms | 99 of 100 | largest |\n|---|---|---|---|---|---|"
+        )
+        for name in FLOODS:
+            with flooded(name, world.environment):
+                if given.rt_priority:  # not the attacker, which inherits it
+                    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(given.rt_priority))
+                robot.spin(2.0)
+                for way in WAYS:
+                    taken = [stop(robot, way) for _ in range(given.stops)]
+                    if FLOODS[name] is not None:
+                        times_s[way] += taken
+                    print(
+                        f"| {name} | {way} | {given.stops} | {figures(taken, 50, 99, 100)} |",
+                        flush=True,
+                    )
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        for way, taken in times_s.items():
+            print(f"| any | {way} | {len(taken)} | {figures(taken, 50, 99, 100)} |")
+        worst = {way: float(np.percentile(taken, 99.9)) for way, taken in times_s.items()}
+        print(
+            "\n999 of 1000, ms:",
+            ", ".join(f"{way} {1e3 * at_s:.1f}" for way, at_s in worst.items()),
+        )
+        for line in (
+            each
+            for name in (CONTROLLER, WATCHDOG)
+            for each in world.nodes[name].output().splitlines()
+        ):
+            if "Traceback" in line:
+                print(line)
+    return int(max(worst.values()) > LIMIT_S)
+
+
+def figures(times_s: list[float], *percentages: float) -> str:
+    """As cells of a table, ms."""
+    return " | ".join(f"{1e3 * value:.1f}" for value in np.percentile(times_s, percentages))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Who is at work under a node's name, told by a lock. No ROS here."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from paths import ROOT
+
+from contact_id_controller.ros.at_work import AtWork
+
+NAME = "/robot/command_watchdog"
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from contact_id_controller.ros.at_work import AtWork
+place = AtWork(Path(sys.argv[1]), sys.argv[2])
+print(place.enter(), flush=True)
+if sys.argv[3] == "left":
+    place.has_no_keeper()
+print("there", flush=True)
+time.sleep(60.0)
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    processes = []
+
+    def start(left):
+        arguments = [str(tmp_path), NAME, "left" if left else "kept"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env=dict(os.environ, PYTHONPATH=str(ROOT)),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        assert process.stdout.readline() == "True\n"
+        assert process.stdout.readline() == "there\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_one_that_lost_its_keeper_is_ended_and_followed(other, tmp_path):
+    process, place = other(left=True), AtWork(tmp_path, NAME)
+    assert not place.enter() and place.left() == process.pid
+    assert place.take_over() and process.wait(5.0) == -signal.SIGKILL
+    assert place.left() is None and place.enter() and place.enter()
+    assert AtWork(tmp_path, NAME).left() is None, "it has a keeper"
+    assert AtWork(tmp_path, "/another").enter()
+
+
+def test_one_with_a_keeper_is_left_alone(other, tmp_path):
+    process, place = other(left=False), AtWork(tmp_path, NAME)
+    assert place.left() is None and not place.take_over()
+    time.sleep(0.05)
+    assert process.poll() is None and not place.enter()
+
+
+def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path):
+    process, place = other(left=True), AtWork(tmp_path, NAME)
+    words = place.path.read_text()
+    process.kill()
+    process.wait()
+    assert place.path.read_text() == words and place.left() is None
+    alive = other(left=False)
+    for text in ("", "0", f"{alive.pid} has no keeper on another machine", "x" * 9999, "\xff\n"):
+        place.path.write_text(text, encoding="latin-1")
+        assert place.left() is None and not place.take_over(), text
+    assert alive.poll() is None
+
+
+def test_a_place_that_cannot_be_had_is_not_entered(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    assert not AtWork(file, NAME).enter() and AtWork(file, NAME).left() is None
+    place = AtWork(tmp_path, NAME)
+    place.path.symlink_to(file)
+    assert not place.enter() and file.read_text() == ""
