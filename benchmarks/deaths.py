@@ -101,7 +101,7 @@ class Robot:
         nodes = self.world.nodes
         ended = [name for name in (CONTROLLER, WATCHDOG) if not nodes[name].running]
         for name in ended:
-            nodes.restart(name)
+            self.world.restart(name)
         return bool(ended)
 
     def last_words(self) -> str:
@@ -196,18 +196,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, help="of each process, over all states")
     parser.add_argument("--load", type=int, default=0, help="processes that compute beside it")
-    parser.add_argument("--rt-priority", type=int, default=0, help="of both nodes and this process")
+    parser.add_argument(
+        "--rt-priority", type=int, default=0, help="of both nodes, of this process one less"
+    )
     parser.add_argument("--only", default="", help="processes whose name contains these words")
     given = parser.parse_args()
-    options = ["--rt-priority", str(given.rt_priority)] if given.rt_priority else []
     slow = 0
     with (
         tempfile.TemporaryDirectory() as folder,
         load(given.load),
-        FuzzWorld(Path(folder), options=options) as world,
+        FuzzWorld(Path(folder), rt_priority=given.rt_priority) as world,
     ):
-        if given.rt_priority:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(given.rt_priority))
         world.begin()
         robot = Robot(world)
         limit_s = world.command_timeout_s + ALLOWANCE_S

@@ -93,6 +93,7 @@ FLOODS = {"nothing": None, "large messages": large, "small messages": small, "re
 
 def flood(name: str, environment: Mapping[str, str]) -> None:
     """Attack until the parent is gone."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not that of the parent
     parent, system = os.getppid(), RosSystem("attacker", environment)
     senders, pause_s = FLOODS[name](system.node)
     for send in itertools.cycle(senders):
@@ -148,25 +149,24 @@ def main() -> int:
     """Print a row for each flood and way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stops", type=int, default=340, help="in each flood, each way")
-    parser.add_argument("--rt-priority", type=int, default=0, help="of both nodes and this process")
+    parser.add_argument(
+        "--rt-priority", type=int, default=0, help="of both nodes, of this process one less"
+    )
     given = parser.parse_args()
-    options = ["--rt-priority", str(given.rt_priority)] if given.rt_priority else []
     times_s: dict[str, list[float]] = {way: [] for way in WAYS}
     with (
         tempfile.TemporaryDirectory() as folder,
-        FuzzWorld(Path(folder), options=options) as world,
+        FuzzWorld(Path(folder), rt_priority=given.rt_priority) as world,
     ):
         world.begin()
         robot = Robot(world)
         now = datetime.datetime.now(datetime.timezone.utc)
-        print(f"{now:%Y-%m-%d %H:%M} UTC {' '.join(options)}\n")
+        print(f"{now:%Y-%m-%d %H:%M} UTC, real-time priority {given.rt_priority}\n")
         print(
             "| flood | way | stops | median, ms | 99 of 100 | largest |\n|---|---|---|---|---|---|"
         )
         for name in FLOODS:
             with flooded(name, world.environment):
-                if given.rt_priority:  # not the attacker, which inherits it
-                    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(given.rt_priority))
                 robot.spin(2.0)
                 for way in WAYS:
                     taken = [stop(robot, way) for _ in range(given.stops)]
@@ -176,7 +176,6 @@ def main() -> int:
                         f"| {name} | {way} | {given.stops} | {figures(taken, 50, 99, 100)} |",
                         flush=True,
                     )
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         for way, taken in times_s.items():
             print(f"| any | {way} | {len(taken)} | {figures(taken, 50, 99, 100)} |")
         worst = {way: float(np.percentile(taken, 99.9)) for way, taken in times_s.items()}

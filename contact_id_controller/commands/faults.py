@@ -53,6 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most inputs a second (default: 500); two cores that are full answer nothing in time",
     )
     parser.add_argument(
+        "--rt-priority",
+        default="0",
+        metavar="N",
+        help="with --fuzz: real-time priority (SCHED_FIFO, 1 to 99) of both nodes, of this process one "
+        "less (default: 0, the ordinary one)",
+    )
+    parser.add_argument(
         "--write",
         type=Path,
         metavar="FILE",
@@ -87,17 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
 def _fuzz(arguments: argparse.Namespace) -> int:
     from contact_id_controller.exceptions import ConfigurationError
     from contact_id_controller.faults.fuzz import run_fuzz
+    from contact_id_controller.ros.scheduling import priority
 
     for name in ("minutes", "rate"):
         value = getattr(arguments, name)
         if not 0.0 < value < 1e6:
             raise ConfigurationError(f"--{name} is {value:g}, must be above 0 and below 1e6")
-    factor = arguments.real_time_factor
+    factor, number = arguments.real_time_factor, priority(arguments.rt_priority)
     result = run_fuzz(
         arguments.output,
         minutes=arguments.minutes,
         seed=arguments.seed,
         rate_hz=arguments.rate,
         slower=1.0 if factor is None else 1.0 / factor,
+        rt_priority=number,
     )
     return NOT_ALL_WELL if result.forbidden else DONE

@@ -106,6 +106,7 @@ def run_fuzz(
     seed: int,
     rate_hz: float,
     slower: float = 1.0,
+    rt_priority: int = 0,
     tell: Callable[[str], None] = print,
 ) -> FuzzResult:
     """Attack for so long, or until interrupted; rows are told and written as they come.
@@ -113,7 +114,7 @@ def run_fuzz(
     Args:
         output: folder for parameters, logs and ``fuzz.txt``.
         minutes: how long.  seed: of all inputs.  rate_hz: most inputs a second.
-        slower: see `FuzzWorld`.
+        slower, rt_priority: see `FuzzWorld`.
         tell: takes each row.
 
     Raises:
@@ -121,7 +122,7 @@ def run_fuzz(
     """
     make_folder(output)
     with (
-        FuzzWorld(output, slower) as world,
+        FuzzWorld(output, slower, rt_priority=rt_priority) as world,
         open(output / "fuzz.txt", "a", encoding="utf-8") as file,
     ):
 

@@ -6,7 +6,7 @@ import itertools
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.faults.nodes import CONTROLLER, ROBOT, WATCHDOG, campaign_parameters
 from contact_id_controller.files import check_free, make_folder
+from contact_id_controller.ros import scheduling
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -86,7 +87,7 @@ class FuzzWorld:
         folder: for parameters and logs.
         slower: time-outs are as many times longer, for a machine that does other things too.
         robot: name of a configuration file.
-        options: words before the ROS arguments of both nodes, see ``ros.scheduling``.
+        rt_priority: of SCHED_FIFO, of both nodes; this process takes one less; 0: the ordinary one.
 
     Attributes:
         command_timeout_s: of the watchdog.  environment: variables that choose the ROS system.
@@ -99,7 +100,7 @@ class FuzzWorld:
         folder: Path,
         slower: float = 1.0,
         robot: str = "quadruped",
-        options: Sequence[str] = (),
+        rt_priority: int = 0,
     ) -> None:
         self.folder = folder
         parameters = campaign_parameters(robot, 1.0 / slower)
@@ -135,7 +136,9 @@ class FuzzWorld:
         self.environment = ros_environment(free_domain(), folder / "log")
         self._system = RosSystem("fuzz", self.environment)
         self._connect()
-        commands = {name: node_command(name, file, options) for name in self._parameters}
+        asked = scheduling.Scheduling(rt_priority)
+        self._scheduling = scheduling.Process(scheduling.Scheduling(max(rt_priority - 1, 0)))
+        commands = {name: node_command(name, file, asked.words()) for name in self._parameters}
         commands[CONTROLLER] += ["-r", "commands:=commands_in"]
         self.nodes = NodeGroup(commands, folder / "log", self.environment)
 
@@ -161,6 +164,7 @@ class FuzzWorld:
         return self
 
     def __exit__(self, *_) -> None:
+        self._scheduling.unsettle()
         self.nodes.end()
         self._executor.shutdown()
         self._system.close()
@@ -237,6 +241,13 @@ class FuzzWorld:
         )
         self._find_doors()
         self._workers = self._children()
+        self._scheduling.settle(self.node.get_logger().warning)
+
+    def restart(self, name: str) -> None:
+        """Start a node again that has ended."""
+        self._scheduling.unsettle()  # it would inherit it while it compiles
+        self.nodes.restart(name)
+        self._scheduling.settle(self.node.get_logger().warning)
 
     def _find_doors(self) -> None:
         node, found = self.node, {}
