@@ -2,17 +2,21 @@
 
     python benchmarks/endurance.py --duration 300
     python benchmarks/endurance.py --duration 300 --real-time-factor 0.5    # ten minutes at 500 Hz
+    python benchmarks/endurance.py --duration 360 --real-time-factor 0.2 --view    # half an hour of viewing
 
 The quadruped trots at 1 kHz of its own time, planner, controller and simulated robot as processes
 that talk over ROS topics. Each second the memory and the open files of the processes are read from /proc,
 the controller's /diagnostics are taken, and parameters of the controller are set to other values and back.
-Nothing is recorded, so that memory may stay flat.
+Nothing is recorded, so that memory may stay flat. With ``--view`` the live view runs, too, and a browser
+without a screen shows its page.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -33,9 +37,12 @@ from contact_id_controller.runs.processes import (
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
+from contact_id_controller.view.companions import place_of, viewing
 
 SETTLED_S = 60.0
 """Memory is compared with what it is after this long."""
+
+WATCHING = ("viewer", "browser")
 
 CHANGED = (
     {"contact_time_constant_s": 0.051, "friction_edges": 8},
@@ -57,7 +64,39 @@ def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def walk(setup, folder: Path):
+def of_session(pid: int) -> list[int]:
+    """A process and all that it started: those of its session."""
+    numbers = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
+    found = []
+    for number in numbers:
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(number) == pid:
+                found.append(number)
+    return found
+
+
+def sums(pid: int) -> tuple[float, int]:
+    """Memory, MB, and open files of a process and of all that it started."""
+    memory, files = 0.0, 0
+    for each in of_session(pid):
+        with contextlib.suppress(OSError, RuntimeError):  # it has just ended
+            memory, files = memory + resident_mb(each), files + open_files(each)
+    return memory, files
+
+
+def browser(folder: Path, url: str) -> list[str]:
+    """Command line of Debian's Chromium without a screen or graphics card."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        raise SystemExit("--view needs chromium: apt-get install chromium")
+    flags = (
+        "--headless=new --no-sandbox --no-first-run --disable-background-networking --disable-sync"
+    )
+    drawing = "--use-angle=swiftshader --enable-unsafe-swiftshader --window-size=360,480"
+    return [program, *flags.split(), *drawing.split(), f"--user-data-dir={folder}", url]
+
+
+def walk(setup, folder: Path, view: bool):
     """Rows (time, memory of each node, open files of each) and the last diagnostics of the controller."""
     setup.write(folder / "parameters.yaml")
     environment = ros_environment(free_domain(), folder / "log")
@@ -65,6 +104,10 @@ def walk(setup, folder: Path):
     commands = {
         name: node_command(name, file, setup.scheduling[name].words()) for name in setup.nodes
     }
+    if view:
+        host, port = place_of(":0")
+        commands["viewer"] = viewing(folder, host, port)
+        commands["browser"] = browser(folder / "browser", f"http://{host}:{port}/")
     rows, heard, answers = [], {}, []
 
     def hear(message):
@@ -100,8 +143,7 @@ def walk(setup, folder: Path):
             while time.monotonic() < end:
                 executor.spin_once(timeout_sec=0.2)
             if nodes["simulated_robot"].running:
-                pids = [nodes[name].pid for name in commands]
-                memory, files = map(resident_mb, pids), map(open_files, pids)
+                memory, files = zip(*(sums(nodes[name].pid) for name in commands))
                 rows.append([time.monotonic() - begun, *memory, *files])
         executor.shutdown()
         system.close()
@@ -116,6 +158,7 @@ def main() -> int:
     parser.add_argument("--mu", type=float, default=1.0, help="friction of ground and controller")
     parser.add_argument("--robot", default="quadruped")
     parser.add_argument("--real-time-factor", type=float, default=1.0, help="of the simulation")
+    parser.add_argument("--view", action="store_true", help="a browser shows the live view")
     parser.add_argument("--rt-priority", default="0", metavar="N", help="as of contact_id demo")
     add_changes(parser, "change a parameter, as of contact_id demo")
     arguments = parser.parse_args()
@@ -134,7 +177,7 @@ def main() -> int:
             ],
             rt_priority=arguments.rt_priority,
         )
-        names, rows, heard, output, answers = walk(setup, Path(folder))
+        names, rows, heard, output, answers = walk(setup, Path(folder), arguments.view)
     print(output.splitlines()[-1])
     if not heard or not len(rows):
         print("nothing was heard of the controller")
@@ -147,6 +190,15 @@ def main() -> int:
             f"range {np.ptp(memory[:, k]):.1f} MB; open files {files[0, k]:.0f} to {files[-1, k]:.0f}, "
             f"range {np.ptp(files[:, k]):.0f}"
         )
+    # Whoever draws collects its garbage when it likes: what counts is whether there is more and more of it.
+    watching = [name for name in names if name in WATCHING]
+    grown = {}
+    for name in watching:
+        mine = memory[:, names.index(name)]
+        thirds = [float(np.median(third)) for third in np.array_split(mine, 3)]
+        grown[name] = thirds[2] / thirds[1] - 1.0
+        print(f"{name}: medians of the thirds {', '.join(f'{third:.1f}' for third in thirds)} MB")
+    nodes = [k for k, name in enumerate(names) if name not in WATCHING]
     taken = sum(all(each.successful for each in answer.results) for answer in answers)
     print(f"parameters changed {taken} of {len(rows)} times")
     for key in (
@@ -165,8 +217,16 @@ def main() -> int:
     long_share = int(heard["controller steps over half a period"]) / max(int(heard["steps"]), 1)
     kept = {
         "did not fall": "ended by duration" in output,
-        "memory of all flat within 5 MB": bool((np.ptp(memory, axis=0) <= 5.0).all()),
-        "open files flat": bool((np.ptp(files, axis=0) == 0).all()),
+        "memory of the nodes flat within 5 MB": bool(
+            (np.ptp(memory[:, nodes], axis=0) <= 5.0).all()
+        ),
+        "open files flat": bool((np.ptp(files[:, nodes], axis=0) == 0).all()),
+        **{
+            f"memory of the {name} grows by less than 2 % from the second to the last third ({grown[name]:.1%})": (
+                grown[name] < 0.02
+            )
+            for name in watching
+        },
         "parameters changed each second": taken > 0.9 * len(rows),
         f"99.9 % of its steps within half a period ({1 - long_share:.4%})": long_share <= 1e-3,
     }
