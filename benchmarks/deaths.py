@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -35,8 +36,6 @@ PATIENCE_S = 5.0
 BACK_S = 60.0
 SETTLED_S, SILENCE_S = 0.3, 0.3
 """How long torque flows before a kill, and how long states are silent."""
-KNOWN_S = 3.0
-"""A new process knows the others before all of them know it: discovery repeats itself after so long."""
 
 ZERO_NM = 1e-9
 
@@ -90,8 +89,8 @@ class Robot:
             raise SystemExit(f"no reserve any more:\n{self.last_words()}")
         reserve = self.workers()[1]
         stands_by = f"process {reserve} stands by"
-        self.spin(BACK_S, lambda: stands_by in world.nodes[WATCHDOG].output())
-        self.spin(KNOWN_S)
+        if not self.spin(BACK_S, lambda: stands_by in world.nodes[WATCHDOG].output()):
+            raise SystemExit(f"the reserve is never ready:\n{self.last_words()}")
         while not self.spin(1.0, self.torque_flows):
             world.mend()
         self.given.clear()
@@ -112,7 +111,7 @@ class Robot:
         """The watchdog's, the one at work first."""
         pid = self.world.nodes[WATCHDOG].pid
         words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        return sorted(map(int, words))
+        return list(map(int, words))  # in the order in which they were made
 
 
 # States: what is asked of a robot that commands.
@@ -175,17 +174,26 @@ def kill(robot: Robot, who: str, state: str) -> tuple[float, float]:
     pid = process_of(robot, who)
     torque_before = state == "commanding"
     ends = torque_before and WHO[who]
+    handle = os.pidfd_open(pid)
     robot.given.clear()
     killed_s = time.monotonic()
     os.kill(pid, signal.SIGKILL)
+    select.select([handle], [], [])
+    gone_s = time.monotonic()
+    os.close(handle)
 
-    def safe() -> list[Given]:
-        return [each for each in robot.given if each.sent_s > killed_s and (each.zero or not ends)]
+    def first() -> int | None:
+        """Place of the first safe command that nobody sent who is dead now."""
+        places = (k for k, each in enumerate(robot.given) if each.sent_s > gone_s or ends)
+        return next((k for k in places if robot.given[k].zero or not ends), None)
 
-    robot.spin(PATIENCE_S, lambda: bool(safe()))
+    robot.spin(PATIENCE_S, lambda: first() is not None)
     robot.spin(SILENCE_S)
-    given = safe()
-    if not given or not (torque_before or all(each.zero for each in given)):
+    begin = first()
+    if begin is None:
+        return np.inf, np.inf
+    given = robot.given[begin:]
+    if (ends or not torque_before) and not all(each.zero for each in given):
         return np.inf, np.inf
     times_s = np.array([each.at_s for each in given])
     return times_s[0] - killed_s, float(np.diff(times_s, append=time.monotonic()).max())

@@ -20,10 +20,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import numpy as np
-from deaths import Robot
+from deaths import BACK_S, Robot
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -40,6 +41,8 @@ from contact_id_controller.runs.ros_system import RosSystem
 LIMIT_S = 0.02
 PRESS_S = 0.005
 PATIENCE_S = 5.0
+CONNECTED_S, HELD_S = 1.0, 0.05
+"""An attacker is known to all after so long; a stop is looked at for so long."""
 WAYS = (WATCHDOG, CONTROLLER, STOP_TOPIC)
 
 Send = Callable[[], None]
@@ -91,11 +94,13 @@ def requests(node) -> tuple[list[Send], float]:
 FLOODS = {"nothing": None, "large messages": large, "small messages": small, "requests": requests}
 
 
-def flood(name: str, environment: Mapping[str, str]) -> None:
-    """Attack until the parent is gone."""
+def flood(name: str, environment: Mapping[str, str], attacks: Event) -> None:
+    """Attack until the parent is gone; ``attacks`` is set when all hear it."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not that of the parent
     parent, system = os.getppid(), RosSystem("attacker", environment)
     senders, pause_s = FLOODS[name](system.node)
+    time.sleep(CONNECTED_S)
+    attacks.set()
     for send in itertools.cycle(senders):
         send()
         if send is senders[-1]:
@@ -105,17 +110,23 @@ def flood(name: str, environment: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def flooded(name: str, environment: Mapping[str, str]) -> Iterator[None]:
-    """A process that attacks."""
+def flooded(name: str, robot: Robot) -> Iterator[None]:
+    """A process attacks, from the beginning to the end."""
     if FLOODS[name] is None:
         yield
         return
-    process = multiprocessing.get_context("spawn").Process(
-        target=flood, args=(name, dict(environment)), daemon=True
+    context = multiprocessing.get_context("spawn")
+    attacks = context.Event()
+    process = context.Process(
+        target=flood, args=(name, dict(robot.world.environment), attacks), daemon=True
     )
     process.start()
     try:
+        if not robot.spin(BACK_S, attacks.is_set):
+            raise SystemExit("the attacker does not begin")
         yield
+        if not process.is_alive():
+            raise SystemExit("the attacker has ended")
     finally:
         process.kill()
         process.join()
@@ -140,7 +151,11 @@ def stop(robot: Robot, way: str) -> float:
         world.ask(f"/{way}/emergency_stop", SetBool.Request(data=True), SetBool)
     robot.spin(PATIENCE_S, stopped)
     took_s = next((each.at_s - begun_s for each in robot.given if each.zero), np.inf)
-    robot.spin(0.02)  # the last press is over
+    robot.spin(HELD_S)
+    held = [each for each in robot.given if each.at_s > begun_s + took_s]
+    latched = list((world.folder / "state").glob("*.emergency_stop"))
+    if not latched or not all(each.zero for each in held):  # a trip is none
+        took_s = np.inf
     world.release()
     return took_s
 
@@ -166,8 +181,7 @@ def main() -> int:
             "| flood | way | stops | median, ms | 99 of 100 | largest |\n|---|---|---|---|---|---|"
         )
         for name in FLOODS:
-            with flooded(name, world.environment):
-                robot.spin(2.0)
+            with flooded(name, robot):
                 for way in WAYS:
                     taken = [stop(robot, way) for _ in range(given.stops)]
                     if FLOODS[name] is not None:

@@ -11,16 +11,13 @@ from paths import ROOT
 
 from contact_id_controller.ros.at_work import AtWork
 
-NAME = "/robot/command_watchdog"
+NAME, ME = "/robot/command_watchdog", os.getpid()
 PROGRAM = """
 import sys, time
 from pathlib import Path
 from contact_id_controller.ros.at_work import AtWork
 place = AtWork(Path(sys.argv[1]), sys.argv[2])
-print(place.enter(), flush=True)
-if sys.argv[3] == "left":
-    place.has_no_keeper()
-print("there", flush=True)
+print(place.enter(int(sys.argv[3])), flush=True)
 time.sleep(60.0)
 """
 
@@ -30,7 +27,7 @@ def other(tmp_path):
     processes = []
 
     def start(left):
-        arguments = [str(tmp_path), NAME, "left" if left else "kept"]
+        arguments = [str(tmp_path), NAME, str(1 if left else os.getpid())]
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments],
             env=dict(os.environ, PYTHONPATH=str(ROOT)),
@@ -39,7 +36,6 @@ def other(tmp_path):
         )
         processes.append(process)
         assert process.stdout.readline() == "True\n"
-        assert process.stdout.readline() == "there\n"
         return process
 
     yield start
@@ -50,18 +46,18 @@ def other(tmp_path):
 
 def test_one_that_lost_its_keeper_is_ended_and_followed(other, tmp_path):
     process, place = other(left=True), AtWork(tmp_path, NAME)
-    assert not place.enter() and place.left() == process.pid
+    assert not place.enter(ME) and place.orphan() == process.pid
     assert place.take_over() and process.wait(5.0) == -signal.SIGKILL
-    assert place.left() is None and place.enter() and place.enter()
-    assert AtWork(tmp_path, NAME).left() is None, "it has a keeper"
-    assert AtWork(tmp_path, "/another").enter()
+    assert place.orphan() is None and place.enter(os.getppid()) and place.enter(os.getppid())
+    assert AtWork(tmp_path, NAME).orphan() is None, "it has a keeper"
+    assert AtWork(tmp_path, "/another").enter(ME)
 
 
 def test_one_with_a_keeper_is_left_alone(other, tmp_path):
     process, place = other(left=False), AtWork(tmp_path, NAME)
-    assert place.left() is None and not place.take_over()
+    assert place.orphan() is None and place.take_over()
     time.sleep(0.05)
-    assert process.poll() is None and not place.enter()
+    assert process.poll() is None and not place.enter(ME)
 
 
 def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path):
@@ -69,18 +65,18 @@ def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path)
     words = place.path.read_text()
     process.kill()
     process.wait()
-    assert place.path.read_text() == words and place.left() is None
+    assert place.path.read_text() == words and place.orphan() is None
     alive = other(left=False)
-    for text in ("", "0", f"{alive.pid} has no keeper on another machine", "x" * 9999, "\xff\n"):
+    for text in ("", "0", f"{alive.pid} of 1 on another machine", "x" * 9999, "\xff\n"):
         place.path.write_text(text, encoding="latin-1")
-        assert place.left() is None and not place.take_over(), text
+        assert place.orphan() is None and place.take_over(), text
     assert alive.poll() is None
 
 
 def test_a_place_that_cannot_be_had_is_not_entered(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    assert not AtWork(file, NAME).enter() and AtWork(file, NAME).left() is None
+    assert not AtWork(file, NAME).enter(ME) and AtWork(file, NAME).orphan() is None
     place = AtWork(tmp_path, NAME)
     place.path.symlink_to(file)
-    assert not place.enter() and file.read_text() == ""
+    assert not place.enter(ME) and file.read_text() == ""

@@ -278,9 +278,10 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
 
 
 def test_a_worker_goes_on_without_its_keeper_until_the_next_takes_over(robot):
-    first = robot.watchdog()
+    first = robot.watchdog(timeout_s=1.0)
     assert robot.holds(DAMPING), robot.log()
-    commander = robot.steady_commander()
+    commander = robot.commander()
+    assert robot.holds(CLIPPED), robot.log()
     worker, _ = _both_workers(robot, first)
     first.kill()
     first.wait()
@@ -288,9 +289,11 @@ def test_a_worker_goes_on_without_its_keeper_until_the_next_takes_over(robot):
     commander.kill()
     assert robot.holds(DAMPING), "it trips as ever"
     assert not robot.reset()
+    os.kill(worker, signal.SIGSTOP)  # it cannot tell any more that its keeper is gone
+    robot.velocity *= -1.0
     second = robot.watchdog(timeout_s=10.0)
-    assert robot.until(lambda: not _runs(worker)), robot.log()
-    assert robot.holds(DAMPING)
+    assert robot.holds(-DAMPING), robot.log()
+    assert not _runs(worker) and "takes over" in robot.log()
     robot.until(lambda: False, 1.0)
     robot.commands.publish(Float64MultiArray(data=[0.1, 0.2, 0.3]))
     assert robot.holds([0.1, 0.2, 0.3]), robot.log()

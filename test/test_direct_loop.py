@@ -1,13 +1,18 @@
 """What the direct loop serves first: a plan of many messages must not hold a state back."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+import rclpy
+from std_msgs.msg import String
+
 from contact_id_controller.ros import direct_loop
-from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.direct_loop import DirectLoop, Polled, take_newest
+from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.safety.incidents import Incidents
 
 
@@ -82,3 +87,32 @@ def test_the_executor_gets_its_turn_though_messages_never_end(topics):
         topics.waiting[name].append(1)
     topics.spin()
     assert topics.turns == 1
+
+
+def test_what_is_polled_waits_for_who_polls_it():
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node("polling", context=context)
+    handed_on = []
+    node.create_subscription(String, "served", lambda _: handed_on.append("served"), 1)
+    polled = node.create_subscription(
+        String, "polled", lambda _: handed_on.append("polled"), 1, callback_group=Polled()
+    )
+    publishers = [node.create_publisher(String, topic, 1) for topic in ("served", "polled")]
+    executor = GuardedExecutor(node, context=context)
+    waited = node.create_subscription(String, "waited", lambda _: None, 1)
+    loop = DirectLoop(executor, lambda: [waited], turn_interval_s=0.0)
+    try:
+        end_s = time.monotonic() + 20.0
+        while not handed_on and time.monotonic() < end_s:
+            for publisher in reversed(publishers):
+                publisher.publish(String(data="x"))
+            loop.spin_once(0.01)
+        for _ in range(5):
+            loop.spin_once(0.01)
+        assert set(handed_on) == {"served"}
+        assert take_newest(polled).data == "x"
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown(context=context)

@@ -16,6 +16,7 @@ from std_msgs.msg import String
 
 from contact_id_controller.ros import loopback
 from contact_id_controller.ros.loopback import PROFILE, PROFILES, RANGE, confine
+from contact_id_controller.runs.processes import ros_environment
 
 NODE = """
 import sys
@@ -55,6 +56,20 @@ def test_only_who_asks_for_this_machine_alone_gets_the_profile():
         kept = dict(others)
         confine(kept)
         assert kept == others
+
+
+def test_all_processes_of_a_run_get_it_whoever_is_made_first(monkeypatch, tmp_path):
+    for name in (RANGE, *PROFILES, loopback.PEERS, loopback.MIDDLEWARE):
+        monkeypatch.delenv(name, raising=False)
+    variables = ros_environment(17, tmp_path)
+    assert variables[RANGE] == "SYSTEM_DEFAULT" and variables[PROFILES[0]] == str(PROFILE)
+    in_the_node = dict(variables)
+    confine(in_the_node)
+    loopback.send_again_soon(in_the_node)
+    assert in_the_node == variables
+    monkeypatch.setenv(PROFILES[1], "mine.xml")
+    variables = ros_environment(17, tmp_path)
+    assert variables[RANGE] == "LOCALHOST" and PROFILES[0] not in variables
 
 
 def test_the_profile_listens_on_no_other_interface():

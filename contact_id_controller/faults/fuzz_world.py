@@ -213,8 +213,8 @@ class FuzzWorld:
                 return
             data, info = taken
             # The middleware's thread took it; this process may have been busy with its own attack.
-            waited_s = 1e-9 * (time.time_ns() - info["received_timestamp"])
-            arrived_s = time.monotonic() - waited_s
+            received_ns = info["received_timestamp"] or time.time_ns()  # 0 where nobody tells
+            arrived_s = time.monotonic() - 1e-9 * (time.time_ns() - received_ns)
             efforts = np.array(deserialize_message(data, Float64MultiArray).data)
             if efforts.any():
                 self._torque_s = arrived_s

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import signal
 import time
 from pathlib import Path
 
-from contact_id_controller.safety.heartbeat import machine
+from contact_id_controller.safety.heartbeat import machine, process_fields
+from contact_id_controller.safety.latch import file_name
 
-_LEFT = "has no keeper on"
+_PARENT = 1
+"""Field of /proc/PID/stat behind the name."""
+
 _LOOK_S, _GONE_S = 0.001, 1.0
 """Between two looks whether a process that was killed has let go; longest wait for that."""
 
@@ -30,79 +32,76 @@ class AtWork:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        words = re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
-        self.path = folder / f"{words}.domain{os.environ.get('ROS_DOMAIN_ID') or 0}.at_work"
+        domain = os.environ.get("ROS_DOMAIN_ID") or "0"
+        self.path = folder / f"{file_name(name)}.domain{domain}.at_work"
         self._handle: int | None = None
 
-    def enter(self) -> bool:
-        """Take the place, unless somebody else has it; whether it is this process's now."""
+    def enter(self, keeper: int) -> bool:
+        """Take the place, unless somebody else has it; whether it is this process's now.
+
+        keeper: number of the process whose worker this is.
+        """
         if self._handle is not None:
             return True
-        handle = None
-        with contextlib.suppress(OSError):
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
+            handle = os.open(self.path, flags, 0o600)
+        except OSError:
+            return False
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._handle, handle = handle, None
-            self._say(f"{os.getpid()}\n")
-            return True
-        if handle is not None:
+            words = f"{os.getpid()} of {keeper} on {machine()}\n".encode()
+            os.pwrite(handle, words, 0)
+            os.ftruncate(handle, len(words))
+        except OSError:
             os.close(handle)
-        return False
+            return False
+        self._handle = handle
+        return True
 
-    def has_no_keeper(self) -> None:
-        """Say that this process goes on though its keeper has died."""
-        self._say(f"{os.getpid()} {_LEFT} {machine()}\n")
-
-    def left(self) -> int | None:
-        """Number of the process at work if it has lost its keeper; None: nobody is, or one that has."""
+    def orphan(self) -> int | None:
+        """Number of the process at work if its keeper is gone; None: nobody is at work, or one with a keeper."""
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             return None
         try:
-            if os.fstat(handle).st_uid != os.getuid() or _free(handle):
+            if os.fstat(handle).st_uid != os.getuid() or not _held(handle):
                 return None
-            pid, _, words = os.read(handle, 200).decode("ascii", "replace").partition(" ")
-            here = machine()  # a folder may be shared by several
-            return (
-                int(pid)
-                if here and words.strip() == f"{_LEFT} {here}" and pid.isdecimal()
-                else None
-            )
+            words = os.read(handle, 200).decode("ascii", "replace").split(maxsplit=4)
         finally:
             os.close(handle)
+        here = machine()  # a folder may be shared by several
+        if len(words) != 5 or not here or words[4].strip() != here or not words[0].isdecimal():
+            return None
+        fields = process_fields(int(words[0]))
+        return None if fields is None or fields[_PARENT] == words[2] else int(words[0])
 
     def take_over(self) -> bool:
-        """End a worker that has lost its keeper, without a last word; whether there was one."""
-        pid = self.left()
+        """End a worker that has lost its keeper, without a last word; whether none is left."""
+        pid = self.orphan()
         if pid is None:
-            return False
+            return True
         with contextlib.suppress(OSError):
             process = os.pidfd_open(pid)
             try:
-                if self.left() == pid:  # so the number is still that process's
+                if self.orphan() == pid:  # so the number is still that process's
                     signal.pidfd_send_signal(process, signal.SIGKILL)
             finally:
                 os.close(process)
         end_s = time.monotonic() + _GONE_S
-        while self.left() == pid and time.monotonic() < end_s:
+        while self.orphan() == pid and time.monotonic() < end_s:
             time.sleep(_LOOK_S)
-        return True
-
-    def _say(self, words: str) -> None:
-        if self._handle is not None:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._handle, 0)
-                os.pwrite(self._handle, words.encode(), 0)
+        return self.orphan() is None
 
 
-def _free(handle: int) -> bool:
-    """Whether nobody holds the lock of a file."""
+def _held(handle: int) -> bool:
+    """Whether somebody holds the lock of a file."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
         return False
-    return True
+    return False

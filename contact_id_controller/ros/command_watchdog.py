@@ -46,6 +46,7 @@ from contact_id_controller.ros.direct_loop import (
     DirectLoop,
     age_s,
     hand_on_newest,
+    take,
     take_newest,
 )
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
@@ -109,8 +110,14 @@ _LAST_WORDS, _LAST_WORD_S = 3, 0.01
 ALONE_S = 5.0
 """A worker without a keeper ends when no joint states have come for so long: the robot is gone, too."""
 
-_KNOWN_S = 5.0
-"""So long a worker that takes over from one without a keeper waits to be known by the robot's side."""
+_KNOWN_S = 3.0
+"""Who knows the robot's side is known there so much later at most: discovery repeats itself then."""
+
+_CLAIM_S = 1.0
+"""Time between two attempts to be the one at work, for who is not."""
+
+_PRESSED_S = 1.0
+"""An emergency stop that was asked for so short a time before is obeyed by whoever goes on."""
 
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
@@ -182,7 +189,7 @@ class CommandWatchdogNode(Node):
             folder = state_folder(settings.state_folder)
             latch = EmergencyLatch(folder, self.get_fully_qualified_name())
             self.at_work = AtWork(folder, self.get_fully_qualified_name())
-            self.takes_over = not reserve and self.at_work.left() is not None
+            self.takes_over = not reserve and self.at_work.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
@@ -195,6 +202,8 @@ class CommandWatchdogNode(Node):
             self.destroy_node()
             raise
         self._alone_s: float | None = None
+        self._known_s: float | None = None
+        self._at_work, self._next_claim_s = False, 0.0
         if not (reserve or self.takes_over):
             self.serve()
 
@@ -262,11 +271,17 @@ class CommandWatchdogNode(Node):
         return publisher
 
     def serve(self) -> None:
-        """Make what answers and reports; what came before is forgotten, it may be old."""
-        for subscription in self.direct_subscriptions:
+        """Make what answers and reports; commands that came before are forgotten, they may be old."""
+        stop, commands, states, transitions = self.direct_subscriptions
+        for subscription in (commands, transitions):
             while take_newest(subscription) is not None:
                 pass
+        hand_on_newest(states)  # it tells its age
         self.watchdog.look_at_latch()
+        pressed = take(stop)
+        if pressed is not None and age_s(pressed[1]) < _PRESSED_S:
+            self._on_stop(pressed[0])
+        self._look_at_description()
         self.tick()  # what follows takes as long as some commands
         self.direct_services = [
             self.create_service(SetBool, "~/emergency_stop", self._on_emergency_stop)
@@ -280,8 +295,25 @@ class CommandWatchdogNode(Node):
         timer(_ASK_PERIOD_S, self._ask_for_activation)
         timer(_LOOK_PERIOD_S, self._look_at_others)
 
-    @property
-    def is_known(self) -> bool:
+    def is_prepared(self) -> bool:
+        """Whether all is there to go on with what another one does: the robot's side knows this one.
+
+        And the ceiling of the URDF is known, and with gains how large they are.
+        """
+        self._look_at_description()
+        if self._linear:
+            while (message := take_newest(self._commands_in)) is not None:
+                self._forwarded_control = message
+        if self._known_s is None and self._knows_the_robot():
+            self._known_s = time.monotonic()
+        known = self._known_s is not None and time.monotonic() - self._known_s > _KNOWN_S
+        return (
+            known
+            and self._stated is None
+            and (not self._linear or self._forwarded_control is not None)
+        )
+
+    def _knows_the_robot(self) -> bool:
         """Whether somebody else listens to what it would command, and is connected."""
         own, topic = self.get_fully_qualified_name(), self._commands.topic_name
         listeners = [
@@ -292,12 +324,32 @@ class CommandWatchdogNode(Node):
         connected = self._commands.get_subscription_count() >= len(listeners)
         return connected and any(name != own for name in listeners)
 
+    def take_over(self, interrupt: Interrupt) -> None:
+        """Let one without a keeper work until this one is prepared, then end it."""
+        while self.at_work.orphan() is not None:
+            if interrupt.requested or self.is_prepared():
+                if self.at_work.take_over():
+                    self.get_logger().info("takes over from one whose keeper was killed")
+                    return
+                self.get_logger().error("one whose keeper was killed is still at work")
+            time.sleep(_RESERVE_LOOK_S)
+
+    def claim(self, worker: Worker) -> None:
+        """Be the one at work, who outlives its keeper; tried now and then until it is."""
+        now_s = time.monotonic()
+        if self._at_work or now_s < self._next_claim_s:
+            return
+        self._next_claim_s = now_s + _CLAIM_S
+        self.at_work.take_over()
+        self._at_work = self.at_work.enter(worker.keeper)
+        if self._at_work:
+            worker.outlive_keeper()
+
     def goes_on_alone(self) -> bool:
         """Whether to go on without a keeper: while the robot says its state."""
         now_s = time.monotonic()
         if self._alone_s is None:
             self._alone_s = now_s
-            self.at_work.has_no_keeper()
             self.get_logger().error(
                 "the keeper of this process was killed, nobody follows when this one is: start "
                 f"{self.get_name()} again, which takes over; `kill {os.getpid()}` ends this one"
@@ -613,25 +665,20 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:
                 return 0
-            if not told and node.is_known:
+            if not told and node.is_prepared():
                 told = True
                 node.get_logger().info(f"process {os.getpid()} stands by")
         node.serve()
     elif node.takes_over:
-        end_s = time.monotonic() + _KNOWN_S
-        while not node.is_known and time.monotonic() < end_s:
-            if interrupt.requested:
-                return 0
-            time.sleep(_AFTER_ERROR_S)
-        node.at_work.take_over()
+        node.take_over(interrupt)
         node.serve()
-    if node.at_work.enter():
-        worker.outlive_keeper()
     try:
+        node.claim(worker)
         turn()
         worker.ready(node.hot_standby)
         while not interrupt.requested and (worker.has_keeper or node.goes_on_alone()):
             turn()
+            node.claim(worker)
     finally:
         node.release()
     return 0

@@ -30,7 +30,7 @@ def age_s(info: Mapping[str, Any]) -> float:
 
 
 class Polled(CallbackGroup):
-    """Of subscriptions that are looked at now and then: no executor serves them, whatever comes."""
+    """Of subscriptions that are looked at now and then: neither executor nor loop serves them."""
 
     def can_execute(self, entity: Any) -> bool:
         return False
@@ -42,13 +42,18 @@ class Polled(CallbackGroup):
         pass
 
 
-def take_newest(subscription: Subscription):
-    """The newest message that waits in a subscription of depth 1, or None; runs no callback.
+def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
+    """The next message that waits in a subscription, with what the middleware tells of it; runs no callback.
 
     A raw subscription gives it serialised.
     """
     with subscription.handle:
-        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+
+
+def take_newest(subscription: Subscription):
+    """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
+    taken = take(subscription)
     return None if taken is None else taken[0]
 
 
@@ -57,8 +62,7 @@ def hand_on_newest(subscription: Subscription) -> bool:
 
     A callback of two arguments gets what the middleware tells of the message, as from rclpy.
     """
-    with subscription.handle:
-        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    taken = take(subscription)
     if taken is None:
         return False
     if subscription._callback_type is Subscription.CallbackType.WithMessageInfo:

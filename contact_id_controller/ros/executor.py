@@ -81,7 +81,9 @@ class GuardedExecutor(SingleThreadedExecutor):
             waiting, others = [], False
             for node in self.get_nodes():
                 subscriptions = {
-                    each.handle.pointer: each for each in node.subscriptions if each not in served
+                    each.handle.pointer: each
+                    for each in node.subscriptions
+                    if each not in served and each.callback_group.can_execute(each)
                 }
                 kinds = [[each.handle for each in subscriptions.values()]]
                 for entities in (node.guards, node.timers, node.clients, node.services):

@@ -40,10 +40,11 @@ class Worker:
 
     Attributes:
         reserve: whether it is to connect and then to wait for ``is_called``.
+        keeper: number of its process.
     """
 
     def __init__(self, page: mmap.mmap, call: int | None, keeper: int) -> None:
-        self._page, self._call, self._keeper = page, call, keeper
+        self._page, self._call, self.keeper = page, call, keeper
         self.reserve = call is not None
 
     @property
@@ -59,7 +60,7 @@ class Worker:
     @property
     def has_keeper(self) -> bool:
         """Whether the keeper lives."""
-        return os.getppid() == self._keeper
+        return os.getppid() == self.keeper
 
     def outlive_keeper(self) -> None:
         """From now on the keeper's death does not end this process."""

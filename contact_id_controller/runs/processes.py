@@ -17,6 +17,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import make_folder
+from contact_id_controller.ros import loopback
 
 LAST_LINES = 15
 INTERRUPT_S, TERMINATE_S = 10.0, 3.0
@@ -78,10 +79,11 @@ class NodeProcess:
             self._process.send_signal(signal.SIGINT)
 
     def end(self) -> None:
-        """Make sure that it has ended: ask, then insist, then kill; whatever it leaves, too."""
+        """Make sure that it has ended: ask, then insist, then kill; what one that was killed left, too."""
         self._end()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if self.exit_code == -signal.SIGKILL:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def _end(self) -> None:
         for number, patience_s in (
@@ -189,12 +191,17 @@ def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> li
 
 def ros_environment(domain: int, logs: Path) -> dict[str, str]:
     """Environment of a run that neither hears nor disturbs any other ROS system."""
-    return {
+    environment = {
         "ROS_DOMAIN_ID": str(domain),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(logs / "ros"),
         "XDG_STATE_HOME": str(logs / "state"),
     }
+    # Also whoever looks on from another process waits for no lock that a killed one holds.
+    confined = {**os.environ, **environment}
+    loopback.confine(confined)
+    loopback.send_again_soon(confined)
+    return environment | {name: confined[name] for name in loopback.SET if name in confined}
 
 
 def free_domain() -> int:

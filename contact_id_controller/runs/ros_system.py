@@ -9,8 +9,6 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from contact_id_controller.ros import loopback
-
 
 class RosSystem:
     """The node, with a context of its own, until `close`.
@@ -22,10 +20,6 @@ class RosSystem:
     """
 
     def __init__(self, name: str, environment: Mapping[str, str]) -> None:
-        # As the nodes of the run: none of them waits for a lock that a killed one holds.
-        environment = dict(environment)
-        loopback.confine(environment)
-        loopback.send_again_soon(environment)
         self._before = {variable: os.environ.get(variable) for variable in environment}
         os.environ.update(environment)
         self.context = rclpy.Context()

@@ -27,7 +27,7 @@ _STATE, _START_TIME = 0, 19
 _KINDS = {"pid": int, "started": int, "machine": str, "state": str}
 
 
-def _process(pid: int) -> list[str] | None:
+def process_fields(pid: int) -> list[str] | None:
     """Fields of a process behind its name; None: there is none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -49,7 +49,7 @@ class Heart:
     """What this process says of itself."""
 
     def __init__(self) -> None:
-        fields = _process(os.getpid())
+        fields = process_fields(os.getpid())
         self._facts = {
             "pid": os.getpid(),
             "started": int(fields[_START_TIME]) if fields else 0,
@@ -117,7 +117,7 @@ class Pulse:
         pid = self._facts["pid"]
         heard = f"heard {self.silent_s:.2f} s ago"
         if self._here and self._facts["machine"] == self._here:
-            fields = _process(pid)
+            fields = process_fields(pid)
             if fields is None or int(fields[_START_TIME]) != self._facts["started"]:
                 return f"process {pid} is gone"
             if fields[_STATE] in "ZX":

@@ -23,6 +23,11 @@ def state_folder(given: str = "") -> Path:
     return home / "contact_id_controller"
 
 
+def file_name(name: str) -> str:
+    """Name of a file for a node's full name."""
+    return re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
+
+
 class EmergencyLatch:
     """Whether the emergency stop of one robot is engaged, also after a restart, `kill -9` or power loss.
 
@@ -38,8 +43,7 @@ class EmergencyLatch:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        words = re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
-        self.path = folder / (words + _SUFFIX)
+        self.path = folder / (file_name(name) + _SUFFIX)
         self.engaged = self._kept = False
         self.is_there()
 
