@@ -68,7 +68,8 @@ class Problem:
         problem: Problem = _Draft()
         draft: Any = problem
         draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
-        draft.store = empty_store(len(contacts), robot.nu, robot.na)
+        store = draft.store = empty_store(len(contacts), robot.nu, robot.na)
+        store[0], store[1] = period, keep
         draft.external_forces, draft._opened = external_forces, None
         draft.__class__ = cls
         return problem
@@ -84,7 +85,7 @@ class Problem:
         opened = self._opened
         if opened is None:
             robot = self.robot
-            opened = _open_store(self.store, self.period, robot.actuated, robot.unactuated)
+            opened = _open_store(self.store, robot.actuated, robot.unactuated)
             object.__setattr__(self, "_opened", opened)  # remembered, whoever asks first
         return opened
 
@@ -155,7 +156,7 @@ def _places(n: int, nu: int, na: int) -> dict[str, tuple[slice, tuple[int, ...] 
     numbers[:] = np.arange(len(numbers))
     coordinates = np.zeros(na, np.int64), np.zeros(nu, np.int64)
     places = {}
-    for name, array in _open_store(numbers, 0.0, *coordinates)._asdict().items():
+    for name, array in _open_store(numbers, *coordinates)._asdict().items():
         if isinstance(array, np.ndarray) and array.dtype == np.float64:
             first = int(array.flat[0]) if array.size else 0
             shape = array.shape if array.ndim > 1 else None
@@ -201,7 +202,7 @@ def build_problem(
 
     Source: first paper, eq. 34 to 37 and section 4.
     """
-    keep = _kept_velocity(period, contact_time_constant_s, penetration_gain)
+    keep = kept_velocity(period, contact_time_constant_s, penetration_gain)
     q = _vector("q", q, robot.nq)
     v = _vector("v", v, robot.nv)
     for name, part in robot.unit_parts:
@@ -237,8 +238,6 @@ def build_problem(
         contacts.normals,
         contacts.gaps,
         _NO_SURFACE if surface is None else surface,
-        period,
-        keep,
         penetration_gain,
         1.0 if velocity_product_term else 0.0,
         problem.store,
@@ -255,7 +254,7 @@ _NO_FORCE = np.zeros(0)
 _NO_SURFACE = np.zeros((0, 3))
 
 
-def _kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
+def kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
     """Share of a contact's present velocity that stays at the period's end; refuses bad settings."""
     if not 0.0 < period < np.inf:
         raise ConfigurationError(f"period must be a positive number of seconds, got {period}")

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.problem import Problem
 
 SOLVED = "solved"
@@ -107,8 +108,10 @@ class Solution:
         """(n, 3) N, world frame, on the robot."""
         forces = self._forces
         if forces is None:
-            local = self.impulses.reshape(-1, 3)
-            forces = np.einsum("idk,id->ik", self.problem.frames, local) / self.problem.period
+            problem, robot = self.problem, self.problem.robot
+            forces = np.empty((len(problem), 3))
+            impulses = np.ascontiguousarray(self.impulses, dtype=np.float64)
+            world_forces(problem.store, robot.actuated, robot.unactuated, impulses, forces)
             object.__setattr__(self, "_forces", forces)  # remembered, whoever asks first
         return forces
 

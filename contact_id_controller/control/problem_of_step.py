@@ -85,8 +85,6 @@ class StepProblem:
             contacts.normals,
             contacts.gaps,
             _NO_SURFACE if surface is None else surface,
-            self._period_s,
-            self._keep,
             self._penetration_gain,
             self._drift_share,
             problem.store,

@@ -18,7 +18,7 @@ from contact_id_controller.kernels.spatial import (
     tangents,
 )
 from contact_id_controller.kernels.triangular import cholesky
-from contact_id_controller.kernels.views import view
+from contact_id_controller.kernels.views import columns, rows, view
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
 
@@ -57,10 +57,9 @@ class Contacts(NamedTuple):
     surface: Any
 
 
-class Period(NamedTuple):
-    """dt s; the share of today's contact velocity that stays; of a penetration undone; of Jdot v."""
+class Shares(NamedTuple):
+    """Of today's contact velocity that stays; of a penetration that is undone; of Jdot v."""
 
-    dt: Any
     keep: Any
     penetration_gain: Any
     drift_share: Any
@@ -95,25 +94,30 @@ class Reduced(NamedTuple):
 
 def _sizes(nu, na):
     """Numbers that a problem holds whatever its contacts, and those of each contact."""
-    return nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
+    return 2 + nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
 
 
 sizes = bare_kernel(_sizes)
 
 
-def empty_store(n: int, nu: int, na: int) -> Any:
-    """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them."""
+def empty_store(n: int, nu: int, na: int, frames: int = 1) -> Any:
+    """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them.
+
+    Its first two numbers are to be dt, s, and the share of today's contact velocity that stays.
+    frames: of how many problems, one behind the other.
+    """
     fixed, each = _sizes(nu, na)
-    return np.empty(fixed + n * each)
+    return np.empty(frames * (fixed + n * each))
 
 
 @inlined_kernel
-def open_store(store, dt, actuated, unactuated):
+def open_store(store, actuated, unactuated):
     """The arrays of a problem, as views of its store."""
     nu, na = unactuated.shape[0], actuated.shape[0]
     fixed, each = sizes(nu, na)
     n = (store.shape[0] - fixed) // each
-    at_L = nu * na
+    at_C = 2  # behind dt and what stays of the contact velocity
+    at_L = at_C + nu * na
     at_schur = at_L + nu * nu
     at_base = at_schur + na * na
     at_offset = at_base + nu
@@ -130,11 +134,11 @@ def open_store(store, dt, actuated, unactuated):
         view(store, at_T, (3 * n, na)),
         view(store, at_offset, (na,)),
         view(store, at_L, (nu, nu)),
-        view(store, 0, (nu, na)),
+        view(store, at_C, (nu, na)),
         view(store, at_base, (nu,)),
         view(store, at_schur, (na, na)),
         view(store, at_desired, (na,)),
-        dt,
+        store[0],
         actuated,
         unactuated,
         view(store, at_speed, (3 * n,)),
@@ -286,7 +290,7 @@ def _combine(w, rows, out):
 
 
 @inlined_kernel
-def _contact_rows(dynamics, tree, contacts, period, position, reduced):
+def _contact_rows(dynamics, tree, contacts, shares, position, reduced):
     """Rows of Y, T, c and speed of every contact; False when c is not finite.
 
     c = J_u p + J_a qd_des + dt Jdot v - keep J v, less the surface's velocity.
@@ -302,7 +306,7 @@ def _contact_rows(dynamics, tree, contacts, period, position, reduced):
     surface, gaps, frames = contacts.surface, contacts.gaps, reduced.frames
     L, C, base, desired = reduced.L, reduced.C, reduced.base, reduced.desired
     Y, T, c, speeds, gap_speed = reduced.Y, reduced.T, reduced.c, reduced.speed, reduced.gap_speed
-    dt, keep, drift_share = period.dt, period.keep, period.drift_share
+    dt, keep, drift_share = reduced.dt, shares.keep, shares.drift_share
     joints, pairs, nu, na = supports.shape[0], bodies.shape[0], L.shape[0], desired.shape[0]
     twist, drift = np.empty((joints, 6)), np.empty((joints, 6))
     link_motion(J, v, supports, tree.coordinate_joint, twist, drift)
@@ -359,14 +363,14 @@ def _contact_rows(dynamics, tree, contacts, period, position, reduced):
             if not abs(total) < np.inf:
                 return False
         gap = gaps[i]
-        gap_speed[i] = gap / dt if gap >= 0.0 else period.penetration_gain * gap / dt
+        gap_speed[i] = gap / dt if gap >= 0.0 else shares.penetration_gain * gap / dt
     return True
 
 
 @inlined_kernel
-def _reduce(dynamics, tree, contacts, period, reduced):
-    """``reduce`` in steps: momentum, inertia, motion without contact, contacts."""
-    nv, dt = dynamics.v.shape[0], period.dt
+def _reduce(dynamics, tree, contacts, shares, reduced):
+    """One frame in steps: momentum, inertia, motion without contact, contacts; False when it is not finite."""
+    nv, dt = dynamics.v.shape[0], reduced.dt
     position, push = np.empty(nv, np.int64), np.empty(nv)
     _momentum(dynamics, tree, dt, position, push, reduced.desired)
     if not _inertia(dynamics.M, tree, reduced.L, reduced.C):
@@ -375,7 +379,7 @@ def _reduce(dynamics, tree, contacts, period, reduced):
         return False
     if contacts.points.shape[0] == 0:
         return True
-    return _contact_rows(dynamics, tree, contacts, period, position, reduced)
+    return _contact_rows(dynamics, tree, contacts, shares, position, reduced)
 
 
 @kernel
@@ -396,20 +400,47 @@ def reduce(
     normals,
     gaps,
     surface,
-    dt,
-    keep,
     penetration_gain,
     drift_share,
     store,
 ):
-    """Fill the store of a ``Problem``; False when the result is not finite or A not definite.
+    """Fill the stores of m frames, one behind the other; returns how many precede the first without a problem.
+
+    Such a frame's numbers are not finite, or A is not definite. A single problem is one frame: both
+    run the same instructions, so that nobody's bits depend on the frames beside him. M (nv, m nv) and
+    J (6, m nv) hold a frame beside the other, all else a frame below the other; tree, bodies and pair
+    are the same in all of them.
 
     Flat, because a tuple passed from Python costs microseconds; built here it costs nothing.
     """
-    return _reduce(
-        Dynamics(M, J, h, v, acceleration, force),
-        Tree(actuated, unactuated, supports, coordinate_joint),
-        Contacts(bodies, pair, points, normals, gaps, surface),
-        Period(dt, keep, penetration_gain, drift_share),
-        open_store(store, dt, actuated, unactuated),
-    )
+    nv, na, n = actuated.shape[0] + unactuated.shape[0], actuated.shape[0], pair.shape[0]
+    frames = h.shape[0] // nv
+    size = store.shape[0] // frames
+    pushed, moving = force.shape[0] // frames, surface.shape[0] // frames
+    tree = Tree(actuated, unactuated, supports, coordinate_joint)
+    for k in range(frames):
+        own = view(store, k * size, (size,))
+        sound = _reduce(
+            Dynamics(
+                columns(M, k * nv, nv),
+                columns(J, k * nv, nv),
+                view(h, k * nv, (nv,)),
+                view(v, k * nv, (nv,)),
+                view(acceleration, k * na, (na,)),
+                view(force, k * pushed, (pushed,)),
+            ),
+            tree,
+            Contacts(
+                bodies,
+                pair,
+                rows(points, k * n, n),
+                rows(normals, k * n, n),
+                view(gaps, k * n, (n,)),
+                rows(surface, k * moving, moving),
+            ),
+            Shares(own[1], penetration_gain, drift_share),
+            open_store(own, actuated, unactuated),
+        )
+        if not sound:
+            return k
+    return frames

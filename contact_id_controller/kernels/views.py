@@ -1,20 +1,30 @@
-"""Several arrays in the memory of one: a compiled function takes one array faster than ten."""
+"""Several arrays in the memory of one: a compiled function takes one array faster than ten.
+
+In a kernel these views hold no reference: what they look at must outlive them.
+"""
 
 from __future__ import annotations
 
-from numba import carray, types
+from numba import carray, farray, types
 from numba.extending import intrinsic, overload
 
 
 def view(store, at, shape):
-    """The numbers of ``store`` (m,) from ``at`` on as an array of that shape, without a copy.
-
-    In a kernel it holds no reference: the store must outlive it.
-    """
+    """The numbers of ``store`` (m,) from ``at`` on as an array of that shape, without a copy."""
     size = 1
     for extent in shape:
         size *= extent
     return store[at : at + size].reshape(shape)
+
+
+def rows(table, first, count):
+    """Rows of a contiguous table (m, k)."""
+    return table[first : first + count]
+
+
+def columns(matrix, first, count):
+    """Columns of a matrix (k, m) in Fortran order, in which they lie together."""
+    return matrix[:, first : first + count]
 
 
 @intrinsic
@@ -33,3 +43,17 @@ def _view(store, at, shape):
     # numba's own slices count references and its reshape is a call: a microsecond for ten arrays.
     # Not inlined: numba's removal of dead code, which follows that, takes what is only written for dead.
     return lambda store, at, shape: carray(_address(store, at), shape)
+
+
+@overload(rows)
+def _rows(table, first, count):
+    return lambda table, first, count: carray(
+        _address(table, first * table.shape[1]), (count, table.shape[1])
+    )
+
+
+@overload(columns)
+def _columns(matrix, first, count):
+    return lambda matrix, first, count: farray(
+        _address(matrix, first * matrix.shape[0]), (matrix.shape[0], count)
+    )

@@ -9,7 +9,9 @@ another thread has it.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +24,23 @@ from contact_id_controller.exceptions import (
     StateError,
     UnknownModelError,
 )
+from contact_id_controller.kernels.nearest_point import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
-from contact_id_controller.models.batch_kernels import keep_frame
-from contact_id_controller.models.registry import row_of, solve
-from contact_id_controller.problem import build_problem
+from contact_id_controller.kernels.world_forces import world_forces
+from contact_id_controller.models.batch_kernels import keep_frames
+from contact_id_controller.models.frame_problems import (
+    FrameAnswers,
+    FrameProblems,
+    Places,
+    States,
+    reduce_frames,
+)
+from contact_id_controller.models.registry import row_of, row_with, solve
+from contact_id_controller.models.steps.reduced import matrices
+from contact_id_controller.problem import UNIT_TOLERANCE as UNIT_QUATERNION
+from contact_id_controller.problem import build_problem, kept_velocity
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.solution import STATUSES, Solution
+from contact_id_controller.solution import SOLVED, STATUSES, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +55,9 @@ FRAME_STATUSES = (*STATUSES, REFUSED)
 
 BLOCK = 1024
 """Frames that a worker takes at once: some tens of milliseconds of work."""
+
+TOGETHER = 64
+"""Frames that one compiled call solves: what it reads and writes, half a megabyte, stays in the cache."""
 
 
 _VECTORS = ("points", "normals", "surface_velocities")
@@ -150,6 +166,25 @@ class ContactFrames:
             object.__setattr__(contacts, "surface_velocities", moving)
         return contacts
 
+    def together(self, rows: NDArray[np.intp], robot: RobotModel) -> tuple[ContactSet, Places]:
+        """The contacts that count in frames in which the same ones do: what they are, and where."""
+        base, numbers = self._subset(int(rows[0]), robot)
+        at = np.ix_(rows, numbers)
+        moving = self.surface_velocities
+        if moving is None and base.surface_velocities is not None:
+            moving = np.broadcast_to(self.contacts.surface_velocities, self.points.shape)
+
+        def every(given: NDArray[np.float64] | None, same: NDArray[np.float64]) -> Any:
+            return np.tile(same, (len(rows), *same.shape)) if given is None else given[at]
+
+        return base, Places(
+            self.points[at],
+            every(self.normals, base.normals),
+            every(self.gaps, base.gaps),
+            every(self.friction, base.friction),
+            None if moving is None else moving[at],
+        )
+
     def numbers(self, frame: int, robot: RobotModel) -> NDArray[np.intp]:
         """The places in ``contacts`` of those that count in a frame."""
         return self._subset(frame, robot)[1]
@@ -247,27 +282,40 @@ class FrameSolutions:
             for name, part in parts.items()
         }
 
-    def _keep(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
-        problem, attainable = solution.problem, solution.attainable
-        robot = problem.robot
-        keep_frame(
-            problem.store,
-            problem.period,
-            robot.actuated,
-            robot.unactuated,
-            solution.torques,
-            solution.velocity,
-            solution.forces,
-            solution.impulses,
-            _NONE if attainable is None else attainable,
+    def _keep(
+        self,
+        matrices: tuple[Any, ...],
+        room: NDArray[np.float64],
+        forces: NDArray[np.float64],
+        numbers: NDArray[np.intp],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Rows ``places`` out of as many problems and answers; see ``keep_frames``."""
+        keep_frames(
+            *matrices,
+            room,
+            forces,
             numbers,
-            k,
+            places,
             self.torques,
             self.velocity,
             self.forces,
             self.local_forces,
             self.contact_velocity,
             self.gap_speed,
+        )
+
+    def _keep_solution(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
+        problem, moved = solution.problem, solution.attainable
+        parts = (
+            problem.c if moved is None else moved,
+            solution.impulses,
+            np.zeros(problem.robot.na),
+            solution.torques,
+            solution.velocity,
+        )
+        self._keep(
+            matrices(problem), np.concatenate(parts), solution.forces, numbers, np.array([k])
         )
         self.contradiction_m_s[k] = solution.contradiction_m_s
         self.iterations[k] = solution.iterations
@@ -288,7 +336,6 @@ class FrameSolutions:
         self.reasons.update({rows.start + k: why for k, why in other.reasons.items()})
 
 
-_NONE = np.zeros(0)
 _CODES = {name: code for code, name in enumerate(FRAME_STATUSES)}
 
 
@@ -412,29 +459,119 @@ def _solve_rows(
     keywords: Any,
     out: FrameSolutions,
 ) -> None:
-    robot, contacts, periods = frames.robot, frames.contacts, frames.periods.tolist()
-    longest_s, how = how["contact_time_constant_s"], dict(how)
-    friction, solver = model
-    for k in range(len(frames.q)):
-        if longest_s is not None:
-            how["contact_time_constant_s"] = max(longest_s, periods[k])
-        if frames.external_forces is not None:
-            how["external_forces"] = frames.external_forces[k]
-        try:
-            problem = build_problem(
-                robot,
-                frames.q[k],
-                frames.v[k],
-                frames.acceleration[k],
-                contacts.at(k, robot),
-                periods[k],
+    answer = row_with(*model, keywords).answer_frames
+    left = np.ones(len(frames.q), bool)
+    if answer is not None:
+        sound = _sound(frames)
+        for rows in _alike(frames.contacts.touching, sound):
+            left[rows] = ~_solve_together(frames, rows, partial(answer, **keywords), how, out)
+    for k in np.flatnonzero(left).tolist():
+        _solve_alone(frames, k, model, how, keywords, out)
+
+
+def _solve_alone(
+    frames: _Frames,
+    k: int,
+    model: tuple[str, str],
+    how: dict[str, Any],
+    keywords: Any,
+    out: FrameSolutions,
+) -> None:
+    robot, contacts, period = frames.robot, frames.contacts, float(frames.periods[k])
+    force, constant_s = frames.external_forces, how["contact_time_constant_s"]
+    try:
+        problem = build_problem(
+            robot,
+            frames.q[k],
+            frames.v[k],
+            frames.acceleration[k],
+            contacts.at(k, robot),
+            period,
+            **{
                 **how,
-            )
-        except StateError as error:
-            out._refuse(k, str(error))
-            continue
-        solution = solve(problem, friction, solver, **keywords)  # type: ignore[arg-type]
-        out._keep(k, contacts.numbers(k, robot), solution)
+                "contact_time_constant_s": None if constant_s is None else max(constant_s, period),
+            },
+            external_forces=None if force is None else force[k],
+        )
+    except StateError as error:
+        out._refuse(k, str(error))
+        return
+    solution = solve(problem, *model, **keywords)  # type: ignore[arg-type]
+    out._keep_solution(k, contacts.numbers(k, robot), solution)
+
+
+def _solve_together(
+    frames: _Frames,
+    rows: NDArray[np.intp],
+    answer: Callable[[FrameProblems], FrameAnswers | None],
+    how: dict[str, Any],
+    out: FrameSolutions,
+) -> NDArray[np.bool_]:
+    """Frames with the same contacts in one call; which of them are answered: the others are no plain case."""
+    robot, force, periods = frames.robot, frames.external_forces, frames.periods[rows]
+    constant_s, gain = how["contact_time_constant_s"], how["penetration_gain"]
+    contacts, places = frames.contacts.together(rows, robot)
+    numbers, n = frames.contacts.numbers(int(rows[0]), robot), len(contacts)
+    problems = reduce_frames(
+        robot,
+        States(
+            frames.q[rows],
+            frames.v[rows],
+            frames.acceleration[rows],
+            None if force is None else force[rows],
+        ),
+        contacts,
+        places,
+        periods,
+        np.array(
+            [
+                kept_velocity(dt, None if constant_s is None else max(constant_s, dt), gain)
+                for dt in periods.tolist()
+            ]
+        ),
+        gain,
+        float(how["velocity_product_term"]),
+    )
+    known = np.zeros(len(rows), bool)
+    answers = answer(problems) if len(problems) else None
+    if answers is None:
+        return known
+    rows = rows[: len(problems)]
+    status, steps, contradiction = answers.verdicts.T
+    known[: len(rows)] = good = status == SOLVED_CODE
+    impulses = answers.room.reshape(len(rows), -1)[:, 3 * n : 6 * n].ravel()
+    forces = np.empty((len(rows) * n, 3))
+    world_forces(*problems.matrices(), impulses, forces)
+    out._keep(problems.matrices(), answers.room, forces, numbers, np.where(good, rows, -1))
+    rows = rows[good]
+    out.contradiction_m_s[rows], out.iterations[rows] = contradiction[good], steps[good]
+    out.status[rows] = _CODES[SOLVED]
+    return known
+
+
+def _sound(frames: _Frames) -> NDArray[np.bool_]:
+    """(m,) frames that ``build_problem`` surely does not refuse for their numbers."""
+    q, force = frames.q, frames.external_forces
+    given = (q, frames.v, frames.acceleration, *(() if force is None else (force,)))
+    sound: NDArray[np.bool_] = np.logical_and.reduce(
+        [np.isfinite(each).all(axis=1) for each in given]
+    )
+    for _, part in frames.robot.unit_parts:
+        # Its own norm may differ from this one in the last bits.
+        wrong = np.abs(np.linalg.norm(q[:, part], axis=1) - 1.0)
+        sound &= wrong < UNIT_QUATERNION * (1.0 - 1e-9)
+    return sound
+
+
+def _alike(touching: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:
+    """The wanted frames (m,) in groups of at most TOGETHER in which the same contacts count."""
+    rows = np.flatnonzero(wanted)
+    masks = np.packbits(touching[rows], axis=1)
+    _, which = np.unique(masks, axis=0, return_inverse=True)
+    for group in range(which.max(initial=-1) + 1):
+        alike = rows[which.ravel() == group]
+        for begin in range(0, len(alike), TOGETHER):
+            yield alike[begin : begin + TOGETHER]
 
 
 def _rows(name: str, value: ArrayLike, count: int, size: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What a batch keeps of one solution, written by one call: from Python it costs as much as the solution."""
+"""What a batch keeps of solutions, written by one call: from Python it costs as much as they do."""
 
 from __future__ import annotations
 
@@ -9,19 +9,11 @@ import numpy as np
 from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import inlined_kernel, kernel
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.views import rows, view
+from contact_id_controller.models.steps.reduced import open_answer
 
 
 class Kept(NamedTuple):
-    """Of one solution: torques (na,), velocity (nv,), forces (n, 3), z (3n,); attainable (3n,), or (0,)."""
-
-    torques: Any
-    velocity: Any
-    forces: Any
-    z: Any
-    attainable: Any
-
-
-class Room(NamedTuple):
     """The arrays of ``FrameSolutions``, a row a frame."""
 
     torques: Any
@@ -33,17 +25,17 @@ class Room(NamedTuple):
 
 
 @inlined_kernel
-def _keep(reduced, kept, numbers, k, room):
-    Y, c, gap_speed, dt = reduced.Y, reduced.c, reduced.gap_speed, reduced.dt
-    attainable, z, forces = kept.attainable, kept.z, kept.forces
+def _keep(reduced, answer, forces, numbers, k, kept):
+    Y, gap_speed, dt = reduced.Y, reduced.gap_speed, reduced.dt
+    moved, z = answer.moved, answer.z
     force, local, velocity, gap = (
-        room.forces[k],
-        room.local_forces[k],
-        room.contact_velocity[k],
-        room.gap_speed[k],
+        kept.forces[k],
+        kept.local_forces[k],
+        kept.contact_velocity[k],
+        kept.gap_speed[k],
     )
-    assign(room.torques[k], kept.torques)
-    assign(room.velocity[k], kept.velocity)
+    assign(kept.torques[k], answer.torques)
+    assign(kept.velocity[k], answer.velocity)
     for i in range(gap.shape[0]):
         gap[i] = np.nan
         for d in range(3):
@@ -60,44 +52,42 @@ def _keep(reduced, kept, numbers, k, room):
         gap[at] = gap_speed[i]
         for d in range(3):
             r = 3 * i + d
-            w = attainable[r] if attainable.shape[0] else c[r]
+            w = moved[r]
             for a in range(u.shape[0]):
                 w += Y[r, a] * u[a]
             force[at, d], local[at, d], velocity[at, d] = forces[i, d], z[r] / dt, w
 
 
 @kernel
-def keep_frame(
+def keep_frames(
     store,
-    dt,
     actuated,
     unactuated,
+    room,
+    forces,
+    numbers,
+    places,
     torques,
     velocity,
-    forces,
-    z,
-    attainable,
-    numbers,
-    k,
-    all_torques,
-    all_velocity,
     all_forces,
-    all_local_forces,
-    all_contact_velocity,
-    all_gap_speed,
+    local_forces,
+    contact_velocity,
+    gap_speed,
 ):
-    """Row k of the arrays; numbers (n,): the places of the solution's contacts among all of them."""
-    _keep(
-        open_store(store, dt, actuated, unactuated),
-        Kept(torques, velocity, forces, z, attainable),
-        numbers,
-        k,
-        Room(
-            all_torques,
-            all_velocity,
-            all_forces,
-            all_local_forces,
-            all_contact_velocity,
-            all_gap_speed,
-        ),
-    )
+    """Rows ``places`` (m,) of the arrays out of m problems and answers, one behind the other.
+
+    forces (m n, 3): N, world frame.  numbers (n,): places of the problems' contacts among all of them.
+    A negative place: nothing is kept.
+    """
+    frames, n, na = places.shape[0], numbers.shape[0], actuated.shape[0]
+    size, width = store.shape[0] // frames, room.shape[0] // frames
+    for k in range(frames):
+        if places[k] >= 0:
+            _keep(
+                open_store(view(store, k * size, (size,)), actuated, unactuated),
+                open_answer(view(room, k * width, (width,)), n, na),
+                rows(forces, k * n, n),
+                numbers,
+                places[k],
+                Kept(torques, velocity, all_forces, local_forces, contact_velocity, gap_speed),
+            )

@@ -48,7 +48,7 @@ def of_coulomb_qp(
 ) -> Carried:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
-    mu = effective_friction(polygon_friction(problem, edges, polygon), np.inf)
+    mu = effective_friction(polygon_friction(problem.contacts.friction, edges, polygon), np.inf)
     return _of_stages(solution, mu, edges)
 
 

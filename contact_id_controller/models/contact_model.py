@@ -77,6 +77,14 @@ def literal(names: Iterable[str]) -> str:
     return f"Literal[{', '.join(repr(name) for name in names)}]".replace("'", '"')
 
 
+def _loaded(place: str) -> Callable[..., Any]:
+    """The function that "module:function" names in ``models``."""
+    module, _, function = place.partition(":")
+    home = importlib.import_module(f"contact_id_controller.models.{module}")
+    found: Callable[..., Any] = getattr(home, function)
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class ContactModel:
     """One contact model: how it is called and what it can do.
@@ -105,6 +113,8 @@ class ContactModel:
         carried: "module:function" in ``models``, which says of a solution what each contact carries
             and how it moves (``models.carried``): with that held fixed the derivative of its torques
             by the state is known (``control.state_gain``). Empty: it is not.
+        frames: "module:function" in ``models``, which answers many problems in one compiled call
+            (``models.frame_problems``), bit for bit as one by one. Empty: no such call.
     """
 
     friction: str
@@ -127,6 +137,7 @@ class ContactModel:
     accuracy: float = 1e-6
     solved_share: float = 0.9999
     carried: str = ""
+    frames: str = ""
 
     def __str__(self) -> str:
         return f"{self.friction}/{self.solver}"
@@ -162,18 +173,17 @@ class ContactModel:
         if callable(self.home):
             return self.home
         name = f"{self.friction}_{self.solver}"
-        module, _, function = (self.home or f"{name}:solve_{name}").partition(":")
-        home = importlib.import_module(f"contact_id_controller.models.{module}")
-        found: Callable[..., Any] = getattr(home, function)
-        return found
+        return _loaded(self.home or f"{name}:solve_{name}")
 
     @functools.cached_property
     def contacts_carry(self) -> Callable[..., Any]:
         """The function that ``carried`` names, loaded when first asked for."""
-        module, _, function = self.carried.partition(":")
-        home = importlib.import_module(f"contact_id_controller.models.{module}")
-        found: Callable[..., Any] = getattr(home, function)
-        return found
+        return _loaded(self.carried)
+
+    @functools.cached_property
+    def answer_frames(self) -> Callable[..., Any] | None:
+        """The function that ``frames`` names, loaded when first asked for; None where there is none."""
+        return _loaded(self.frames) if self.frames else None
 
     def not_derivable(self, settings: Any) -> str:
         """Why the derivative of its torques by the state is not known; empty where it is.

@@ -83,7 +83,7 @@ def solve_coulomb_lcp(
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
         map_identities(problem, warm_start, memory, basis)
-    mu = polygon_friction(problem, edges, polygon)
+    mu = polygon_friction(problem.contacts.friction, edges, polygon)
     chosen = DISTRIBUTIONS.index(distribution)
     real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
@@ -137,7 +137,6 @@ def _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks):
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -151,7 +150,7 @@ def _solve(
     room,
 ):
     """Opens the arrays for ``_complementarity``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     return _complementarity(
         reduced,
         Cones(effective_friction(mu, NO_SLIP), edges, load_share),

@@ -104,7 +104,7 @@ def solve_coulomb_lcp_min_diff(
     answer = empty_answer(problem)
     z, torques, velocity = answer.z, answer.torques, answer.velocity
     z[:] = first.impulses
-    mu = effective_friction(polygon_friction(problem, edges, polygon), NO_SLIP)
+    mu = effective_friction(polygon_friction(problem.contacts.friction, edges, polygon), NO_SLIP)
     found, complete, nodes = _nearest_solution(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
     )

@@ -122,18 +122,18 @@ def _from_polygons(problem: Problem, mu, share, chosen, room):
 
 
 @kernel
-def _solve(store, dt, actuated, unactuated, mu, load_share, distribution, project, guess, room):
+def _solve(store, actuated, unactuated, mu, load_share, distribution, project, guess, room):
     """Opens the arrays for ``_exact_law``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
     return _exact_law(reduced, cones, distribution, project, guess, answer)
 
 
 @kernel
-def _go_on(store, dt, actuated, unactuated, mu, load_share, distribution, room):
+def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
     """From the impulses in ``room`` to a solution for the plan there; returns (code, steps)."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     answer = open_answer(room, mu.shape[0], actuated.shape[0])
     cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
     code, steps = _slide(reduced, cones, distribution, Budget(1, LATE_RHO), answer)

@@ -208,7 +208,6 @@ class Plan(NamedTuple):
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -223,7 +222,7 @@ def _solve(
     figures,
 ):
     """Opens the arrays for ``_hold_or_lift``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     answer = open_answer(room, mu.shape[0], actuated.shape[0])
     return _hold_or_lift(
         reduced,

@@ -20,6 +20,8 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.views import view
+from contact_id_controller.models.frame_problems import FrameAnswers, FrameProblems
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
     finish,
@@ -88,6 +90,48 @@ def solve_coulomb_qp(
 
     Source: first paper, eq. 75, sections 6.1 to 6.2; Anitescu (2006).
     """
+    _check(edges, polygon, objective, distribution, consistency, backend, cone)
+    mu = polygon_friction(problem.contacts.friction, edges, polygon)
+    return solve_cones(
+        problem, mu, edges, objective, distribution, consistency, backend, cone == "exact"
+    )
+
+
+def answer_frames(
+    frames: FrameProblems,
+    *,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    objective: str = "contact_velocity",
+    distribution: str = "least_torque",
+    consistency: str = "project",
+    backend: str = "kernel",
+    cone: str = "pyramid",
+) -> FrameAnswers | None:
+    """What ``solve_coulomb_qp`` says of many problems, in one compiled call; options as there.
+
+    None where these options need more than that call.
+    """
+    _check(edges, polygon, objective, distribution, consistency, backend, cone)
+    if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
+        return None
+    answers = frames.room()
+    _solve(
+        *frames.matrices(),
+        polygon_friction(frames.friction, edges, polygon),
+        edges,
+        frames.load_share,
+        DISTRIBUTIONS.index(distribution),
+        consistency == "project",
+        len(frames),
+        answers.room,
+        answers.verdicts,
+    )
+    return answers
+
+
+def _check(edges, polygon, objective, distribution, consistency, backend, cone) -> None:
+    """Refuse an option's value that does not exist, or not beside the others."""
     check_option("objective", objective, OBJECTIVES)
     check_option("distribution", distribution, DISTRIBUTIONS)
     check_option("consistency", consistency, CONSISTENCIES)
@@ -104,10 +148,6 @@ def solve_coulomb_qp(
         ):
             if value != only:
                 raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
-    mu = polygon_friction(problem, edges, polygon)
-    return solve_cones(
-        problem, mu, edges, objective, distribution, consistency, backend, cone == "exact"
-    )
 
 
 def solve_cones(
@@ -132,7 +172,9 @@ def solve_cones(
         share,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
+        1,
         room,
+        _UNTOLD,
     )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
@@ -152,10 +194,12 @@ def _from_quadprog(module: str, function: str):
         ) from error
 
 
+_UNTOLD = np.empty((0, 3))
+
+
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -163,17 +207,33 @@ def _solve(
     load_share,
     distribution,
     project,
+    frames,
     room,
+    verdicts,
 ):
-    """Opens the arrays for ``_two_stages``."""
-    reduced = open_store(store, dt, actuated, unactuated)
-    return _two_stages(
-        reduced,
-        Cones(effective_friction(mu, np.inf), edges, load_share),
-        distribution,
-        project,
-        begin(reduced, room),
-    )
+    """Opens the arrays for ``_two_stages``, of one problem or of several that lie one behind the other.
+
+    All run the same instructions: nobody's bits depend on the problems beside him. Returns what
+    ``_two_stages`` does of the last one; verdicts (frames, 3) or (0, 3): of each.
+    """
+    n, numbers, width = mu.shape[0] // frames, store.shape[0] // frames, room.shape[0] // frames
+    status, steps, contradiction = SOLVED, 0, 0.0
+    for k in range(frames):
+        reduced = open_store(view(store, k * numbers, (numbers,)), actuated, unactuated)
+        status, steps, contradiction = _two_stages(
+            reduced,
+            Cones(
+                effective_friction(view(mu, k * n, (n,)), np.inf),
+                edges,
+                view(load_share, k * n, (n,)),
+            ),
+            distribution,
+            project,
+            begin(reduced, view(room, k * width, (width,))),
+        )
+        if verdicts.shape[0]:
+            verdicts[k, 0], verdicts[k, 1], verdicts[k, 2] = status, steps, contradiction
+    return status, steps, contradiction
 
 
 @kernel

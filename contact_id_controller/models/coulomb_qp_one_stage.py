@@ -64,7 +64,7 @@ def solve_coulomb_qp_one_stage(
     check_edges(edges)
     return solve_regularised(
         problem,
-        polygon_friction(problem, edges, polygon),
+        polygon_friction(problem.contacts.friction, edges, polygon),
         edges,
         consistency,
         regularisation,
@@ -101,7 +101,6 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -113,7 +112,7 @@ def _solve(
     room,
 ):
     """Opens the arrays for ``_one_stage``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     return _one_stage(
         reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),

@@ -306,7 +306,6 @@ def _try_grips(reduced, cones, distribution, plan, answer):
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -318,7 +317,7 @@ def _solve(
     room,
 ):
     """Opens the arrays for ``_hold``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     return _hold(
         reduced,
         Cones(mu, edges, load_share),

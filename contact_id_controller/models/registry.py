@@ -6,7 +6,7 @@ Rows say what a model can do (``ContactModel``); the file of a model is loaded w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from contact_id_controller.exceptions import UnknownModelError, choices
@@ -73,6 +73,7 @@ for _row in (
         engine=True,
         switchable=True,
         carried="carried:of_coulomb_qp",
+        frames="coulomb_qp:answer_frames",
     ),
     ContactModel(
         "coulomb",
@@ -282,16 +283,26 @@ def solve(
     Raises:
         UnknownModelError: an impossible pair, or an option the model does not have.
     """
+    row = row_with(friction, solver, keywords)
+    solution: Solution = row.function(problem, warm_start=warm_start, **keywords)
+    return solution
+
+
+def row_with(friction: str, solver: str, keywords: Collection[str]) -> ContactModel:
+    """The row of a model that solves problems with these options.
+
+    Raises:
+        UnknownModelError: see ``solve``.
+    """
     row = ROWS.get((friction, solver)) or row_of(friction, solver)
     if row.feedback_only:
         check(friction, solver)
-    if not row.accepted >= keywords.keys():
-        unknown = sorted(keywords.keys() - row.accepted)
+    if not row.accepted.issuperset(keywords):
+        unknown = sorted(set(keywords) - row.accepted)
         raise UnknownModelError(
             f"{row} has no option {unknown[0]!r}; it has {choices(row.accepted)}"
         )
-    solution: Solution = row.function(problem, warm_start=warm_start, **keywords)
-    return solution
+    return row
 
 
 def names_text() -> str:

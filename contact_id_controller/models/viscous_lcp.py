@@ -96,7 +96,6 @@ def solve_viscous_lcp(
 @kernel
 def _solve(
     store,
-    dt,
     actuated,
     unactuated,
     keep,
@@ -109,7 +108,7 @@ def _solve(
     room,
 ):
     """Opens the arrays for ``_rub``."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     return _rub(
         reduced,
         keep,

@@ -225,7 +225,7 @@ class RigidRobot(SteppedRobot):
             return solution
         corners = problem.contacts.friction
         if self._directions is not None:
-            corners = polygon_friction(problem, self._edges, self._polygon)
+            corners = polygon_friction(problem.contacts.friction, self._edges, self._polygon)
         solution, complementary = solve_with_complementarity(
             problem, model, corners, self._directions
         )

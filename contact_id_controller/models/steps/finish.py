@@ -98,5 +98,5 @@ def finish_answer(problem: Problem, answer: Answer) -> None:
 
 
 @kernel
-def _finish(store, dt, actuated, unactuated, moved, z, delta, torques, velocity):
-    finish(open_store(store, dt, actuated, unactuated), Answer(moved, z, delta, torques, velocity))
+def _finish(store, actuated, unactuated, moved, z, delta, torques, velocity):
+    finish(open_store(store, actuated, unactuated), Answer(moved, z, delta, torques, velocity))

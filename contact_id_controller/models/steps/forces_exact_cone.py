@@ -138,7 +138,6 @@ def distribute_exact(T, torque_offset, Y, u, face, cones, z):
 @kernel
 def widen(
     store,
-    dt,
     actuated,
     unactuated,
     mu,
@@ -147,7 +146,7 @@ def widen(
     room,
 ):
     """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     return _widen(
         reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),

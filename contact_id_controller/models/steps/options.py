@@ -8,7 +8,6 @@ import numpy as np
 
 from contact_id_controller.exceptions import UnknownModelError, choices
 from contact_id_controller.models.options import CONSISTENCIES, DISTRIBUTIONS, POLYGONS
-from contact_id_controller.problem import Problem
 
 __all__ = [
     "CONSISTENCIES",
@@ -36,10 +35,9 @@ def check_edges(edges) -> None:
         raise UnknownModelError(f"edges must be at least 3, got {edges}")
 
 
-def polygon_friction(problem: Problem, edges: int, polygon: str) -> np.ndarray:
-    """Distance (n,) of the polygon's corners per normal force: inside the cone or around it.
+def polygon_friction(mu: np.ndarray, edges: int, polygon: str) -> np.ndarray:
+    """Distance of the polygon's corners per normal force, inside the cone or around it, for mu (n,).
 
     As written: kernels take it through ``effective_friction``.
     """
-    mu = problem.contacts.friction
     return mu if polygon == "inscribed" else mu / math.cos(math.pi / edges)

@@ -57,13 +57,18 @@ class Answer(NamedTuple):
 def matrices(problem: Problem) -> tuple:
     """What ``open_store`` makes the problem's arrays of, in its order."""
     robot = problem.robot
-    return problem.store, problem.period, robot.actuated, robot.unactuated
+    return problem.store, robot.actuated, robot.unactuated
 
 
 def answer_room(problem: Problem) -> np.ndarray:
     """Room for an ``Answer``, one array, for a compiled entry to open and fill."""
     robot = problem.robot
-    return np.empty(6 * len(problem) + 2 * robot.na + robot.nv)
+    return np.empty(room_size(len(problem), robot.na, robot.nv))
+
+
+def room_size(n, na, nv):
+    """Numbers of an ``Answer`` to n contacts."""
+    return 6 * n + 2 * na + nv
 
 
 @inlined_kernel

@@ -253,9 +253,9 @@ def with_fallback(solution: Solution, mu, edges) -> Solution:
 
 
 @kernel
-def _soft_forces(store, dt, actuated, unactuated, mu, edges, change, room):
+def _soft_forces(store, actuated, unactuated, mu, edges, change, room):
     """Forces of soft contacts for the plan changed by ``change`` (na,) rad/s."""
-    reduced = open_store(store, dt, actuated, unactuated)
+    reduced = open_store(store, actuated, unactuated)
     answer = begin(reduced, room)
     Y, T, gap_speed, moved, delta = (
         reduced.Y,
@@ -268,7 +268,7 @@ def _soft_forces(store, dt, actuated, unactuated, mu, edges, change, room):
     assign(delta, change)
     for r in range(moved.shape[0]):
         for k in range(delta.shape[0]):
-            moved[r] -= dt * T[r, k] * delta[k]
+            moved[r] -= reduced.dt * T[r, k] * delta[k]
     if gap_speed.shape[0]:
         eps, x = FALLBACK_REGULARISATION * mean_diagonal(Y), np.zeros(Y.shape[1])
         elastic(Y, moved, gap_speed, mu, edges, eps, BALANCED, x, answer.z)

@@ -1,0 +1,135 @@
+"""The reduced problems of many frames in one array, for models that answer them in one compiled call."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from contact_id_controller.contacts import ContactSet
+from contact_id_controller.kernels.reduction import empty_store, reduce
+from contact_id_controller.models.steps.reduced import room_size
+from contact_id_controller.robot import RobotModel
+
+
+class FrameAnswers(NamedTuple):
+    """What a model says of m problems with n contacts each.
+
+    room: m times the room of an ``Answer``.  verdicts: (m, 3) status of the kernel, steps, and the
+    largest contradiction, m/s.
+    """
+
+    room: NDArray[np.float64]
+    verdicts: NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrameProblems:
+    """m problems of one robot with the same n contacts, the numbers of one behind those of the other.
+
+    Attributes:
+        robot: of all.  store: m times the numbers of a ``Problem``.
+        friction, load_share: (m n,), see ``ContactSet``.  count: m.
+    """
+
+    robot: RobotModel
+    store: NDArray[np.float64]
+    friction: NDArray[np.float64]
+    load_share: NDArray[np.float64]
+    count: int
+
+    def __len__(self) -> int:
+        """Number of problems."""
+        return self.count
+
+    def matrices(self) -> tuple[Any, ...]:
+        """What ``open_store`` makes the problems' arrays of, in its order."""
+        return self.store, self.robot.actuated, self.robot.unactuated
+
+    def room(self) -> FrameAnswers:
+        """Room for the answers."""
+        robot, n = self.robot, len(self.friction) // self.count
+        size = room_size(n, robot.na, robot.nv)
+        return FrameAnswers(np.empty(self.count * size), np.empty((self.count, 3)))
+
+
+class States(NamedTuple):
+    """Of m frames: q (m, nq), v (m, nv), desired acceleration (m, na), external forces (m, nv) or None."""
+
+    q: NDArray[np.float64]
+    v: NDArray[np.float64]
+    acceleration: NDArray[np.float64]
+    force: NDArray[np.float64] | None
+
+
+class Places(NamedTuple):
+    """Of n contacts in m frames: points, normals (m, n, 3), gaps, friction (m, n), surface (m, n, 3) or None."""
+
+    points: NDArray[np.float64]
+    normals: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    friction: NDArray[np.float64]
+    surface: NDArray[np.float64] | None
+
+
+def reduce_frames(
+    robot: RobotModel,
+    states: States,
+    contacts: ContactSet,
+    places: Places,
+    periods: NDArray[np.float64],
+    keep: NDArray[np.float64],
+    penetration_gain: float,
+    drift_share: float,
+) -> FrameProblems:
+    """The problems that ``build_problem`` makes, as many as precede the first frame without one.
+
+    Args:
+        contacts: the n contacts; what they are, not where.
+        periods: (m,) s.  keep: (m,) share of today's contact velocity that stays.
+        penetration_gain, drift_share: see ``reduce``.
+    """
+    m, n = len(periods), len(contacts)
+    model, nv = robot.model, robot.nv
+    inertia, axes, bias = np.empty((m, nv, nv)), np.empty((m, nv, 6)), np.empty((m, nv))
+    data, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
+    upright, lengthwise = mass_matrix.T, jacobian.T
+    for q, v, M, J, h in zip(states.q, states.v, inertia, axes, bias):
+        pin.crba(model, data, q, pin.Convention.WORLD)
+        pin.nonLinearEffects(model, data, q, v)
+        M[:], J[:], h[:] = upright, lengthwise, nonlinear_effects
+    store = empty_store(n, robot.nu, robot.na, m)
+    size = len(store) // m
+    store[::size], store[1::size] = periods, keep
+    bodies, pair = contacts.links(robot)
+    sound = reduce(
+        inertia.reshape(m * nv, nv).T,
+        axes.reshape(m * nv, 6).T,
+        bias.ravel(),
+        states.v.ravel(),
+        states.acceleration.ravel(),
+        np.zeros(0) if states.force is None else states.force.ravel(),
+        robot.actuated,
+        robot.unactuated,
+        robot.supports,
+        robot.coordinate_joint,
+        bodies,
+        pair,
+        places.points.reshape(-1, 3),
+        places.normals.reshape(-1, 3),
+        places.gaps.ravel(),
+        np.zeros((0, 3)) if places.surface is None else places.surface.reshape(-1, 3),
+        penetration_gain,
+        drift_share,
+        store,
+    )
+    return FrameProblems(
+        robot,
+        store[: sound * size],
+        places.friction.ravel()[: sound * n],
+        np.tile(contacts.load_share, sound),
+        sound,
+    )
