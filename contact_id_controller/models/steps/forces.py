@@ -22,7 +22,7 @@ import numpy as np
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.cone_newton import cone_newton
-from contact_id_controller.kernels.nearest_point import SOLVED, nearest_point
+from contact_id_controller.kernels.nearest_point import FEASIBILITY, SOLVED, nearest_point
 from contact_id_controller.kernels.pyramid import (
     APART,
     HOLDING,
@@ -43,6 +43,10 @@ NO_LEVER = 1e-6  # N·m/(N·s); forces with less effect on the torques have none
 SAME_MOTION = 1e-8  # accepted change of u, relative to its largest entry
 DENSE_COMPONENTS = 24  # up to here the active-set method is faster than the Newton method
 RELUCTANCE = 0.3  # kappa: a foot at half its share carries about half its load
+INDEPENDENT = (
+    1e-6  # sine, squared, of the angle between equations that are solved by their Gram matrix
+)
+CORRECTIONS = 2  # the second takes away the rounding of the first
 LEAST_SHARE = 1e-2  # smaller load shares count as this: a force of 1e-4 of its own is none
 MANY_TIE_BREAK = 1e-3  # eps for more contacts: costs 3e-4 of torque at most, saves half the steps
 
@@ -172,11 +176,116 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
     return m, rows
 
 
+@bare_kernel
+def _on_plane(A, b, G, y, x):
+    """Move x (m,) to the nearest point with A x + b = 0, of independent rows (k, m); False where they are not.
+
+    G (k, k), y (k,): workspace.
+    """
+    rows, dim = A.shape
+    gram_of_rows(A, G)
+    if not cholesky(G, rows, INDEPENDENT):
+        return False
+    for _ in range(CORRECTIONS):
+        for i in range(rows):
+            total = b[i]
+            for k in range(dim):
+                total += A[i, k] * x[k]
+            y[i] = -total
+        forward_substitute(G, rows, y)
+        backward_substitute(G, rows, y)
+        for i in range(rows):
+            for k in range(dim):
+                x[k] += A[i, k] * y[i]
+    return True
+
+
+@bare_kernel
+def gram_of_rows(A, G):
+    """Lower triangle of A A^T."""
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * A[j, k]
+            G[i, j] = total
+
+
+@bare_kernel
+def _inside(facets, facet_contact, rows, force):
+    """Whether components of forces (m,) lie on the inner side of all facets, up to rounding."""
+    for row in range(rows):
+        start, total, size = facet_contact[row, 0], 0.0, 0.0
+        for d in range(facet_contact[row, 1]):
+            term = facets[row, d] * force[start + d]
+            total += term
+            size += abs(term)
+        if not total >= -FEASIBILITY * size:
+            return False
+    return True
+
+
+@kernel
+def _nearest_admissible(L, equations, b, facets, facet_contact, rows, w):
+    """The point w (m,) nearest to w that meets the equations and all facets; (status, steps).
+
+    equations (k, m), b (k,): as w in the coordinates L^T (components).
+    """
+    m, k = w.shape[0], equations.shape[0]
+    A, at = np.zeros((k + rows, m)), np.zeros(k + rows)
+    for row in range(k):
+        assign(A[row], equations[row])
+        at[row] = b[row]
+    for row in range(rows):
+        start = facet_contact[row, 0]
+        for d in range(facet_contact[row, 1]):
+            A[k + row, start + d] = facets[row, d]
+        forward_substitute(L, m, A[k + row])
+    return nearest_point(
+        A,
+        at,
+        k,
+        np.empty(0, np.bool_),
+        w,
+        np.empty(k + rows),
+        np.empty(m + 1, np.int64),
+        np.empty((m, m)),
+        np.empty((m, m)),
+        np.empty((3, m + 1)),
+    )
+
+
+@kernel
+def _into_cones(face, cones, z):
+    """Take away what rounding leaves outside the cones.
+
+    It would pull or slip: tiny forces have no smaller ones.
+    """
+    mode, angle, span = face
+    mu, edges, _ = cones
+    basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    for i in range(mode.shape[0]):
+        for d in range(3):
+            force[d] = z[3 * i + d]
+        project_contact(
+            mode[i],
+            angle[i],
+            span[i],
+            mu[i],
+            directions,
+            force,
+            z[3 * i : 3 * i + 3],
+            basis,
+            first,
+            second,
+        )
+
+
 @kernel
 def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
     """Dual active-set method on the free components; cost cubic in their number."""
-    mode, angle, span = face
-    mu, edges, load_share = cones
     mode, angle, span = face
     mu, edges, load_share = cones
     n, na, nu = mode.shape[0], T.shape[1], Y.shape[1]
@@ -191,8 +300,7 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
         fill(z, 0.0)
         return 0  # right if u is zero, which the caller checks
     TB = np.empty((m, na))
-    A = np.zeros((nu + rows, m))
-    b = np.zeros(nu + rows)
+    A, b = np.empty((nu, m)), np.empty(nu)
     size = 0.0
     for a in range(m):
         i = 3 * contact[a]
@@ -208,10 +316,6 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
             )
     for k in range(nu):
         b[k] = -u[k]
-    for row in range(rows):
-        start = facet_contact[row, 0]
-        for d in range(facet_contact[row, 1]):
-            A[nu + row, start + d] = facets[row, d]
     L = np.empty((m, m))
     w = np.empty(m)
     if size <= NO_LEVER * NO_LEVER * m:
@@ -239,48 +343,26 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
         return -1
     # In w = L^T (components) the objective is the distance from L^-1 times its linear term.
     forward_substitute(L, m, w)
-    for row in range(nu + rows):
+    for row in range(nu):
         forward_substitute(L, m, A[row])
-    multipliers = np.empty(nu + rows)
-    status, steps = nearest_point(
-        A,
-        b,
-        nu,
-        np.empty(0, np.bool_),
-        w,
-        multipliers,
-        np.empty(m + 1, np.int64),
-        np.empty((m, m)),
-        np.empty((m, m)),
-        np.empty((3, m + 1)),
-    )
-    if status != SOLVED:
-        return -1
-    backward_substitute(L, m, w)
+    # Mostly no facet is met, and then the nearest point where all equations hold is the answer.
+    force, status, steps = w.copy(), SOLVED, 1
+    within = _on_plane(A, b, np.empty((nu, nu)), np.empty(nu), force)
+    if within:
+        backward_substitute(L, m, force)
+        within = _inside(facets, facet_contact, rows, force)
+    if not within:
+        status, steps = _nearest_admissible(L, A, b, facets, facet_contact, rows, w)
+        if status != SOLVED:
+            return -1
+        backward_substitute(L, m, w)
+        force = w
     fill(z, 0.0)
     for a in range(m):
         i = 3 * contact[a]
         for d in range(3):
-            z[i + d] += columns[a, d] * w[a]
-    # What rounding leaves outside the cones would pull or slip: tiny forces have no smaller ones.
-    basis, force, first, second = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3)
-    directions = np.empty((edges, 2))
-    edge_directions(edges, directions)
-    for i in range(n):
-        for d in range(3):
-            force[d] = z[3 * i + d]
-        project_contact(
-            mode[i],
-            angle[i],
-            span[i],
-            mu[i],
-            directions,
-            force,
-            z[3 * i : 3 * i + 3],
-            basis,
-            first,
-            second,
-        )
+            z[i + d] += columns[a, d] * force[a]
+    _into_cones(face, cones, z)
     return steps
 
 
