@@ -166,8 +166,8 @@ def classify(Y, c, gap_speed, mu, edges, u, face):
         scale = max(scale, abs(c[r]))
     tolerance = STICKING_SPEED * scale + STILL_M_S
     width = 2.0 * np.pi / edges
+    w = np.empty(3)
     for i in range(n):
-        w = np.empty(3)
         for d in range(3):
             w[d] = c[3 * i + d]
             for k in range(nu):
