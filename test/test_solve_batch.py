@@ -21,7 +21,7 @@ from contact_id_controller.exceptions import (
     StateError,
     UnknownModelError,
 )
-from contact_id_controller.models.batch import FRAME_STATUSES, REFUSED
+from contact_id_controller.models.batch import FRAME_STATUSES, REFUSED, TOGETHER
 from contact_id_controller.runs.batch import processes
 
 DT = 1e-3
@@ -90,6 +90,54 @@ def test_each_frame_is_bit_equal_to_a_single_solve(robot, model):
         residuals = batch.residuals(contacts.friction)
         for name, value in single.residuals().items():
             assert residuals[name][k] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"distribution": "none"}, {"edges": 8, "polygon": "circumscribed"}, {"cone": "exact"}],
+    ids=str,
+)
+def test_more_frames_than_go_together(robot, options):
+    """Standing still on four feet, but for some: two calls' worth, bad frames and hard ones among them."""
+    frames = TOGETHER + 20
+    q, v, acceleration, contacts = case(robot, frames, seed=4)
+    contacts.touching[:] = True
+    contacts.touching[5:8, 2] = False
+    force = np.random.default_rng(5).normal(size=(frames, robot.nv))
+    q[3, 3:7] *= 1.1
+    v[70, 2] = np.inf
+    bare = ContactFrames(contacts.contacts, contacts.points, contacts.touching)
+    batch = solve_batch(robot, q, v, acceleration, bare, DT, external_forces=force, **options)
+    assert set(batch.reasons) == {3, 70}
+    for k in set(range(frames)) - {3, 70}:
+        frame = contacts.contacts.subset(contacts.touching[k])
+        rows = np.flatnonzero(contacts.touching[k])
+        problem = build_problem(
+            robot,
+            q[k],
+            v[k],
+            acceleration[k],
+            frame.moved(contacts.points[k, rows]),
+            DT,
+            external_forces=force[k],
+        )
+        single = solve(problem, **options)
+        assert (bits(batch.torques[k]) == bits(single.torques)).all()
+        assert (bits(batch.forces[k, rows]) == bits(single.forces)).all()
+        assert batch.names[k] == single.status and batch.iterations[k] == single.iterations
+        assert batch.contradiction_m_s[k] == single.contradiction_m_s
+
+
+def test_a_frame_without_a_problem_stops_no_other(robot):
+    """The compiled call ends at the first frame that is not finite: those behind it are solved all the same."""
+    q, v, acceleration, contacts = case(robot, 12, seed=6)
+    contacts.touching[:] = True
+    good = solve_batch(robot, q, v, acceleration, contacts, DT)
+    v[4] = 1e200
+    batch = solve_batch(robot, q, v, acceleration, contacts, DT)
+    assert list(batch.reasons) == [4] and "no finite problem" in batch.reasons[4]
+    others = np.arange(12) != 4
+    assert (bits(batch.torques[others]) == bits(good.torques[others])).all()
 
 
 def test_forces_and_torques_move_the_robot_as_newton_says(robot):

@@ -1,9 +1,10 @@
 """Many frames at once: the answer to each is, bit for bit, that of ``build_problem`` and ``solve``.
 
 Each frame is solved on its own, without a warm start: its answer depends neither on the frames beside
-it nor on who solves it. An executor of processes takes whole blocks of frames. Threads would not help:
-Pinocchio computes inertia and bias forces under the interpreter's lock, and a frame is over before
-another thread has it.
+it nor on who solves it. Frames in which the same contacts count go through one compiled call together
+where the model has one (``ContactModel.frames``); what is no plain case there is done alone. An executor
+of processes takes whole blocks of frames. Threads would not help: Pinocchio computes inertia and bias
+forces under the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -170,12 +171,12 @@ class ContactFrames:
         """The contacts that count in frames in which the same ones do: what they are, and where."""
         base, numbers = self._subset(int(rows[0]), robot)
         at = np.ix_(rows, numbers)
-        moving = self.surface_velocities
-        if moving is None and base.surface_velocities is not None:
-            moving = np.broadcast_to(self.contacts.surface_velocities, self.points.shape)
+        moving, same = self.surface_velocities, self.contacts.surface_velocities
+        if moving is None and same is not None:
+            moving = np.broadcast_to(same, self.points.shape)
 
-        def every(given: NDArray[np.float64] | None, same: NDArray[np.float64]) -> Any:
-            return np.tile(same, (len(rows), *same.shape)) if given is None else given[at]
+        def every(given: NDArray[np.float64] | None, fixed: NDArray[np.float64]) -> Any:
+            return np.broadcast_to(fixed, (len(rows), *fixed.shape)) if given is None else given[at]
 
         return base, Places(
             self.points[at],
