@@ -33,18 +33,17 @@ def cholesky(matrix, n, tolerance):
 def forward_substitute(L, n, x):
     """x <- L^-1 x for lower triangular L (n, n)."""
     for i in range(n):
-        row, inverse = L[i], 1.0 / L[i, i]  # a division that waits for nothing costs nothing
         total = x[i]
         for k in range(i):
-            total -= row[k] * x[k]
-        x[i] = total * inverse
+            total -= L[i, k] * x[k]
+        x[i] = total / L[i, i]
 
 
 @bare_kernel
 def backward_substitute(L, n, x):
-    """x <- L^-T x for lower triangular L (n, n), by its rows."""
+    """x <- L^-T x for lower triangular L (n, n)."""
     for i in range(n - 1, -1, -1):
-        row, value = L[i], x[i] * (1.0 / L[i, i])
-        x[i] = value
-        for k in range(i):
-            x[k] -= row[k] * value
+        total = x[i]
+        for k in range(i + 1, n):
+            total -= L[k, i] * x[k]
+        x[i] = total / L[i, i]
