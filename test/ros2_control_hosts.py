@@ -108,6 +108,12 @@ def parameters_of(joints):
     return {name: {"ros__parameters": body} for name, body in sections.items()}
 
 
+def kill_all_of(process):
+    """A process and all that it started, such as a watchdog's worker, which outlives its keeper."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 class Host:
     """A process of ros2_control, started with some joints; what its motors get is listened to.
 
@@ -153,7 +159,11 @@ class Host:
         environment = dict(os.environ, PYTHONPATH=str(ROOT), ROS_LOG_DIR=str(self.folder))
         with open(self.folder / f"{name}.log", "ab") as output:
             process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=environment
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
             )
         self.processes.append(process)
         return process
@@ -196,7 +206,7 @@ class Host:
 
     def close(self):
         for process in self.processes:
-            process.kill()
+            kill_all_of(process)
             process.wait()
         self.executor.shutdown()
         self.thread.join(10.0)

@@ -20,6 +20,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from ros2_control_hosts import kill_all_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -191,8 +192,7 @@ class Robot:
 
     def close(self):
         for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # also a worker that has outlived its keeper
+            kill_all_of(process)
             process.wait()
         self.executor.shutdown()
         self.thread.join(PATIENCE_S)

@@ -26,6 +26,7 @@ from ros2_control_hosts import (
     RealHost,
     StandIn,
     find_node,
+    kill_all_of,
 )
 from ros_bench import JOINTS, STANDING, VELOCITY, odometry, parameters
 from std_msgs.msg import Float64MultiArray
@@ -195,15 +196,15 @@ def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_
     # Nobody resets: the new one is active before the watchdog can have seen its transition.
     second = controller(host)
     assert host.until(lambda: is_controlled(host)), host.log()
-    # The watchdog with all its processes: the last torque is held until it is started again.
+    # The watchdog's keeper: its worker goes on until that of another keeper takes over.
     guard.send_signal(signal.SIGKILL)
-    held = host.efforts
-    assert host.hears() and np.allclose(host.efforts, held, atol=1e-3)
-    guard = watchdog(host)
+    assert in_log(host, "the keeper of this process was killed"), host.log()
+    first_guard, guard = guard, watchdog(host)
     assert in_log(host, "takes the same joints", 4), host.log()
+    assert in_log(host, "takes over from one"), host.log()
     assert host.until(lambda: is_controlled(host)), host.log()
-    for process in (guard, second):
-        process.send_signal(signal.SIGKILL)
+    for process in (first_guard, guard, second):
+        kill_all_of(process)
     held = host.efforts
     assert host.hears(100) and np.allclose(host.efforts, held, atol=1e-3), "nobody is left"
     guard = watchdog(host)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from paths import ROOT
 from robots import QUADRUPED, QUADRUPED_FEET
+from ros2_control_hosts import kill_all_of
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -62,6 +63,7 @@ class Peer:
                 env={**os.environ, "PYTHONPATH": str(ROOT), "ROS_LOG_DIR": str(folder)},
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
@@ -85,7 +87,7 @@ class Peer:
         return set()
 
     def close(self):
-        self.process.kill()
+        kill_all_of(self.process)
         self.process.wait()
         self.executor.shutdown()
         self.node.destroy_node()
