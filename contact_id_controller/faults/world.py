@@ -295,11 +295,16 @@ class FaultWorld:
         # The planner notices that time went back, and plans for the posture of the start; the
         # watchdog trips, so that the activation counts.
         self.spin(1.5 * self.command_timeout_s)
-        self.need(lambda: self.change("activate"), "activation")
+        self.need(self._activated, "activation")
         self.spin(0.5)  # a plan is repeated each quarter of a second while time stands still
         self._height_m = relay.height_m
         relay.group.activate()
         self.need(lambda: relay.stamp_s > 0.02, "the first step")
+
+    def _activated(self) -> bool:
+        """Whether it was activated anew; it may have done so itself, as it does at its start."""
+        change = self.change
+        return change("activate") or (change("deactivate") and change("activate"))
 
     def put_back(self) -> None:
         """Bring the robot to its start, where it is held until it is given commands."""
