@@ -119,6 +119,17 @@ def arm_controller(**changes):
     return Controller(settings.robot(), settings)
 
 
+def moving_arm(**changes):
+    """Torques ahead of an arm in its first period, its controller, and the state; it moves at 2 s."""
+    controller = arm_controller(**changes)
+    ahead, robot = TorquesAhead(controller), controller.robot
+    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
+    controller.reset(state)
+    controller.follow(Plan(arm_motion(2.0)), 2.0)
+    ahead.step(state)
+    return ahead, controller, state
+
+
 def arm_motion(start_s):
     times = np.linspace(0.0, 0.6, 7)
     swing = ARM_POSTURE + 0.3 * (1.0 - np.cos(5.0 * times))[:, None] * np.linspace(0.5, 1.0, 7)
@@ -176,12 +187,7 @@ def test_at_the_state_that_was_solved_the_sum_is_the_solvers_torque(gains):
 
 def test_knots_are_solved_again_on_another_plan():
     """Only those at which another plan counts; the plan of before counts until then."""
-    controller = arm_controller()
-    robot, ahead = controller.robot, TorquesAhead(controller)
-    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
-    controller.reset(state)
-    controller.follow(Plan(arm_motion(2.0)), 2.0)
-    ahead.step(state)
+    ahead, controller, state = moving_arm()
     for _ in range(20):
         ahead.solve_ahead()
     before = ahead.knots_solved
@@ -202,12 +208,7 @@ def test_knots_are_solved_again_on_another_plan():
 
 
 def test_an_unsolvable_knot_keeps_no_other_waiting(monkeypatch):
-    controller = arm_controller()
-    ahead, robot = TorquesAhead(controller), controller.robot
-    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
-    controller.reset(state)
-    controller.follow(Plan(arm_motion(2.0)), 2.0)
-    ahead.step(state)
+    ahead, controller, _ = moving_arm()
     planned, asked = Controller.planned_state, []
 
     def planned_state(self, t):
@@ -225,24 +226,14 @@ def test_an_unsolvable_knot_keeps_no_other_waiting(monkeypatch):
 
 
 def test_with_an_integral_all_knots_are_solved_again_in_turn():
-    controller = arm_controller(joint_integral_gain=[10.0])
-    ahead, robot = TorquesAhead(controller), controller.robot
-    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
-    controller.reset(state)
-    controller.follow(Plan(arm_motion(2.0)), 2.0)
-    ahead.step(state)
+    ahead, _, _ = moving_arm(joint_integral_gain=[10.0])
     for _ in range(22):
         ahead.solve_ahead()
     assert ahead.knots_solved == 22 and ahead._solved.min() > 11
 
 
 def test_knots_that_are_near_are_solved_again_however_late_it_is():
-    controller = arm_controller()
-    ahead, robot = TorquesAhead(controller), controller.robot
-    state = RobotState(2.0, robot.configuration(None, ARM_POSTURE), np.zeros(robot.nv))
-    controller.reset(state)
-    controller.follow(Plan(arm_motion(2.0)), 2.0)
-    ahead.step(state)
+    ahead, controller, _ = moving_arm()
     for _ in range(20):
         ahead.solve_ahead()
     before = ahead.knots_solved

@@ -107,7 +107,7 @@ _AFTER_ERROR_S = 0.002
 _LAST_WORDS, _LAST_WORD_S = 3, 0.01
 """How often zero is sent at the end: a process takes with it what nobody has read yet."""
 
-ALONE_S = 5.0
+_ALONE_S = 5.0
 """A worker without a keeper ends when no joint states have come for so long: the robot is gone, too."""
 
 _KNOWN_S = 3.0
@@ -354,7 +354,7 @@ class CommandWatchdogNode(Node):
                 "the keeper of this process was killed, nobody follows when this one is: start "
                 f"{self.get_name()} again, which takes over; `kill {os.getpid()}` ends this one"
             )
-        return now_s - max(self._alone_s, self.watchdog.velocities.arrival_s) < ALONE_S
+        return now_s - max(self._alone_s, self.watchdog.velocities.arrival_s) < _ALONE_S
 
     def tick(self) -> float:
         """Send what is due; how long, s, to wait for messages before the next call."""
