@@ -174,6 +174,7 @@ def make_nodes(context):
     if yes["simulate"]:
         chosen["mode"] = mode
         chosen["start_ramp_s"] = 0.0  # it already stands on its feet
+        chosen["planner_required"] = planner == PLANNERS[0]
     estimated = value["state"] == "estimated"
     if estimated:
         chosen |= ON_AN_ESTIMATE

@@ -190,6 +190,10 @@ class Bench:
             self._odometry.publish(base or odometry(time_s))
         self._joints.publish(joints or joint_state(time_s))
 
+    def withdraw(self, topic):
+        """Send no more plans on a topic."""
+        self.peer.destroy_publisher(self._plans.pop(topic))
+
     @property
     def states_topic(self):
         """Full name of the topic of joint states."""

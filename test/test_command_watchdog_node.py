@@ -159,18 +159,17 @@ class Robot:
         return self.until(lambda: np.allclose(self.group.efforts, efforts), patience_s)
 
     def reset(self):
-        assert self.client.wait_for_service(PATIENCE_S)
-        future = self.client.call_async(Trigger.Request())
-        assert self.until(future.done)
-        return future.result().success
+        return self.answered(self.client, Trigger.Request()).success
 
     def stop(self, engage):
         """The answer of the emergency stop."""
-        assert self.stopper.wait_for_service(PATIENCE_S)
+        return self.answered(self.stopper, SetBool.Request(data=engage))
+
+    def answered(self, client, request):
+        """The answer of a service, asked again: one whose node was killed still seems to be there."""
         end_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < end_s:
-            # One that was killed a moment ago still seems to be there.
-            future = self.stopper.call_async(SetBool.Request(data=engage))
+            future = client.call_async(request)
             if self.until(future.done, 2.0):
                 return future.result()
         raise AssertionError(self.log())

@@ -161,8 +161,10 @@ def test_in_simulation_lockstep_is_the_default_for_controller_and_simulated_robo
             "mode": "lockstep",
             "wait_for_plan_s": WAIT_FOR_PLAN_S,
         }
-    alone = _start(launch_file, planner="false")["simulated_robot"]["parameters"][-1]
-    assert alone["wait_for_plan_s"] == 0.0
+    assert nodes["controller"]["parameters"][-1]["planner_required"]
+    alone = _start(launch_file, planner="false")
+    assert alone["simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0
+    assert not alone["controller"]["parameters"][-1]["planner_required"]
     real = _start(launch_file, mode="real_time")
     assert real["simulated_robot"]["parameters"][-1]["mode"] == "real_time"
     assert real["controller"]["parameters"][-1]["mode"] == "real_time"

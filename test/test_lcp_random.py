@@ -42,7 +42,7 @@ def certified(M, q, z):
     return (
         np.isfinite(z).all()
         and z.min() >= -1e-9
-        and w.min() >= -1e-9
+        and w.min() >= -1e-8
         and np.abs(np.minimum(z / (np.abs(z).max() + 1e-300), np.abs(w))).max() < 1e-8
     )
 

@@ -23,6 +23,7 @@ from ros_bench import (
 )
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from contact_id_controller.ros import controller
 from contact_id_controller.ros.controller import ControllerNode, _Autostart
@@ -110,6 +111,23 @@ def test_emergency_stop_is_answered_before_configure_and_kept(bench_of, tmp_path
     bench.node.trigger_cleanup()
     assert call(bench, SetBool, "emergency_stop", data=False).success and not path.exists()
     assert "was not engaged" in call(bench, SetBool, "emergency_stop", data=False).message
+
+
+def test_it_is_activated_only_with_a_planner_where_one_is_required(bench_of):
+    bench = bench_of(planner_required=True)
+    bench.configure()
+    assert bench.node.not_ready == ""
+    bench.withdraw("base_trajectory")
+    assert bench.until(lambda: bench.node.not_ready)
+    assert bench.node.not_ready.endswith(
+        "nobody sends on " + bench.node.resolve_topic_name("base_trajectory")
+    )
+    bench.node.trigger_activate()
+    assert not bench.node.active
+    bench.peer.create_publisher(MultiDOFJointTrajectory, "base_trajectory", 1)
+    assert bench.until(lambda: not bench.node.not_ready)
+    bench.activate()
+    assert bench.node.active
 
 
 def test_it_commands_only_while_a_watchdog_that_is_required_beats(bench_of):

@@ -188,7 +188,8 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
     """Whether the effort limits bear these torques (na,) at rest, before any limit; motor heat."""
     robot, limits = controller.robot, controller.effort_limits
     part = np.abs(torques) / np.maximum(limits, 1e-12)
-    findings, worst = [], int(part.argmax())
+    # The first of joints that need the same, which rounding does not choose among.
+    findings, worst = [], int(np.argmax(part >= part.max() * (1.0 - 1e-6)))
     if part[worst] > LOW_RESERVE:
         weak = part[worst] > 1.0
         text = (

@@ -175,6 +175,7 @@ class ControlTopics:
             )
         ]
         # In real time states first, or commands are late; in lockstep plans apply at once.
+        self._plans = plans if self._robot.floating_base else [plans[0], plans[2]]
         together = self._loop.guard.lockstep
         self._served = [*plans, self._states] if together else [self._states]
         self.patient_subscriptions: list[Subscription] = [] if together else plans
@@ -198,7 +199,7 @@ class ControlTopics:
 
     def not_ready(self) -> str:
         """Why it cannot start now; empty when it can."""
-        return self._loop.guard.not_ready() or self._not_watched()
+        return self._loop.guard.not_ready() or self._not_watched() or self._not_planned()
 
     @property
     def watchdog_stops(self) -> bool:
@@ -215,6 +216,13 @@ class ControlTopics:
             return f"watchdog_required is set, and the command watchdog: {pulse.words()}"
         return ""
 
+    def _not_planned(self) -> str:
+        """Why no plan could come, where one is required."""
+        if not self._loop.controller.settings.planner_required:
+            return ""
+        missing = [each.topic_name for each in self._plans if not each.get_publisher_count()]
+        return f"planner_required is set, and nobody sends on {', '.join(missing)}" * bool(missing)
+
     def _look_at_watchdog(self) -> None:
         """Stop where the command watchdog is required and lost, or its emergency stop engaged."""
         self._command_watchdog.look()
@@ -226,7 +234,12 @@ class ControlTopics:
     def start(self) -> str:
         """Command from the next state on; returns why not, or nothing."""
         self._others.listen_first()
-        refusal = self._second_commander() or self._not_watched() or self._loop.guard.start()
+        refusal = (
+            self._second_commander()
+            or self._not_watched()
+            or self._not_planned()
+            or self._loop.guard.start()
+        )
         if refusal:
             return refusal
         self.active = True

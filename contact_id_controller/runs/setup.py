@@ -270,6 +270,7 @@ def make_setup(
     controller["use_sim_time"] = True
     if PLANNER in parameters:
         parameters[PLANNER]["use_sim_time"] = True
+        controller.setdefault("planner_required", True)
         if mode == "lockstep":
             simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
     if driven:

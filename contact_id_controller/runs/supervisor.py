@@ -41,7 +41,6 @@ class Supervisor:
             self._on_clock,
             QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
         )
-        self._plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
         self.time_s = 0.0
         """Simulated time, as last heard."""
 
@@ -92,13 +91,14 @@ class Supervisor:
         self, motion: JointTrajectory, check: Callable[[], None], patience_s: float
     ) -> None:
         """Hand the controller a joint motion that begins when it arrives."""
+        plans = self._node.create_publisher(JointTrajectoryMessage, "joint_trajectory", 1)
         self.wait_for(
-            lambda: self._plans.get_subscription_count() > 0,
+            lambda: plans.get_subscription_count() > 0,
             check,
             patience_s,
             f"node {self._controller!r} did not listen to joint_trajectory",
         )
-        self._plans.publish(joint_message(motion, stamp_ns=0))
+        plans.publish(joint_message(motion, stamp_ns=0))
 
     def wait_for(
         self, done: Callable[[], bool], check: Callable[[], None], patience_s: float, complaint: str

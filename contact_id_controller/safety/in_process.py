@@ -24,6 +24,12 @@ from contact_id_controller.settings.shared_rows import EFFORT
 
 _NANO = 1_000_000_000
 
+_NODES_ONLY = {
+    "watchdog_required": "no command watchdog can be in between",
+    "planner_required": "plans come with the calls",
+}
+"""Settings of the node, and why they mean nothing here."""
+
 _LAST_S = 9e9
 """Later times, in whole nanoseconds, have more than 64 bits."""
 
@@ -58,11 +64,11 @@ class InProcessController:
                 f"parameter 'command_interface' is {settings.command_interface!r}, must be "
                 f"{EFFORT!r} in the process of ros2_control, which takes torques"
             )
-        if settings.watchdog_required:
-            raise ConfigurationError(
-                "parameter 'watchdog_required' is true, must be false in the process of ros2_control: "
-                "no command watchdog can be in between"
-            )
+        for name, why in _NODES_ONLY.items():
+            if getattr(settings, name):
+                raise ConfigurationError(
+                    f"parameter {name!r} is true, must be false in the process of ros2_control: {why}"
+                )
         self.robot = settings.robot()
         robot_name = self.robot.model.name or "robot"
         latch = EmergencyLatch(state_folder(settings.state_folder), f"in_process/{robot_name}")

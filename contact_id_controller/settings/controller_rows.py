@@ -614,6 +614,12 @@ class SafetySettings:
         heartbeat is the topic command_watchdog/heartbeat. False: diagnostics say whether there is
         one.""",
     )
+    planner_required: bool = parameter(
+        False,
+        """Activate only when joint_trajectory, base_trajectory (where the base floats) and
+        contact_schedule each have a sender that this node is connected to: discovery may take 3 s
+        longer than the planner takes to start.""",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
