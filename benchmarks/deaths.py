@@ -41,11 +41,16 @@ ZERO_NM = 1e-9
 
 
 class Given(NamedTuple):
-    """A command: when it arrived and was sent, s; whether it is no torque."""
+    """A command: when it arrived and was sent, s; its largest torque, N·m."""
 
     at_s: float
     sent_s: float
-    zero: bool
+    torque_nm: float
+
+    @property
+    def zero(self) -> bool:
+        """Whether it is no torque."""
+        return self.torque_nm <= ZERO_NM
 
 
 class Robot:
@@ -58,7 +63,7 @@ class Robot:
         world.on_command = self._take
 
     def _take(self, efforts: np.ndarray, age_s: float, now_s: float) -> None:
-        self.given.append(Given(now_s, now_s - age_s, bool(np.abs(efforts).max() <= ZERO_NM)))
+        self.given.append(Given(now_s, now_s - age_s, float(np.abs(efforts).max())))
 
     def spin(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Be the robot for so long, or until a condition holds; whether it does."""

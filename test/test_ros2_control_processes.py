@@ -205,6 +205,7 @@ def test_kills_of_controller_watchdog_and_both_end_in_damping_and_new_ones_take_
     assert host.until(lambda: is_controlled(host)), host.log()
     for process in (first_guard, guard, second):
         kill_all_of(process)
+    assert host.hears(20)  # what was on its way
     held = host.efforts
     assert host.hears(100) and np.allclose(host.efforts, held, atol=1e-3), "nobody is left"
     guard = watchdog(host)

@@ -88,6 +88,7 @@ class FuzzWorld:
         slower: time-outs are as many times longer, for a machine that does other things too.
         robot: name of a configuration file.
         rt_priority: of SCHED_FIFO, of both nodes; this process takes one less; 0: the ordinary one.
+        speed_rad_s: of all joints, as the states say: not 0, damping is told from no torque.
 
     Attributes:
         command_timeout_s: of the watchdog.  environment: variables that choose the ROS system.
@@ -101,8 +102,9 @@ class FuzzWorld:
         slower: float = 1.0,
         robot: str = "quadruped",
         rt_priority: int = 0,
+        speed_rad_s: float = 0.0,
     ) -> None:
-        self.folder = folder
+        self.folder, self._speed_rad_s = folder, speed_rad_s
         parameters = campaign_parameters(robot, 1.0 / slower)
         robot_parameters = parameters[ROBOT]
         self._parameters = {name: parameters[name] for name in (CONTROLLER, WATCHDOG)}
@@ -175,7 +177,8 @@ class FuzzWorld:
         """(topic, message) of each that is taken as it is, but for its stamp."""
         model, state = self._model, self._state
         position, none = model.joints_of(state.q).tolist(), [0.0] * len(self._joints)
-        yield "/joint_states", JointState(name=self._joints, position=position, velocity=none)
+        moving = [self._speed_rad_s] * len(self._joints)
+        yield "/joint_states", JointState(name=self._joints, position=position, velocity=moving)
         base = Odometry()
         place, turn = base.pose.pose.position, base.pose.pose.orientation
         place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = state.q[:7].tolist()
@@ -338,9 +341,17 @@ class FuzzWorld:
 
     def release(self) -> None:
         """Release all emergency stops, and begin anew."""
+        self.release_stops()
+        self.deactivate()
+        self.activate()
+
+    def release_stops(self) -> None:
+        """Ask both nodes to release their emergency stops."""
         for node in (WATCHDOG, CONTROLLER):
             self.ask(f"/{node}/emergency_stop", SetBool.Request(data=False), SetBool)
-        self.deactivate()
+
+    def activate(self) -> None:
+        """Ask the controller to command."""
         self._change(Transition.TRANSITION_ACTIVATE)
 
     def deactivate(self) -> None:
