@@ -239,14 +239,18 @@ def make_nodes(context):
                 **common,
             )
         )
+    # On an estimate, what is shown is what is believed.
+    shows_itself = yes["rviz"] and yes["simulate"] and not estimated
     if yes["rviz"]:
-        nodes += _rviz(config, simulated_time, estimated, common)
+        nodes += _rviz(config, simulated_time, estimated, shows_itself, common)
     if yes["simulate"]:
         # A gait's plans follow each other; a whole body's may be waited for by nobody.
         waits = planner == PLANNERS[0]
         pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0, **interface}
         if estimated:
             pace["ground_truth_topics"] = "separate"
+        if shows_itself:
+            pace["publish_robot"] = True
         if value["real_time_factor"]:
             pace["real_time_factor"] = _factor(value["real_time_factor"], mode)
         sensors = value["sensors"] or ("good" if estimated else "")
@@ -256,8 +260,8 @@ def make_nodes(context):
     return nodes
 
 
-def _rviz(config, simulated_time, estimated, common):
-    """RViz, and who tells it what the robot looks like."""
+def _rviz(config, simulated_time, estimated, shows_itself, common):
+    """RViz, and who tells it what the robot looks like where the simulated robot does not."""
     from contact_id_controller.robot import resolve_urdf
     from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
     from contact_id_controller.settings.parameter_file import ParameterFile
@@ -269,6 +273,15 @@ def _rviz(config, simulated_time, estimated, common):
         told = file.section("dynamics_estimator") if "dynamics_estimator" in file.nodes else {}
         frame = told.get("odometry_frame", DynamicsEstimatorSettings.odometry_frame)
     setup = Path(get_package_share_directory(PACKAGE)) / "config" / "rviz" / "contact_id.rviz"
+    rviz = Node(
+        **{**common, "package": "rviz2"},
+        executable="rviz2",
+        name="rviz2",
+        arguments=["-d", str(setup), "-f", frame],
+        parameters=[simulated_time],
+    )
+    if shows_itself:
+        return [rviz]
     description = {"robot_description": urdf.read_text(encoding="utf-8")}
     return [
         Node(
@@ -277,13 +290,7 @@ def _rviz(config, simulated_time, estimated, common):
             name="robot_state_publisher",
             parameters=[simulated_time, description],
         ),
-        Node(
-            **{**common, "package": "rviz2"},
-            executable="rviz2",
-            name="rviz2",
-            arguments=["-d", str(setup), "-f", frame],
-            parameters=[simulated_time],
-        ),
+        rviz,
     ]
 
 

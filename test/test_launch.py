@@ -306,14 +306,19 @@ def test_the_command_interface_is_one_argument_for_all_nodes(launch_file):
 def test_rviz_is_started_with_our_setup_and_the_robots_description(launch_file):
     assert "rviz2" not in _start(launch_file)
     nodes = _start(launch_file, rviz="true")
+    assert "robot_state_publisher" not in nodes, "the simulated robot shows itself"
+    assert nodes["simulated_robot"]["parameters"][-1]["publish_robot"]
+    nodes = _start(launch_file, rviz="true", simulate="false")
     rviz, description = nodes["rviz2"], nodes["robot_state_publisher"]
     assert rviz["package"] == "rviz2" and description["package"] == "robot_state_publisher"
     _, file, _, frame = rviz["arguments"]
     assert Path(file).is_file() and frame == "world"
     assert "<robot" in description["parameters"][-1]["robot_description"]
     for node in (rviz, description):
-        assert {"use_sim_time": True} in node["parameters"]
+        assert {"use_sim_time": False} in node["parameters"]
         assert node["additional_env"] == nodes["controller"]["additional_env"]
     nodes = _start(launch_file, rviz="true", state="estimated")
+    assert "robot_state_publisher" in nodes
+    assert "publish_robot" not in nodes["simulated_robot"]["parameters"][-1]
     assert nodes["rviz2"]["arguments"][-1] == "odom"
     assert nodes["rviz2"]["parameters"] == [{"use_sim_time": True}]

@@ -220,7 +220,7 @@ def nodes_of(context):
         yield "command_watchdog", lambda: CommandWatchdogNode(**options(values))
     yield "gait_planner", lambda: GaitPlannerNode(**options(gait_parameters()))
     for changes in (
-        {"wait_for_plan_s": 0.1},
+        {"wait_for_plan_s": 0.1, "publish_robot": True},
         {
             "command_interface": "joint_trajectory",
             "local_position_gain": [5.0],

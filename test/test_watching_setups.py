@@ -13,8 +13,6 @@ from contact_id_controller.settings import endpoints
 RVIZ = ROOT / "config" / "rviz" / "contact_id.rviz"
 PLOTJUGGLER = ROOT / "config" / "plotjuggler" / "contact_id.xml"
 FOXGLOVE = ROOT / "config" / "foxglove" / "contact_id.json"
-OTHERS = {"/robot_description"}
-"""Of robot_state_publisher."""
 
 
 def _topics(direction):
@@ -53,7 +51,7 @@ def test_rviz_shows_and_sends_what_our_nodes_publish_and_hear():
         for key in ("Topic", "Description Topic")
         if key in display
     ]
-    assert len(shown) >= 5 and set(shown) <= _topics("publishes") | OTHERS
+    assert len(shown) >= 5 and set(shown) <= _topics("publishes")
     sent = [tool["Topic"]["Value"] for tool in _rviz()["Tools"] if "Topic" in tool]
     assert sent and set(sent) <= _topics("subscribes")
 

@@ -35,6 +35,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.settings.shared_rows import (
     JOINT_TRAJECTORY,
@@ -98,6 +99,11 @@ class SimulatedRobot(Node):
             sensors=self.simulated.wrench_sensors,
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
+        )
+        self._shown = (
+            RobotPublisher(self, self.simulated.robot, self.settings.urdf)
+            if self.settings.publish_robot
+            else None
         )
         self._local: LocalFeedback | LinearFeedback | None = None
         if self.settings.command_interface == JOINT_TRAJECTORY:
@@ -267,6 +273,8 @@ class SimulatedRobot(Node):
             self._local.forget()
         self._commands_received = self._step_count = 0
         self._publisher.begin_anew()
+        if self._shown is not None:
+            self._shown.begin_anew()
         self._hold()
 
     def _run_lockstep(self) -> None:
@@ -368,6 +376,8 @@ class SimulatedRobot(Node):
             self.sensors.read(self._state, imu, wrenches),
             self.simulated.foot_forces() if forces else None,
         )
+        if self._shown is not None:
+            self._shown.publish(now_ns, self._state.q)
 
     # Messages
 

@@ -262,6 +262,7 @@ def make_setup(
     if ground is not None:
         _lay(ground, parameters)
     simulated["duration_s"] = float(duration_s)
+    simulated.setdefault("publish_robot", state != "estimated")  # a link has one place on /tf
     for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
         values["mode"] = mode
         values["record_path"] = str((folder / record).resolve())

@@ -104,7 +104,7 @@ NODES: dict[str, Endpoints] = {
         publishes=(
             *("/clock", "joint_states", "odometry", "imu", "wrench/*", "ground_reaction/*"),
             *("ground_truth/odometry", "ground_truth/contact_states"),
-            "ground_truth/ground_reaction/*",
+            *("ground_truth/ground_reaction/*", "/robot_description", "/tf"),
         ),
         subscribes=("commands", "joint_commands", "control", "joint_trajectory"),
         serves=("~/reset",),

@@ -149,6 +149,12 @@ class SimulatedRobotSettings(RobotRows):
         choices=("shared", "separate"),
     )
 
+    publish_robot: bool = parameter(
+        False,
+        """Publish the URDF on /robot_description and, where tf2_msgs is there, all links on /tf, 50
+        times a second: RViz then draws the robot without robot_state_publisher, which must not run.""",
+    )
+
     # The run
     mode: str = parameter(
         "real_time",
