@@ -98,7 +98,22 @@ def requests(node) -> tuple[list[Send], float]:
     return [ask, release], 0.001
 
 
-FLOODS = {"nothing": None, "large messages": large, "small messages": small, "requests": requests}
+def denials(node) -> tuple[list[Send], float]:
+    """`false` on the topic of the emergency stop, and states of another robot, as many as a core can send."""
+    wild = JointState(name=["LF_HAA", "LF_HFE"], velocity=[1e30, -1e30])
+    return [
+        publishing(node, Bool, STOP_TOPIC, Bool(data=False)),
+        publishing(node, JointState, "joint_states", wild),
+    ], 0.0
+
+
+FLOODS = {
+    "nothing": None,
+    "large messages": large,
+    "small messages": small,
+    "requests": requests,
+    "denials": denials,
+}
 
 
 def flood(name: str, environment: Mapping[str, str], attacks: Event) -> None:
@@ -158,7 +173,10 @@ def command_again(robot: Robot) -> None:
         world.deactivate()
         world.activate()
         if robot.spin(AGAIN_S, lambda: torque_flows(robot)):
-            return
+            # What was asked for may not act later, on what is measured.
+            robot.spin(BACK_S, lambda: not any(map(world.waiting, world.asked)))
+            if torque_flows(robot):
+                return
         if time.monotonic() > end_s:
             raise SystemExit(f"no torque any more:\n{robot.last_words()}")
 
@@ -188,10 +206,13 @@ def stop(robot: Robot, way: str) -> float:
     if way != STOP_TOPIC:
         world.ask(f"/{way}/emergency_stop", SetBool.Request(data=True), SetBool)
     if not robot.spin(PATIENCE_S, stopped):
+        print(f"no stop by {way}:\n{robot.last_words()}", file=sys.stderr)
         return np.inf
     robot.spin(HELD_S)
     first = next(k for k, each in enumerate(robot.given) if each.zero)
     commanded = any(each.torque_nm > COMMANDED_NM for each in robot.given[first:])
+    if commanded:
+        print(f"torque after a stop by {way}:\n{robot.last_words()}", file=sys.stderr)
     return np.inf if commanded else robot.given[first].at_s - begun_s
 
 

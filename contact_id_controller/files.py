@@ -17,7 +17,7 @@ import yaml
 
 from contact_id_controller.exceptions import ConfigurationError, RecordError
 
-MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 400_000
+MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 100_000
 """Of a YAML file: larger, deeper or longer ones are none of ours, and take longer than anybody waits."""
 
 MOST_DIGITS = 100
@@ -175,8 +175,10 @@ def parse_value(text: str) -> Any:
 def _plain_yaml(text: str) -> Any:
     """The plain value of a YAML text; ValueError or YAMLError where it is none that we read."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
         depth += isinstance(event, yaml.CollectionStartEvent)
+        if count > 2 * MOST_ENTRIES:  # a list is two events
+            raise ValueError(f"it has more than {MOST_ENTRIES} entries")
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_DEPTH:  # before anything recursive looks at it
             raise ValueError(f"lists stand in each other deeper than {MOST_DEPTH}")
@@ -188,6 +190,11 @@ def _plain_yaml(text: str) -> Any:
         if _written_out(node, {}) > MOST_ENTRIES:
             raise ValueError(f"its aliases make more than {MOST_ENTRIES} entries of it")
         return loader.construct_document(node)
+    except (LookupError, AttributeError, ArithmeticError, TypeError) as error:
+        # PyYAML's own, about texts that are not what their tag says.
+        raise ValueError(
+            f"a value is not of the kind that its tag or form says: {error}"
+        ) from error
     finally:
         loader.dispose()
 

@@ -31,7 +31,9 @@ class ParameterSpec:
     configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
     inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
     "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
-    be instead, or nothing where it is right.
+    be instead, or nothing where it is right. ``guards``: "most" or "least", where the value that a node
+    is started with is the largest, or the smallest, that its peers may set: a guard of the robot, which
+    they may only tighten. An empty list means no limit.
     """
 
     name: str
@@ -46,6 +48,16 @@ class ParameterSpec:
     infinite: bool = False
     per: str = ""
     validator: Callable[[Any], str] | None = None
+    guards: str = ""
+
+    def is_looser(self, value: Any, start: Any) -> bool:
+        """Whether a checked value guards the robot less than the one that was there at the start."""
+        if not self.guards:
+            return False
+        sign = 1.0 if self.guards == "most" else -1.0
+        new, old = (_numbers(each) for each in (value, start))
+        count = max(len(new), len(old))
+        return any(sign * new[k % len(new)] > sign * old[k % len(old)] for k in range(count))
 
     def check(self, value: Any) -> Any:
         """Return `value` in its canonical type: lists become tuples, whole numbers floats.
@@ -100,3 +112,9 @@ class ParameterSpec:
         return ConfigurationError(
             f"parameter '{self.name}' is {value!r}, must be {_WORDS[self.kind]}"
         )
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, (tuple, list)):
+        return list(map(float, value)) or [math.inf]
+    return [float(value)]

@@ -80,3 +80,11 @@ def test_a_place_that_cannot_be_had_is_not_entered(tmp_path):
     place = AtWork(tmp_path, NAME)
     place.path.symlink_to(file)
     assert not place.enter(ME) and file.read_text() == ""
+
+
+def test_what_is_no_file_of_ours_keeps_nobody_waiting(tmp_path):
+    place = AtWork(tmp_path, NAME)
+    os.mkfifo(place.path)
+    begun_s = time.monotonic()
+    assert place.orphan() is None and not place.enter(ME)
+    assert time.monotonic() - begun_s < 1.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contact_id_controller.safety.command_watchdog import (
+    FOLLOWED_S,
     CommandWatchdog,
     JointVelocities,
     WatchdogState,
@@ -202,6 +203,32 @@ def test_each_velocity_has_its_own_age():
     assert np.array_equal(velocities.known(0.019), [1.0, 7.0, 3.0])
     assert np.array_equal(velocities.known(0.021), [0.0, 7.0, 0.0])
     assert np.array_equal(velocities.known(0.036), np.zeros(3))
+
+
+def test_nobody_else_chooses_the_damping_while_one_says_how_fast_the_joints_are():
+    velocities = JointVelocities(NAMES, AGE_S)
+    velocities.take(NAMES, VELOCITY, 0.0, sender=b"robot")
+    velocities.take(NAMES, 100.0 * VELOCITY, 0.001, sender=b"peer")
+    velocities.take(NAMES, 100.0 * VELOCITY, 0.001)
+    assert np.array_equal(velocities.known(0.001), VELOCITY) and velocities.refused == 6
+    velocities.take(NAMES, 2.0 * VELOCITY, FOLLOWED_S, sender=b"robot")
+    velocities.take(NAMES, 3.0 * VELOCITY, 1.9 * FOLLOWED_S, sender=b"robot again")
+    assert not velocities.known(1.9 * FOLLOWED_S).any(), "silent: no damping"
+    velocities.take(NAMES, 3.0 * VELOCITY, 2.1 * FOLLOWED_S, sender=b"robot again")
+    assert np.array_equal(velocities.known(2.1 * FOLLOWED_S), 3.0 * VELOCITY)
+
+
+def test_joints_of_several_senders_have_one_each():
+    velocities = JointVelocities(NAMES, AGE_S)
+    velocities.take(NAMES[:2], VELOCITY[:2], 0.0, sender=b"leg")
+    velocities.take(NAMES[2:], VELOCITY[2:], 0.0, sender=b"foot")
+    assert np.array_equal(velocities.known(0.0), VELOCITY) and velocities.refused == 0
+
+
+def test_a_speed_that_nobody_can_believe_is_not_damped():
+    velocities = JointVelocities(NAMES, AGE_S, fastest_rad_s=30.0)
+    velocities.take(NAMES, [1e30, -31.0, 30.0], 0.0)
+    assert np.array_equal(velocities.known(0.0), [0.0, 0.0, 30.0])
 
 
 def test_figures_name_every_count():

@@ -276,6 +276,19 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
     assert robot.holds(np.zeros(3))
 
 
+def test_who_says_false_on_the_topic_of_the_emergency_stop_takes_no_press_away(robot):
+    robot.watchdog(timeout_s=5.0)
+    assert robot.holds(DAMPING), robot.log()
+    assert robot.until(lambda: robot.button.get_subscription_count() == 2), robot.log()
+    robot.until(lambda: False, 1.0)
+    for _ in range(5):
+        for value in (False, True, False, False, False):
+            robot.button.publish(Bool(data=value))
+        assert robot.holds(np.zeros(3), 2.0), robot.log()
+        assert robot.stop(False).success
+        assert robot.holds(DAMPING), robot.log()
+
+
 def test_a_worker_goes_on_without_its_keeper_until_the_next_takes_over(robot):
     first = robot.watchdog(timeout_s=1.0)
     assert robot.holds(DAMPING), robot.log()

@@ -7,7 +7,7 @@ import sys
 import pytest
 from paths import ROOT
 
-from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 
 HOLD = """
@@ -83,3 +83,10 @@ def test_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert state_folder() == tmp_path / ".local/state/contact_id_controller"
     assert EmergencyLatch(tmp_path, "in_process/a robot/../x").path.parent == tmp_path
+
+
+def test_a_folder_of_nobody_is_one_line():
+    with pytest.raises(
+        ConfigurationError, match="'state_folder' is '~nobodyhere/x', must be a folder"
+    ):
+        state_folder("~nobodyhere/x")

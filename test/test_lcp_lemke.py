@@ -310,6 +310,27 @@ def test_a_cache_of_somebody_else_is_not_read(monkeypatch, tmp_path, forgotten):
     assert forgotten(__file__) is None
 
 
+@pytest.mark.parametrize("made", ["open", "link"])
+def test_a_folder_that_somebody_else_could_exchange_is_no_place_for_a_cache(
+    monkeypatch, tmp_path, forgotten, made
+):
+    """In the temporary folder anybody may have made the one with our name before."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))  # nobody can write there
+    monkeypatch.setattr(_compile.tempfile, "gettempdir", lambda: str(tmp_path))
+    place = tmp_path / f"{_compile._NAME}-{os.getuid()}"
+    assert forgotten(__file__).startswith(str(place))
+    assert place.stat().st_mode & 0o077 == 0
+    forgotten.cache_clear()
+    if made == "open":
+        place.chmod(0o777)
+    else:
+        place.rename(tmp_path / "elsewhere")
+        place.symlink_to(tmp_path / "elsewhere")
+    assert forgotten(__file__) is None
+
+
 def test_a_cache_is_left_when_a_kernel_it_was_made_from_changes(tmp_path):
     texts = {
         "inner": "x = 1  # kernel",

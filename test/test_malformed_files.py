@@ -96,7 +96,14 @@ def test_aliases_that_do_no_harm_stay(tmp_path):
     assert read_yaml(file) == heights and 300 * 300 < MOST_ENTRIES
 
 
-@pytest.mark.parametrize("text", ["[" * 1000, "&a [*a]", "9" * 5000, "x" * 5_000_000, "[1, 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * 1000, "&a [*a]", "9" * 5000, "x" * 5_000_000, "[1, 2"),
+        *("!!bool foo", "!!int ''", "!!float ''", "!!timestamp foo", "59:" * 400 + "59.5"),
+        "[" + "1," * 390_000 + "]",
+    ],
+)
 def test_a_value_that_is_none_is_one_short_line(text):
     with pytest.raises(ConfigurationError) as refused:
         parse_value(text)

@@ -278,9 +278,9 @@ def test_locked_parameters_do_not_change_but_live_ones_do(table_of_node):
     table.changed = False
     assert "before configure" in set_one(node, "period_s", 0.001).reason
     assert not table.changed
-    assert set_one(node, "state_timeout_s", 0.5).successful
+    assert set_one(node, "state_timeout_s", 0.01).successful
     assert table.changed
-    assert (table.values()["period_s"], table.values()["state_timeout_s"]) == (0.002, 0.5)
+    assert (table.values()["period_s"], table.values()["state_timeout_s"]) == (0.002, 0.01)
 
 
 def test_live_values_are_checked_together_before_any_is_set(table_of_node):
@@ -288,5 +288,44 @@ def test_live_values_are_checked_together_before_any_is_set(table_of_node):
         raise ConfigurationError(f"no {values['state_timeout_s']}")
 
     node, table = table_of_node(MINIMAL, locked=lambda: True, check_live=refuse)
-    assert set_one(node, "state_timeout_s", 0.5).reason == "no 0.5"
+    assert set_one(node, "state_timeout_s", 0.01).reason == "no 0.01"
     assert table.values()["state_timeout_s"] == spec("state_timeout_s").default
+
+
+@pytest.mark.parametrize(
+    "name, start, tighter, looser",
+    [
+        ("tilt_limit_rad", 0.8, 0.5, np.inf),
+        ("state_timeout_s", 0.05, 0.02, 1.0),
+        ("effort_rate_limits_nm_s", [], [50.0], None),
+        ("effort_rate_limits_nm_s", [100.0], [50.0] * 3, [50.0, 50.0, 101.0]),
+        ("effort_rate_limits_nm_s", [100.0], [100.0] * 3, []),
+        ("position_stops", True, True, False),
+        ("position_stops", False, True, None),
+        ("start_ramp_s", 0.3, 1.0, 0.0),
+        ("blend_rate_nm_s", [100.0], [10.0], [np.inf]),
+    ],
+)
+@pytest.mark.parametrize("locked", [True, False])
+def test_peers_may_tighten_what_guards_the_robot_and_undo_that(
+    table_of_node, name, start, tighter, looser, locked
+):
+    node, _ = table_of_node({**MINIMAL, name: start}, locked=lambda: locked)
+    assert set_one(node, name, tighter).successful
+    if looser is not None:
+        reason = set_one(node, name, looser).reason
+        assert name in reason and "at the start" in reason
+    if start != []:
+        assert set_one(node, name, start).successful
+
+
+def test_what_lets_somebody_else_in_is_given_at_the_start_only(table_of_node):
+    node, _ = table_of_node(MINIMAL)
+    for name, value in (
+        ("urdf", "/tmp/evil.urdf"),
+        ("second_commander", "report"),
+        ("watchdog_required", True),
+        ("mode", "lockstep"),
+        ("commanders", ["/rogue"]),
+    ):
+        assert "only be given at the start" in set_one(node, name, value).reason

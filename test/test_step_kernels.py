@@ -62,7 +62,9 @@ def test_feet_are_where_pinocchio_has_them():
 
 def test_what_is_wanted_is_feedback_along_the_plan():
     """Joints: kp e + kd e' + ki I + planned; base: the same of its pose, by scipy's rotations."""
-    controller = make(**GAINS, velocity_limits_rad_s=[1e6], position_stops=False)
+    controller = make(
+        **GAINS, velocity_limits_rad_s=[1e6], position_stops=False, effort_above_description=True
+    )
     robot, rng = controller.robot, np.random.default_rng(1)
     times, start = [0.0, 0.5, 1.0], 2.0
     joints = POSTURE + 0.1 * rng.normal(size=(3, 12))

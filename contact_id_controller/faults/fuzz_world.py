@@ -317,6 +317,11 @@ class FuzzWorld:
         self._futures[service].append((time.monotonic(), future))
         return future
 
+    @property
+    def asked(self) -> list[str]:
+        """Services that were called."""
+        return list(self._futures)
+
     def waiting(self, service: str) -> int:
         """Requests that have no answer yet."""
         futures = self._futures.get(service, deque())

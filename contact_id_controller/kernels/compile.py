@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import pickle
+import stat
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -94,13 +95,23 @@ def _cache_directory(source: str) -> str | None:
     for place in filter(None, places):
         directory = os.path.join(place, digest)
         try:
+            if place == temporary:  # who made it could put another folder in the place of ours
+                os.makedirs(place, mode=0o700, exist_ok=True)
+                if not _is_ours_alone(place):
+                    continue
             os.makedirs(directory, mode=0o700, exist_ok=True)
             with tempfile.TemporaryFile(dir=directory):
-                if os.stat(directory).st_uid == os.getuid():  # what is read there is executed
+                if _is_ours_alone(directory):
                     return directory
         except OSError:
             continue
     return None
+
+
+def _is_ours_alone(folder):
+    """Whether it is a folder, no link, that nobody else may change: what is read there is executed."""
+    found = os.lstat(folder)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def kernel(function):

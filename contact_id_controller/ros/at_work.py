@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import stat
 import time
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from contact_id_controller.safety.latch import file_name
 
 _PARENT = 1
 """Field of /proc/PID/stat behind the name."""
+
+_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""A folder may be shared: nothing in it may keep who looks waiting, or lead elsewhere."""
 
 _LOOK_S, _GONE_S = 0.001, 1.0
 """Between two looks whether a process that was killed has let go; longest wait for that."""
@@ -43,13 +47,16 @@ class AtWork:
         """
         if self._handle is not None:
             return True
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | _CAREFULLY
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.path, flags, 0o600)
         except OSError:
             return False
         try:
+            if not _is_own_file(handle):
+                os.close(handle)
+                return False
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             words = f"{os.getpid()} of {keeper} on {machine()}\n".encode()
             os.pwrite(handle, words, 0)
@@ -63,11 +70,11 @@ class AtWork:
     def orphan(self) -> int | None:
         """Number of the process at work if its keeper is gone; None: nobody is at work, or one with a keeper."""
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            handle = os.open(self.path, os.O_RDONLY | _CAREFULLY)
         except OSError:
             return None
         try:
-            if os.fstat(handle).st_uid != os.getuid() or not _held(handle):
+            if not _is_own_file(handle) or not _held(handle):
                 return None
             words = os.read(handle, 200).decode("ascii", "replace").split(maxsplit=4)
         finally:
@@ -94,6 +101,12 @@ class AtWork:
         while self.orphan() == pid and time.monotonic() < end_s:
             time.sleep(_LOOK_S)
         return self.orphan() is None
+
+
+def _is_own_file(handle: int) -> bool:
+    """Whether nobody else made it, and it is a file."""
+    found = os.fstat(handle)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _held(handle: int) -> bool:

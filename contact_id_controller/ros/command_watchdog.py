@@ -125,6 +125,8 @@ _RESERVE_LOOK_S = 0.2
 _NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMANDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Of what comes in: with less, somebody who sends much would push out the commands that are followed."""
+_BUTTON = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Of the emergency stop: a `false` must not push out the `true` before it."""
 
 # Some middlewares give ros2_control reliable subscriptions, which best effort never reaches.
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -140,7 +142,7 @@ def watchdog_of(
     """
     count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
-        JointVelocities(settings.joints, settings.state_timeout_s),
+        JointVelocities(settings.joints, settings.state_timeout_s, settings.possible_speed),
         settings.spread("damping_nm_s_rad", count),
         settings.spread("effort_limits_nm", count),
         timeout_s=settings.timeout_s,
@@ -242,7 +244,7 @@ class CommandWatchdogNode(Node):
         self._commands_in = commands_in
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
-            listen(Bool, "emergency_stop", self._on_stop, _NEWEST, raw=True),
+            listen(Bool, "emergency_stop", self._on_stop, _BUTTON, raw=True),
             self._commands_in,
             listen(JointState, "joint_states", self._on_joint_states, _NEWEST, raw=True),
             listen(
@@ -278,9 +280,11 @@ class CommandWatchdogNode(Node):
                 pass
         hand_on_newest(states)  # it tells its age
         self.watchdog.look_at_latch()
-        pressed = take(stop)
-        if pressed is not None and age_s(pressed[1]) < _PRESSED_S:
-            self._on_stop(pressed[0])
+        for _ in range(_BUTTON.depth):
+            if (pressed := take(stop)) is None:
+                break
+            if age_s(pressed[1]) < _PRESSED_S:
+                self._on_stop(pressed[0])
         self._look_at_description()
         self.tick()  # what follows takes as long as some commands
         self.direct_services = [
@@ -301,6 +305,7 @@ class CommandWatchdogNode(Node):
         And the ceiling of the URDF is known, and with gains how large they are.
         """
         self._look_at_description()
+        hand_on_newest(self.direct_subscriptions[2])  # whose joint states they are
         if self._linear:
             while (message := take_newest(self._commands_in)) is not None:
                 self._forwarded_control = message
@@ -522,7 +527,9 @@ class CommandWatchdogNode(Node):
             self._names = tuple(states.name)
             numbers = states.position, states.velocity
         measured_s = time.monotonic() - max(age_s(info), 0.0)
-        self.watchdog.velocities.take(self._names, numbers[1], measured_s, numbers[0])
+        self.watchdog.velocities.take(
+            self._names, numbers[1], measured_s, numbers[0], identity_of(info)
+        )
 
     def _on_transition(self, message: bytes) -> None:
         self.watchdog.controller_changed(read_goal_state(message) == State.PRIMARY_STATE_ACTIVE)
@@ -570,8 +577,12 @@ class CommandWatchdogNode(Node):
         )
 
     def _on_stop(self, message: bytes) -> None:
-        """Engage the emergency stop; nobody releases it by a topic."""
-        if read_true(message):
+        """Engage the emergency stop, if this message or one that waits asks for it; nobody releases it so."""
+        stop = self.direct_subscriptions[0]
+        for _ in range(_BUTTON.depth):
+            if read_true(message) or (message := take_newest(stop)) is None:
+                break
+        if message is not None and read_true(message):
             watchdog = self.watchdog
             if watchdog.state is not WatchdogState.EMERGENCY_STOP:
                 self._send(watchdog.emergency_stop(time.monotonic()))

@@ -75,12 +75,10 @@ class ParameterTable:
         self._locked, self._check_live = locked, check_live
         self.changed = False
         """Set when a parameter was changed; whoever applies the change clears it."""
-        self._start_only: dict[str, Any] = {}
+        self._start: dict[str, Any] = {}
         for spec in table:
             self._declare(spec)
-        self._start_only = {
-            name: node.get_parameter(name).value for name in START_ONLY if name in self._specs
-        }
+        self._start = {name: node.get_parameter(name).value for name in self._specs}
         node.add_on_set_parameters_callback(self._check_set)
         if served and not hasattr(node, "_parameter_service"):
             incidents = incidents_of(node) if incidents is None else incidents
@@ -123,6 +121,7 @@ class ParameterTable:
             ours = {p.name: _plain(p.value) for p in parameters if p.name in self._specs}
             for name, value in ours.items():
                 ours[name] = self._specs[name].check(value)
+                self._refuse_looser(name, ours[name])
             if ours and self._locked():
                 self._refuse_locked(ours)
                 self._check_live({**self.values(), **ours})
@@ -140,10 +139,20 @@ class ParameterTable:
                 else "a parameter without a name"
             )
         refuse_size(name, value)
-        if name in self._start_only and value != self._start_only[name]:
+        if name in START_ONLY and name in self._start and value != self._start[name]:
             raise ConfigurationError(
-                f"parameter '{name}' can only be given at the start of the node: whoever may set "
-                "parameters could write any file of its user"
+                f"parameter '{name}' can only be given at the start of the node: what it allows is not "
+                "for whoever may set parameters"
+            )
+
+    def _refuse_looser(self, name: str, value: Any) -> None:
+        """Peers may tighten what guards the robot, and undo that."""
+        spec, start = self._specs[name], _plain(self._start.get(name))
+        if start is not None and spec.is_looser(value, start):
+            shown, most = (list(v) if isinstance(v, tuple) else v for v in (value, start))
+            raise ConfigurationError(
+                f"parameter '{name}' is {shown}, must be at {spec.guards} {most}, as at the start of "
+                "the node: a guard of the robot"
             )
 
     def _refuse_locked(self, names: Iterable[str]) -> None:

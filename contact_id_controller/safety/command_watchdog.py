@@ -26,16 +26,34 @@ class WatchdogState(enum.Enum):
     EMERGENCY_STOP = "emergency stop"
 
 
+FOLLOWED_S = 1.0
+"""Who says how fast a joint is, is followed until silent for so long."""
+
+_LARGEST = float(np.finfo(float).max)
+
+
 class JointVelocities:
     """The newest joint velocities by name; each joint has an age of its own. And positions.
 
     A joint that a message does not name keeps its velocity until that is too old; one that is
-    named with a value that is not finite, or without a value, has none from then on.
+    named with a value that nobody can believe, or without a value, has none from then on. Each joint
+    is followed by one sender until that is silent: another one would choose the damping torque.
+
+    Args:
+        joint_names: in the order of the commands, n.
+        age_limit_s: a velocity that is older is not known.
+        fastest_rad_s: what is faster is not believed.
     """
 
-    def __init__(self, joint_names: Sequence[str], age_limit_s: float) -> None:
+    def __init__(
+        self, joint_names: Sequence[str], age_limit_s: float, fastest_rad_s: float = np.inf
+    ) -> None:
         self._index = {name: k for k, name in enumerate(joint_names)}
-        self._age_limit_s = age_limit_s
+        self._age_limit_s, self._fastest_rad_s = age_limit_s, fastest_rad_s
+        self._silent_s = max(age_limit_s, FOLLOWED_S)
+        self._sender: list[bytes | None] = [None] * len(joint_names)
+        self.refused = 0
+        """Values of others than the one that is followed."""
         self._velocity = np.full(len(joint_names), np.nan)
         self.position = np.full(len(joint_names), np.nan)
         """(n,) rad, as measured last; NaN: never."""
@@ -47,11 +65,20 @@ class JointVelocities:
         velocity: Sequence[float],
         now_s: float,
         position: Sequence[float] = (),
+        sender: bytes | None = None,
     ) -> None:
-        """Keep what a message says, rad/s and rad: in any order, with any other joints."""
+        """Keep what a message says, rad/s and rad: in any order, with any other joints.
+
+        sender: identity of its publisher, as far as the middleware tells.
+        """
         for k, name in enumerate(names):
             index = self._index.get(name)
             if index is not None:
+                if sender != self._sender[index]:
+                    if now_s - self._arrival_s[index] <= self._silent_s:
+                        self.refused += 1
+                        continue
+                    self._sender[index] = sender
                 self._velocity[index] = velocity[k] if k < len(velocity) else np.nan
                 self._arrival_s[index] = now_s
                 if k < len(position) and np.isfinite(position[k]):
@@ -64,7 +91,8 @@ class JointVelocities:
 
     def known(self, now_s: float) -> np.ndarray:
         """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
-        true = np.isfinite(self._velocity) & (now_s - self._arrival_s <= self._age_limit_s)
+        possible = np.abs(self._velocity) <= min(self._fastest_rad_s, _LARGEST)
+        true = possible & (now_s - self._arrival_s <= self._age_limit_s)
         return np.where(true, self._velocity, 0.0)
 
 
@@ -288,6 +316,8 @@ class CommandWatchdog:
             figures["last reaction time (ms)"] = f"{self.reaction_s * 1e3:.2f}"
         for reason, count in sorted(self.refused.items()):
             figures[f"refused {reason}"] = str(count)
+        if self.velocities.refused:
+            figures["refused second_state"] = str(self.velocities.refused)
         return figures
 
     @property

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from contact_id_controller.exceptions import ContactIdError, RecordError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.files import write_with
 
 _SUFFIX = ".emergency_stop"
@@ -17,7 +17,12 @@ _SUFFIX = ".emergency_stop"
 def state_folder(given: str = "") -> Path:
     """The folder of the latches: the one given, or that of the user's state (XDG base directories)."""
     if given:
-        return Path(given).expanduser()
+        try:
+            return Path(given).expanduser()
+        except RuntimeError as error:
+            raise ConfigurationError(
+                f"parameter 'state_folder' is {given!r}, must be a folder: {error}"
+            ) from error
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if os.path.isabs(base) else Path("~/.local/state").expanduser()
     return home / "contact_id_controller"

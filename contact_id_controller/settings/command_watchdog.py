@@ -76,6 +76,13 @@ class CommandWatchdogSettings(Settings):
         minimum=1e-3,
         maximum=10.0,
     )
+    possible_speed: float = parameter(
+        500.0,
+        "A joint that is said to be faster is not damped: nobody can believe it.",
+        unit="rad/s",
+        minimum=1e-3,
+        maximum=1e4,
+    )
     refused_in_a_row: int = parameter(
         3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
     )

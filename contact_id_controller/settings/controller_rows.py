@@ -68,8 +68,8 @@ class RobotSettings(RobotRows):
     )
     effort_above_description: bool = parameter(
         False,
-        """Let effort_limits_nm exceed what the URDF states, for a motor that can more. Only as given at
-        the start of the node.""",
+        """Let effort_limits_nm and velocity_limits_rad_s exceed what the URDF states, for a motor that can
+        more. Only as given at the start of the node.""",
     )
 
     motor_resistance_ohm: tuple[float, ...] = parameter(
@@ -449,6 +449,7 @@ class FeedbackSettings:
         minimum=0.0,
         infinite=True,
         live=True,
+        guards="most",
     )
 
 
@@ -464,6 +465,7 @@ class SafetySettings:
         infinite=True,
         per="joint",
         live=True,
+        guards="most",
     )
     velocity_limits_rad_s: tuple[float, ...] = parameter(
         (),
@@ -489,6 +491,7 @@ class SafetySettings:
         distance from position_margin_rad before it, and within that margin torque towards the
         end fades out and motion is damped.""",
         live=True,
+        guards="least",
     )
     position_margin_rad: float = parameter(
         0.05,
@@ -550,6 +553,7 @@ class SafetySettings:
         infinite=True,
         per="joint",
         live=True,
+        guards="most",
     )
     start_ramp_s: float = parameter(
         0.5,
@@ -559,6 +563,7 @@ class SafetySettings:
         minimum=0.0,
         maximum=60.0,
         live=True,
+        guards="least",
     )
     recovery_window_s: float = parameter(
         0.2,
@@ -568,6 +573,7 @@ class SafetySettings:
         minimum=1e-3,
         maximum=60.0,
         live=True,
+        guards="most",
     )
     failures_in_a_row: int = parameter(
         20,
@@ -576,6 +582,7 @@ class SafetySettings:
         minimum=1,
         maximum=100000,
         live=True,
+        guards="most",
     )
     overruns_in_a_row: int = parameter(
         0,
@@ -593,9 +600,16 @@ class SafetySettings:
         minimum=1e-6,
         infinite=True,
         live=True,
+        guards="most",
     )
     odometry_jump_rad: float = parameter(
-        0.1, "The same for its attitude.", unit="rad", minimum=1e-6, infinite=True, live=True
+        0.1,
+        "The same for its attitude.",
+        unit="rad",
+        minimum=1e-6,
+        infinite=True,
+        live=True,
+        guards="most",
     )
     tilt_limit_rad: float = parameter(
         1.0,
@@ -605,6 +619,7 @@ class SafetySettings:
         minimum=1e-3,
         infinite=True,
         live=True,
+        guards="most",
     )
     emergency_stop_output: str = emergency_stop_output(live=True)
     state_folder: str = state_folder()
@@ -704,6 +719,7 @@ class NodeSettings:
         minimum=1e-3,
         maximum=10.0,
         live=True,
+        guards="most",
     )
     odometry_age_limit_s: float = odometry_age_limit(live=True)
     safe_output: str = parameter(

@@ -17,10 +17,14 @@ def odometry_age_limit(*, live: bool) -> Any:
         minimum=0.0,
         maximum=10.0,
         live=live,
+        guards="most",
     )
 
 
-START_ONLY = ("record_path", "effort_above_description", "state_folder")
+START_ONLY = (
+    *("record_path", "effort_above_description", "state_folder", "urdf", "mode"),
+    *("second_commander", "commanders", "watchdog_required"),
+)
 """Rows that count as they are given at the start of a node: what they allow is not for its peers."""
 
 
