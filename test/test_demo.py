@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -307,11 +306,43 @@ def _is_alive(pid):
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_domain_in_use_is_left_alone(monkeypatch):
-    monkeypatch.setattr(processes, "HIGHEST_DOMAIN", 2)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("", 7400 + 250 * 1))
-        assert {processes.free_domain() for _ in range(20)} == {2}
+IN_A_DOMAIN = """
+import sys, rclpy
+rclpy.init(domain_id=int(sys.argv[1]))
+node = rclpy.create_node("somebody")
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_a_domain_in_use_is_left_alone(tmp_path, confined):
+    """Whoever is confined to the loopback interface has another port than who looks by multicast."""
+    domain = processes.free_domain()
+    environment = {**os.environ, **processes.ros_environment(domain, tmp_path)}
+    if not confined:
+        environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "SUBNET"
+        environment.pop("FASTDDS_DEFAULT_PROFILES_FILE", None)
+    command = [sys.executable, "-c", IN_A_DOMAIN, str(domain)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as somebody:
+        try:
+            assert somebody.stdout.readline() == "there\n"
+            assert processes._is_taken(domain)
+        finally:
+            somebody.kill()
+
+
+def test_nobody_else_is_given_a_domain_before_anybody_takes_part(tmp_path):
+    """Two runs that begin at once."""
+    given = [processes.free_domain() for _ in range(5)]
+    question = (
+        "import sys; from contact_id_controller.runs.processes import _reserve\n"
+        "print([_reserve(int(word)) for word in sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", question, *map(str, given)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=True)
+    assert len(set(given)) == 5 and answer.stdout.strip() == str([False] * 5)
 
 
 # Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import os
@@ -24,6 +25,9 @@ INTERRUPT_S, TERMINATE_S = 10.0, 3.0
 
 HIGHEST_DOMAIN = 101
 """On Linux the ports of higher ROS domains overlap with those that the system hands out."""
+
+PARTICIPANTS = 16
+"""Whose ports are looked at: a run has fewer."""
 
 
 class NodeProcess:
@@ -204,23 +208,57 @@ def ros_environment(domain: int, logs: Path) -> dict[str, str]:
     return environment | {name: confined[name] for name in loopback.SET if name in confined}
 
 
-def free_domain() -> int:
-    """A ROS domain in which nothing on this machine takes part.
+_reserved: collections.deque[socket.socket] = collections.deque(maxlen=8)
+"""Names of the domains that this process was given last: by then participants are in those before."""
 
-    Every participant of domain d listens on UDP port 7400 + 250 d.
+
+def free_domain() -> int:
+    """A ROS domain in which nothing on this machine takes part, and which nobody else is given meanwhile.
 
     Raises:
         RunError: none is left.
     """
     candidates = np.random.default_rng(time.time_ns()).permutation(HIGHEST_DOMAIN) + 1
     for domain in candidates.tolist():
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.bind(("", 7400 + 250 * domain))
-            except OSError:
-                continue
-        return domain
+        if not _is_taken(domain) and _reserve(domain):
+            return domain
     raise RunError(f"all ROS domains from 1 to {HIGHEST_DOMAIN} are in use on this machine")
+
+
+def _is_taken(domain: int) -> bool:
+    """Whether a participant is in a domain.
+
+    Each of domain d listens on UDP port 7410 + 250 d + 2 k, k its number there; who looks for others by
+    multicast, on 7400 + 250 d, too.
+    """
+    first = 7400 + 250 * domain
+    return any(map(_listens, (first, *range(first + 10, first + 10 + 2 * PARTICIPANTS, 2))))
+
+
+def _listens(port: int) -> bool:
+    """Whether somebody has a UDP port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return True
+    return False
+
+
+def _reserve(domain: int) -> bool:
+    """Keep a domain for this process, whose participants come later; whether nobody else has."""
+    if sys.platform != "linux":
+        return True
+    place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        place.bind(
+            f"\0contact_id.domain.{domain}"
+        )  # no file: the kernel forgets it with the process
+    except OSError:
+        place.close()
+        return False
+    _reserved.append(place)
+    return True
 
 
 def _how(code: int) -> str:
