@@ -20,7 +20,13 @@ from pathlib import Path
 import numba
 from numba.core.options import DefaultOptions
 
-_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+from contact_id_controller.kernels.parts import called_as_part
+
+_OPTIONS = {
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+    "no_cfunc_wrapper": True,  # no kernel is an argument of another
+}
 _BARE_OPTIONS = {**_OPTIONS, "_nrt": False} if hasattr(DefaultOptions, "_nrt") else _OPTIONS
 _NAME = "contact_id_controller"
 _ROOT = Path(__file__).resolve().parents[1]
@@ -135,14 +141,18 @@ def bare_kernel(function):
 def inlined_kernel(function):
     """A step of a larger kernel: compiled as if its text stood in each kernel that calls it.
 
-    For steps that take named tuples of arrays. A call costs a reference for each array of the tuple, and
-    what was optimised on its own and again in its caller is slower (measured: by a third). Take
-    the fields out of their tuples before a loop.
+    For steps that take named tuples of arrays, of which a call costs a reference for each array (measured: a
+    third of the time, when calls were optimised on their own too). Take the fields out of their tuples
+    before a loop.
     """
     return numba.njit(inline="always", **_OPTIONS)(function)
 
 
 def _compiled(function, options):
+    return called_as_part(_cached(function, options))
+
+
+def _cached(function, options):
     cache = _cache_directory(function.__code__.co_filename)
     if cache is None:
         return numba.njit(**options)(function)
