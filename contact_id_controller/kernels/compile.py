@@ -20,7 +20,17 @@ from pathlib import Path
 import numba
 from numba.core.options import DefaultOptions
 
-from contact_id_controller.kernels.parts import called_as_part
+_PARTS_OF_NUMBA = ((0, 68),)
+"""Versions with whose inner names `kernels.parts` was tried; others compile callees again in each caller."""
+
+if numba.version_info[:2] in _PARTS_OF_NUMBA:
+    from contact_id_controller.kernels.parts import called_as_part
+else:
+
+    def called_as_part(dispatcher):
+        """As it is."""
+        return dispatcher
+
 
 _OPTIONS = {
     "error_model": "numpy",
