@@ -20,13 +20,17 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from ros2_control_hosts import kill_all_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 from contact_id_controller.faults.held_efforts import UrdfLimits
+from contact_id_controller.ros.command_watchdog import CommandWatchdogNode, watchdog_of
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 
 HERE = Path(__file__).resolve().parent
 JOINTS = ["hip", "knee", "ankle"]
@@ -576,3 +580,61 @@ def test_the_stand_in_enforces_the_limits_of_the_urdf():
         group.command(efforts)
         assert group.update(np.array(position), np.array(velocity))
         assert group.efforts.tolist() == acting
+
+
+@pytest.fixture
+def node_of():
+    """Makes nodes of the watchdog in this process."""
+    context, made = rclpy.Context(), []
+    rclpy.init(context=context)
+
+    def make(**changes):
+        values = {"joints": JOINTS, "effort_limits_nm": LIMITS, **changes}
+        overrides = [Parameter(name, value=value) for name, value in values.items()]
+        made.append(CommandWatchdogNode(context=context, parameter_overrides=overrides))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_the_topic_engages_an_emergency_stop_and_releases_none(node_of):
+    node = node_of()
+    for value, state in ((False, "waiting for the first command"), *[(True, "emergency stop")] * 2):
+        node._on_stop(serialize_message(Bool(data=value)))
+        assert node.watchdog.state.value == state
+    node._on_stop(serialize_message(Bool(data=False)))
+    assert node.watchdog.state.value == "emergency stop"
+
+
+def test_the_line_of_a_trip_says_what_became_of_the_controller(node_of, capfd):
+    node = node_of()
+    code = "from contact_id_controller.safety.heartbeat import Heart; print(Heart().words('following'))"
+    environment = dict(os.environ, PYTHONPATH=str(HERE.parent))
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    node._heard.pulse.take(done.stdout.decode())
+    assert node.watchdog.take_command(COMMAND, time.monotonic()) is not None
+    node._send(None)
+    time.sleep(0.02)
+    node.tick()
+    lines = [line for line in capfd.readouterr().err.splitlines() if "tripped" in line]
+    assert len(lines) == 1 and "commands_stopped" in lines[0] and "is gone" in lines[0]
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_whoever_follows_another_damps_before_its_first_command(follows):
+    settings = CommandWatchdogSettings.from_mapping(
+        {
+            "joints": JOINTS,
+            "effort_limits_nm": LIMITS,
+            "damping_nm_s_rad": [0.5],
+            "damp_before_first_command": False,
+        }
+    )
+    watchdog = watchdog_of(settings, follows=follows)
+    watchdog.velocities.take(JOINTS, VELOCITY, 0.0)
+    due = watchdog.tick(0.001)
+    assert np.array_equal(due, DAMPING) if follows else due is None
+    assert np.array_equal(watchdog.take_command(COMMAND, 0.002), CLIPPED)

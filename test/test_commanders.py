@@ -48,6 +48,13 @@ def test_the_watched_controller_goes_before_whoever_is_quicker():
     assert who.refusal(NEW, 2.0) == "", "another publisher of the same node: it was started anew"
 
 
+def test_the_name_of_who_is_followed_pushes_nobody_aside():
+    who = commanders("/controller")
+    assert who.refusal(CONTROLLER, 0.0) == "" and who.follow(CONTROLLER, 0.0)
+    assert NODES[NEW] == NODES[CONTROLLER]
+    assert who.refusal(NEW, 1.0) == "second_commander" and who.refusal(CONTROLLER, 1.0) == ""
+
+
 def test_whoever_is_named_may_and_nobody_else():
     who = commanders("/rogue", "/other")
     assert who.refusal(CONTROLLER, 0.0) == "not_a_commander"

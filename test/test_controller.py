@@ -133,6 +133,36 @@ def test_integral_does_not_wind_up_at_the_limit(simulated):
     assert np.abs(controller._integral).max() == 0.0
 
 
+def test_integral_stands_still_while_something_else_is_sent(simulated):
+    controller, state = make(joint_integral_gain=[10.0]), stand(simulated)
+    controller.reset(state)
+    moved = RobotState(state.time_s, state.q + np.r_[np.zeros(7), 1e-3 * np.ones(12)], state.v)
+    for _ in range(5):
+        assert not controller.step(moved).saturated.any()
+    grown = np.abs(controller._integral)
+    assert grown.all()
+    for _ in range(5):
+        controller.commanded[:] = 0.0
+        controller.step(moved)
+    assert np.array_equal(np.abs(controller._integral), grown)
+    controller.step(moved)
+    assert (np.abs(controller._integral) > grown).all()
+
+
+def test_without_a_model_speed_limits_act_on_the_torque_alone(simulated):
+    state = stand(simulated)
+    torques = []
+    for changes in ({}, {"velocity_limits_rad_s": [1.0]}):
+        controller = make(friction="none", solver="pid", **changes)
+        controller.reset(state)
+        fast = RobotState(state.time_s, state.q.copy(), state.v.copy())
+        fast.q[7] -= 0.5  # its posture asks for more of the motion
+        fast.v[6] = 2.0
+        torques.append(controller.step(fast).torques)
+    assert torques[0][0] > 0.0 == torques[1][0]
+    assert np.array_equal(torques[0][1:], torques[1][1:])
+
+
 def test_holds_the_posture_until_a_trajectory_comes_and_then_follows_it(simulated):
     controller, state = make(), stand(simulated)
     controller.reset(state)

@@ -96,6 +96,17 @@ def test_deactivation_ends_in_damping_and_silence(bench_of):
     assert bench.answer(2.0, patience_s=0.3) is None
 
 
+def test_shutdown_of_an_active_node_ends_in_damping_and_silence(bench_of):
+    bench = bench_of()
+    bench.start()
+    count = len(bench.commands)
+    bench.node.trigger_shutdown()
+    assert bench.until(lambda: len(bench.commands) > count)
+    bench.send(2.0)
+    bench.until(lambda: False, 0.3)
+    assert len(bench.commands) == count + 1 and np.allclose(bench.commands[-1], DAMPING)
+
+
 def test_activation_after_deactivation_holds_the_new_posture_even_if_time_went_back(bench_of):
     bench = bench_of()
     bench.start()
@@ -316,6 +327,24 @@ def test_without_odometry_it_cannot_be_activated(bench_of, capfd):
     assert bench.node.trigger_activate() == SUCCESS
 
 
+def test_activation_needs_a_good_state_of_just_now(bench_of):
+    bench = bench_of(state_timeout_s=0.3)
+    assert bench.node.trigger_configure() == SUCCESS
+    assert bench.until(bench.knows_the_node)
+    assert bench.node.trigger_activate() == FAILURE, "nothing came"
+    for message in (
+        joint_state(0.1, position=with_one(STANDING, NAN)),
+        joint_state(0.2, JOINTS[:-1], STANDING[:-1], VELOCITY[:-1]),
+    ):
+        bench.send(0.2, message)
+        bench.until(lambda: False, 0.1)
+        assert bench.node.trigger_activate() == FAILURE
+    bench.make_ready(1.0)
+    time.sleep(0.4)
+    assert bench.node.trigger_activate() == FAILURE, "it is old"
+    assert bench.activate() == SUCCESS
+
+
 def test_fixed_base_needs_no_odometry(bench_of):
     bench = bench_of(floating_base=False, contact_frames=[], contact_radii_m=0.0)
     bench.configure()
@@ -496,6 +525,16 @@ def test_diagnostics_tell_counts_times_and_reasons(bench_of):
     assert float(values["step time p99 (us)"]) >= float(values["solve time median (us)"]) > 0
     assert values["saturated joints"] == "none"
     assert float(values["residual cone_n"]) < 1e-6
+
+
+def test_diagnostics_name_the_joints_at_a_limit_and_the_limit(bench_of):
+    bench = bench_of(effort_limits_nm=[0.2])
+    bench.start()
+    bench.answer(1.0)
+    bench.diagnostics.clear()
+    assert bench.until(lambda: bench.diagnostics)
+    values = {pair.key: pair.value for pair in bench.diagnostics[0].status[0].values}
+    assert "effort" in values["saturated joints"] and "LF_" in values["saturated joints"]
 
 
 def test_diagnostics_say_that_a_plan_is_given_up(bench_of):

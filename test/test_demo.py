@@ -146,6 +146,7 @@ def test_parameter_file_is_what_the_nodes_get(tmp_path):
     setup.write(tmp_path / "parameters.yaml")
     content = yaml.safe_load((tmp_path / "parameters.yaml").read_text())
     assert content["simulated_robot"]["ros__parameters"]["duration_s"] == 7.0
+    assert content["controller"]["ros__parameters"]["start_ramp_s"] == 0.0
     assert content["controller"]["ros__parameters"]["friction_coefficient"] == [float("inf")]
 
 

@@ -24,6 +24,7 @@ from contact_id_controller.plans.trajectories import ContactSchedule, JointTraje
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
+from contact_id_controller.safety.plan_reader import PlanReader
 from contact_id_controller.settings.controller import ControllerSettings
 
 LEGS = ("LF", "RF", "LH", "RH")
@@ -482,6 +483,21 @@ def _steps_that_lose_states(door):
         door.pass_time(PERIOD_S)
         door.send()
     assert door.state == "stopped" and "overruns_in_a_row" in door.guard.machine.reason
+
+
+@row(start_ramp_s=0.1)
+def _resume_holds_the_next_posture_with_the_start_ramp(door):
+    door.stand(150)
+    door.pass_time(0.11)
+    door.send()
+    assert door.state == "stopped" and door.resume()
+    moved = STANDING + 0.05
+    torques = [door.send(moved, np.zeros(12)) for _ in range(110)]
+    np.testing.assert_allclose(door.guard.result.reference.position, moved)
+    full = door.guard.result.torques
+    np.testing.assert_allclose(torques[-1], full)
+    # Half of the way from the safe output of the stop after half of the ramp.
+    np.testing.assert_allclose(torques[49], 0.5 * (DAMPING + full), atol=0.02)
 
 
 @row(overruns_in_a_row=0)
@@ -975,6 +991,61 @@ def test_an_in_process_clock_that_is_set_back_drops_plans_and_holds():
     assert door.state == "holding" and not door.refused
     np.testing.assert_allclose(door.guard.result.reference.position, STANDING)
     assert np.abs(torques - last).max() <= BLEND_NM_S * PERIOD_S + 0.05
+
+
+def test_stamps_that_go_back_are_bad_states_then_missing_ones_until_a_new_start():
+    door = NodeDoor()
+    good = door.stand()
+    door.time_s = 1.0
+    bad = [door.send() for _ in range(25)]
+    assert door.state == "interrupted" and door.refused["out_of_order"] == 25
+    assert np.abs(bad[0] - good).max() <= BLEND_NM_S * PERIOD_S + 1e-9
+    assert door.guard.is_silent() and not bad[-1].any(), "no velocity is known so long after"
+    door.guard.stop()
+    door.send_base(BASE, door.time_s)
+    door.loop.observe(door._bench.joint_state(door.time_s), None)
+    assert door.guard.start() == ""
+    door.stand()
+    assert door.state == "holding"
+
+
+def test_in_lockstep_neither_silence_nor_a_long_step_means_anything():
+    door = NodeDoor(mode="lockstep")
+    good = door.stand()
+
+    def slow(state):
+        door.steady_s += 10.0
+        return door.healthy_step(state)
+
+    door.fail(slow)
+    for _ in range(5):
+        np.testing.assert_allclose(door.send(), good, atol=0.05)
+        door.steady_s += 10.0
+    assert door.state == "holding" and not door.refused
+
+
+def test_of_the_plans_that_wait_to_be_read_the_newest_of_each_kind_is():
+    reader, begun, going_on = PlanReader(), threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        assert going_on.wait(30.0)
+        return "first"
+
+    reader.read("joints", slow, lambda: None)
+    assert begun.wait(30.0)
+    for what, plan in (("joints", "old"), ("base", "base"), ("joints", "new")):
+        reader.read(what, lambda plan=plan: plan, lambda: None)
+    going_on.set()
+    wait_for(lambda: len(reader.done) == 3)
+    assert [read.plan for read in reader.done] == ["first", "base", "new"]
+
+
+def test_a_plan_of_more_than_30_kb_is_a_long_one():
+    pytest.importorskip("rclpy", reason="plans as bytes need ROS 2")
+    from contact_id_controller.ros.plan_bytes import is_long
+
+    assert [is_long(bytes(size)) for size in (30_000, 30_001)] == [False, True]
 
 
 # Parts of a plan

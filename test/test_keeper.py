@@ -103,6 +103,16 @@ def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
     assert role == "reserve" and other != reserve and alive(active)
 
 
+def test_without_a_reserve_another_one_is_forked_after_the_kill(start):
+    process = start("ready = worker.ready; worker.ready = lambda wants: ready(False)")
+    for _ in range(2):
+        role, active, _ = said(process)
+        assert role == "active"
+        time.sleep(0.05)
+        os.kill(active, signal.SIGKILL)
+    assert said(process)[0] == "active"
+
+
 def test_the_death_of_the_keeper_is_that_of_its_workers(start):
     process = start()
     (_, active, _), (_, reserve, _) = said(process), said(process)

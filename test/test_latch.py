@@ -65,6 +65,29 @@ def test_one_that_cannot_be_removed_stays_engaged(tmp_path):
     assert latch.engaged
 
 
+def test_one_that_cannot_be_looked_at_counts_as_engaged(tmp_path, monkeypatch):
+    def refused(path, **options):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", refused)
+        assert EmergencyLatch(tmp_path, "/controller").engaged
+    assert not EmergencyLatch(tmp_path, "/controller").engaged
+
+
+def test_file_and_folder_are_synced_to_the_disk(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda handle: (synced.append(os.readlink(f"/proc/self/fd/{handle}")), sync(handle)),
+    )
+    latch = EmergencyLatch(tmp_path, "/controller")
+    latch.engage()
+    assert not latch.keep()
+    assert os.path.dirname(synced[0]) == str(tmp_path) == synced[1]
+
+
 def test_a_link_in_the_way_of_its_part_is_not_followed(tmp_path):
     thesis = tmp_path / "thesis"
     thesis.write_text("thesis")

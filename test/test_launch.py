@@ -15,6 +15,7 @@ from paths import ROOT
 
 from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.setup import ESTIMATE_PATIENCE_S, WAIT_FOR_PLAN_S
+from contact_id_controller.settings.controller import ControllerSettings
 
 FILE = ROOT / "launch" / "contact_id.launch.py"
 
@@ -249,6 +250,7 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
     assert ("commands", "commands_in") in nodes["controller"]["remappings"]
     watchdog = nodes["command_watchdog"]
     assert watchdog["respawn"] and "respawn" not in nodes["controller"]
+    assert watchdog["respawn_delay"] == 1.0
     assert ("commands", "/effort_controller/commands") in watchdog["remappings"]
     assert {"damp_before_first_command": False} in watchdog["parameters"]
     real = _start(launch_file, watchdog="true", simulate="false")["command_watchdog"]
@@ -259,6 +261,13 @@ def test_the_watchdog_stands_between_controller_and_robot(launch_file):
     assert not any("second_commander" in part for part in alone[1:]), "nobody refuses the other"
     with pytest.raises(ValueError, match="real_time"):
         _start(launch_file, watchdog="true", mode="lockstep")
+
+
+def test_the_start_ramp_is_left_out_only_where_the_robot_is_simulated(launch_file):
+    assert _start(launch_file)["controller"]["parameters"][-1]["start_ramp_s"] == 0.0
+    real = _start(launch_file, simulate="false")["controller"]["parameters"]
+    assert ControllerSettings().start_ramp_s == 0.5
+    assert not any("start_ramp_s" in part for part in real[1:])
 
 
 def test_nobody_beyond_this_machine_finds_the_nodes_unless_asked(launch_file, monkeypatch):

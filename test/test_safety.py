@@ -5,6 +5,7 @@ import itertools
 import pytest
 from paths import ROOT
 
+from contact_id_controller.safety.attention import Pace
 from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
 
 LIMITS = SafetyLimits(
@@ -173,6 +174,22 @@ def test_whatever_happens_no_torque_goes_out_of_a_latched_state():
             assert machine.commanding == (
                 machine.state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
             )
+
+
+def test_the_pace_of_a_simulation_is_a_mean_and_never_faster_than_the_clock():
+    pace = Pace()
+    for k in range(300):
+        pace.state(1e-3 * k, 1e-4 * k)
+    assert pace.factor == 1.0
+    pace = Pace()
+    for k in range(300):
+        pace.state(1e-3 * k, 1e-2 * k)
+    assert pace.factor == pytest.approx(10.0)
+    pace.state(0.3, 3.0 + 0.05)  # one state late by five of its periods
+    assert 10.0 < pace.factor < 12.0
+    for k in range(301, 501):
+        pace.state(1e-3 * k, 3.05 + 2e-3 * (k - 300))
+    assert pace.factor == pytest.approx(2.0, rel=0.1)
 
 
 def test_every_reaction_is_told_in_the_documentation():

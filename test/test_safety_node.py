@@ -300,6 +300,51 @@ def test_emergency_stop_outlives_cleanup(bench_of):
     assert bench.node.active
 
 
+def test_the_torque_of_an_emergency_stop_goes_before_its_file(bench_of, monkeypatch, tmp_path):
+    bench = bench_of(state_folder=str(tmp_path))
+    bench.start()
+    topics, latch, there = bench.node._topics, bench.node.latch, []
+    publish = topics._publish
+
+    def spied(torques):
+        there.append((latch.path.exists(), torques.any()))
+        publish(torques)
+
+    monkeypatch.setattr(topics, "_publish", spied)
+    assert call(bench, SetBool, "emergency_stop", data=True).success
+    assert there[0] == (False, False) and latch.path.exists()
+
+
+def test_the_emergency_stop_of_the_watchdog_stops_it_also_where_none_is_required(bench_of):
+    bench = bench_of()
+    bench.start()
+    beats = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1)
+    heart, machine = Heart(), bench.node.loop.safety
+
+    def beating(condition):
+        def look():
+            beats.publish(String(data=heart.words("emergency stop")))
+            return condition()
+
+        return bench.until(look)
+
+    assert beating(lambda: machine.state is SafetyState.STOPPED)
+    bench.node.trigger_deactivate()
+    bench.send(2.0)
+    assert beating(lambda: "emergency stop of the command watchdog" in bench.node.not_ready)
+    bench.node.trigger_activate()
+    assert not bench.node.active
+
+
+def test_diagnostics_count_what_could_not_be_heard(bench_of):
+    bench = bench_of()
+    bench.configure()
+    beats = bench.peer.create_publisher(String, "command_watchdog/heartbeat", 1)
+    counts = bench.node.incidents.counts
+    assert bench.until(lambda: beats.publish(String(data="words")) or counts["heartbeat"])
+    assert int(diagnostics(bench)[1]["error heartbeat"]) >= 1
+
+
 def test_states_that_a_stop_answers_are_no_silence(bench_of):
     bench = bench_of(state_timeout_s=0.4)
     bench.start()

@@ -255,3 +255,15 @@ def test_signals_end_an_idle_process_in_order(start, robot, number):
     assert robot.lifecycle.wait_for_service(PATIENCE_S)
     assert controller.end(number) == 0
     assert controller.text().strip() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_an_active_process_leaves_the_safe_output(start, robot, number):
+    controller = start(mode="lockstep", autostart=True)
+    robot.meet()
+    robot.send(PERIOD_S)
+    assert robot.until(lambda: len(robot.commands) == 1), controller.text()
+    assert not np.allclose(robot.commands[-1], -0.5 * VELOCITY, atol=1e-3)
+    assert controller.end(number) == 0
+    assert robot.until(lambda: len(robot.commands) == 2), controller.text()
+    assert np.allclose(robot.commands[-1], -0.5 * VELOCITY)
