@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,8 +30,11 @@ from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 from contact_id_controller.faults.held_efforts import UrdfLimits
+from contact_id_controller.ros import command_watchdog, scheduling
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode, watchdog_of
 from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.executor import GuardedExecutor
+from contact_id_controller.ros.process import Interrupt
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 
 HERE = Path(__file__).resolve().parent
@@ -621,6 +626,32 @@ def test_the_line_of_a_trip_says_what_became_of_the_controller(node_of, capfd):
     node.tick()
     lines = [line for line in capfd.readouterr().err.splitlines() if "tripped" in line]
     assert len(lines) == 1 and "commands_stopped" in lines[0] and "is gone" in lines[0]
+    told = []
+    node._diagnostics = SimpleNamespace(publish=told.append)
+    node._publish_diagnostics()
+    figures = {pair.key: pair.value for pair in told[0].status[0].values}
+    assert "is gone" in figures["controller"]
+
+
+def test_an_error_of_its_own_leaves_zero(node_of, monkeypatch):
+    node, sent = node_of(damping_nm_s_rad=[0.5]), []
+    node._commands = SimpleNamespace(publish=lambda message: sent.append(list(message.data)))
+    time.sleep(0.01)
+    node.watchdog.velocities.take(JOINTS, VELOCITY, time.monotonic())
+    node.tick()
+    assert np.allclose(sent[-1], DAMPING)
+    monkeypatch.setattr(
+        command_watchdog, "GuardedExecutor", partial(GuardedExecutor, context=node.context)
+    )
+    worker = SimpleNamespace(
+        reserve=False, keeper=os.getpid(), outlive_keeper=lambda: None, ready=lambda wants: 1 / 0
+    )
+    try:
+        with pytest.raises(ZeroDivisionError):
+            command_watchdog._serve(node, Interrupt(), worker)
+    finally:
+        scheduling.unsettle()
+    assert sent[-1] == [0.0] * 3
 
 
 @pytest.mark.parametrize("follows", [True, False])

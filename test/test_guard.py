@@ -404,6 +404,16 @@ def _no_good_state_for_the_timeout(door):
     assert door.state == "holding"
 
 
+@row(blend_rate_nm_s=[1.0])
+def _base_is_bad_for_the_timeout(door):
+    """The joints' velocities are known as ever: they are damped, at once when the time is out."""
+    good = door.stand()
+    torques = [door.send(base=_spoiled(BASE, 2, math.nan)) for _ in range(25)]
+    assert np.abs(torques[18] - good).max() <= 20 * PERIOD_S * 1.0
+    np.testing.assert_allclose(torques[-1], DAMPING)
+    assert np.abs(good - DAMPING).max() > 0.3
+
+
 @row()
 def _gap_longer_than_the_recovery_window(door):
     door.stand()
@@ -702,9 +712,11 @@ def _base_plans_that_no_base_can_follow(door):
 def _base_and_schedule_of_another_time(door):
     """A schedule of long ago must not lift the feet, nor a base of long ago pull the robot."""
     door.stand()
-    past = round(door.time_s - 50.0, 3)
-    lifted = ContactSchedule(QUADRUPED_FEET, [0.0, 1.0], [[0, 0, 0, 0]] * 2, past)
-    bad = [Plan(contacts=lifted), base_plan(0.0, 0.0, start_s=past)]
+    bad = []
+    for since_s in (50.0, 0.51):
+        past = round(door.time_s - 1.0 - since_s, 3)
+        lifted = ContactSchedule(QUADRUPED_FEET, [0.0, 1.0], [[0, 0, 0, 0]] * 2, past)
+        bad += [Plan(contacts=lifted), base_plan(0.0, 0.0, start_s=past)]
     _refused_and_followed_on(door, bad, "plan")
 
 
