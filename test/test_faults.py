@@ -1,6 +1,10 @@
 """The fault campaign: its judgement, its table, and a short form of it over real topics."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +15,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
 from contact_id_controller.exceptions import ConfigurationError, RunError
+from contact_id_controller.exit_codes import INTERRUPTED
 from contact_id_controller.faults import campaign as faults
 from contact_id_controller.faults import processes, states
 from contact_id_controller.faults.held_efforts import HeldEfforts
@@ -50,8 +55,9 @@ class FakeWorld:
 def judged(act, within_s=0.1, ends=WALKS_ON):
     world = FakeWorld()
     fault = Fault("fault", "reaction", lambda world: within_s, ends, act)
-    (row,) = faults.campaign(world, [fault])
-    return row, faults.report(world, [row], 1.0)
+    rows = []
+    faults.campaign(world, [fault], rows.append)
+    return rows[0], faults.table(rows)
 
 
 def test_what_is_as_stated_is_not_called_wrong():
@@ -98,6 +104,66 @@ def test_what_was_late_is_done_once_more_and_told_but_not_what_is_forbidden():
     assert "100 ms, at the second attempt (at the first: reaction after 1.000 s" in page
     row, _ = judged(_violates)
     assert len(row.forbidden) == 1 and row.before == ()
+
+
+class EnteredWorld(FakeWorld):
+    def __init__(self, *_, **__):
+        super().__init__()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_rows_are_told_as_they_are_finished_and_kept_when_interrupted(tmp_path, monkeypatch):
+    told = []
+
+    def second(world):
+        assert told[1].startswith("| first | reaction |"), "before the next one begins"
+        raise KeyboardInterrupt
+
+    acts = {"first": lambda world: Observed(0.1, WALKS_ON), "second": second, "third": second}
+    rows = [Fault(name, "reaction", lambda _: 0.1, WALKS_ON, act) for name, act in acts.items()]
+    monkeypatch.setattr(faults, "FAULTS", tuple(rows))
+    monkeypatch.setattr(faults, "FaultWorld", EnteredWorld)
+    document = tmp_path / "page.md"
+    document.write_text(f"before\n{faults.BEGIN}\nold\n{faults.END}\nafter\n")
+    with pytest.raises(KeyboardInterrupt):
+        faults.run_campaign(tmp_path, document=document, tell=told.append)
+    assert "only 1 of 3 faults" in told[-1].replace("\n", " ")
+    page = document.read_text()
+    assert page.startswith(f"before\n{faults.BEGIN}\nWritten by") and page.endswith("after\n")
+    assert told[1] in page and "second" not in page and "old" not in page
+
+
+def test_an_interrupted_campaign_has_printed_its_rows_and_written_its_table(tmp_path):
+    """The command as a process, over real topics, interrupted after its first row."""
+    document = tmp_path / "page.md"
+    document.write_text(f"{faults.BEGIN}\n{faults.END}\n")
+    command = [sys.executable, "-m", "contact_id_controller", "faults", "--only", "joint states"]
+    command += ["--output", str(tmp_path / "faults"), "--write", str(document)]
+    command += ["--real-time-factor", str(REAL_TIME_FACTOR)]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = [process.stdout.readline() for _ in range(3)]
+        running = process.poll() is None
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=60)
+    assert running, "the row came while it ran"
+    assert lines[:2] == [f"{line}\n" for line in faults.HEAD]
+    assert lines[2].startswith("| joint states pause for 3 ms | none |")
+    assert process.returncode == INTERRUPTED
+    assert "interrupted" in errors and "Traceback" not in errors
+    count = len([fault for fault in faults.FAULTS if "joint states" in fault.name])
+    assert re.search(rf"only [1-9] of {count} faults", rest.replace("\n", " "))
+    assert lines[2] in document.read_text()
 
 
 def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
@@ -177,6 +243,7 @@ def test_short_form_over_real_topics(tmp_path, interface, short_form):
     chosen = [fault for fault in faults.faults_of(interface) if fault.name in short_form]
     assert len(chosen) == len(short_form)
     with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR, interface=interface) as world:
-        rows = faults.campaign(world, chosen)
+        rows = []
+        faults.campaign(world, chosen, rows.append)
         assert [row for row in rows if row.wrong] == []
         assert len(world.relay.times_s) > 500 and not world.relay.violations

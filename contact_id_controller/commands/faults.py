@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
@@ -68,23 +69,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the campaign, print the table, and what was not as stated; or fuzz."""
+    """Run the campaign, print the table as it grows, and what was not as stated; or fuzz."""
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "the campaign needs")
     if arguments.fuzz:
         return _fuzz(arguments)
     from contact_id_controller.faults.campaign import REAL_TIME_FACTOR, run_campaign
+    from contact_id_controller.ros.process import Interrupt
 
-    factor = arguments.real_time_factor
-    rows, page = run_campaign(
+    factor, interrupt = arguments.real_time_factor, Interrupt().listen()
+    rows = run_campaign(
         arguments.output,
         only=arguments.only or "",
         real_time_factor=REAL_TIME_FACTOR if factor is None else factor,
         document=arguments.write,
         interface=arguments.command_interface,
+        tell=functools.partial(print, flush=True),
+        is_interrupted=lambda: interrupt.requested,
     )
-    print(page)
     for row in rows:
         for problem in row.wrong:
             print(f"{row.fault.name}: {problem}", file=sys.stderr)

@@ -12,7 +12,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,12 @@ def faults_of(interface: str) -> tuple[Fault, ...]:
 
 WIDTH = 120
 
+HEAD = (
+    "| fault | reaction | stated within | measured | afterwards |",
+    "|---|---|---|---|---|",
+)
+"""Of the table, Markdown."""
+
 
 class Row(NamedTuple):
     """A fault and what came of it; ``wrong`` is empty when all was as stated.
@@ -71,17 +77,22 @@ def run_campaign(
     real_time_factor: float = REAL_TIME_FACTOR,
     document=None,
     interface: str = EFFORT,
-) -> tuple[list[Row], str]:
-    """Do the faults whose name contains ``only``; rows and table.
+    tell: Callable[[str], None] = print,
+    is_interrupted: Callable[[], bool] = lambda: False,
+) -> list[Row]:
+    """Do the faults whose name contains ``only``, and tell the table, each row as it is finished.
 
     Args:
         output: folder for parameters and logs.
         document: whose table between ``BEGIN`` and ``END`` is replaced; None: none.
         interface: ``command_interface`` of all nodes.
+        tell: takes the lines.
+        is_interrupted: whether somebody asked this process to end: the rows so far are kept.
 
     Raises:
         ConfigurationError: no such fault, or a document without a place for the table.
         RunError: the robot does not even walk at the beginning.
+        KeyboardInterrupt: interrupted, after all has been told and written.
     """
     chosen = [fault for fault in faults_of(interface) if only in fault.name]
     if not chosen:
@@ -92,37 +103,55 @@ def run_campaign(
     begin, end = (BEGIN, END) if interface == EFFORT else (TRAJECTORY_BEGIN, TRAJECTORY_END)
     if document and not (text.count(begin) == text.count(end) == 1):
         raise ConfigurationError(f"{document} lacks the lines {begin!r} and {end!r}")
-    begun_s = time.monotonic()
-    with FaultWorld(output, real_time_factor=real_time_factor, interface=interface) as world:
-        rows = campaign(world, chosen)
-        page = report(world, rows, time.monotonic() - begun_s)
-    if document:
-        head, _, rest = text.partition(begin)
-        write_text(document, f"{head}{begin}\n{page}{end}{rest.partition(end)[2]}")
-    return rows, page
+    begun_s, rows = time.monotonic(), []
+
+    def finished(row: Row) -> None:
+        if not rows:
+            tell("\n".join(HEAD))
+        rows.append(row)
+        tell(_line(row))
+
+    with FaultWorld(
+        output,
+        real_time_factor=real_time_factor,
+        interface=interface,
+        is_interrupted=is_interrupted,
+    ) as world:
+        try:
+            campaign(world, chosen, finished)
+        finally:
+            if rows:
+                summary = summarise(world, len(rows), len(chosen), time.monotonic() - begun_s)
+                tell(f"\n{summary}")
+                if document:
+                    head, _, rest = text.partition(begin)
+                    page = f"{begin}\n{summary}\n\n{table(rows)}{end}"
+                    write_text(document, f"{head}{page}{rest.partition(end)[2]}")
+    return rows
 
 
-def campaign(world: FaultWorld, faults: Sequence[Fault]) -> list[Row]:
+def campaign(world: FaultWorld, faults: Sequence[Fault], finished: Callable[[Row], None]) -> None:
     """Let the robot walk, and do the faults one after the other.
 
     What was late or ended otherwise is done once more, because a busy machine can stop any process
     for longer than these times; the row tells.
 
+    Args:
+        finished: takes each row when it is known.
+
     Raises:
-        RunError: the robot does not even walk at the beginning.
+        RunError: the robot does not walk, at the beginning or between two faults.
     """
     world.begin()
-    rows = []
     for fault in faults:
         print(f"  {fault.name} ...", file=sys.stderr, flush=True)
         row = _row(world, fault)
         if row.wrong and not row.forbidden:
             world.begin()
             row = _row(world, fault)._replace(before=row.wrong)
-        rows.append(row)
+        finished(row)
         if not world.walks_on(0.05):
             world.begin()
-    return rows
 
 
 def _row(world: FaultWorld, fault: Fault) -> Row:
@@ -145,12 +174,13 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
     return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
 
 
-def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
-    """The table with what one must know to read it, Markdown."""
+def summarise(world: FaultWorld, done: int, chosen: int, took_s: float) -> str:
+    """What one must know to read the table."""
     commands, machine = len(world.relay.times_s), describe_machine()
+    count = f"{done} faults" if done == chosen else f"only {done} of {chosen} faults"
     text = (
-        f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {len(rows)} "
-        f"faults with `command_interface: {world.interface}` in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
+        f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {count} "
+        f"with `command_interface: {world.interface}` in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
         f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
         f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
         "time-outs by the wall clock were as many times longer: `state_timeout_s` "
@@ -159,14 +189,12 @@ def report(world: FaultWorld, rows: Sequence[Row], took_s: float) -> str:
         f"stated. {commands} commands reached the robot, {len(world.relay.violations)} of them not "
         f"finite or beyond the limits; {len(world.dead())} processes ended that were not killed."
     )
-    lines = [
-        *textwrap.wrap(text, WIDTH, break_on_hyphens=False),
-        "",
-        "| fault | reaction | stated within | measured | afterwards |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [_line(row) for row in rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(textwrap.wrap(text, WIDTH, break_on_hyphens=False))
+
+
+def table(rows: Sequence[Row]) -> str:
+    """All rows, Markdown."""
+    return "\n".join((*HEAD, *map(_line, rows))) + "\n"
 
 
 def _line(row: Row) -> str:

@@ -78,6 +78,7 @@ class FaultWorld:
         robot: name of a configuration file.
         real_time_factor: of the simulation; time-outs by the wall clock are as many times longer.
         interface: ``command_interface`` of all nodes.
+        is_interrupted: whether somebody asked this process to end; looked at while it waits.
     """
 
     def __init__(
@@ -86,7 +87,9 @@ class FaultWorld:
         robot: str = "quadruped",
         real_time_factor: float = REAL_TIME_FACTOR,
         interface: str = EFFORT,
+        is_interrupted: Callable[[], bool] = lambda: False,
     ):
+        self._is_interrupted = is_interrupted
         self.folder, self.real_time_factor = folder, real_time_factor
         self.interface = interface
         self.parameters = campaign_parameters(robot, real_time_factor, interface)
@@ -169,9 +172,15 @@ class FaultWorld:
         self.until(lambda: False, duration_s)
 
     def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> bool:
-        """Relay until a condition holds; whether it does in time."""
+        """Relay until a condition holds; whether it does in time.
+
+        Raises:
+            KeyboardInterrupt: somebody asked this process to end.
+        """
         end_s = time.monotonic() + patience_s
         while not condition():
+            if self._is_interrupted():
+                raise KeyboardInterrupt
             left_s = end_s - time.monotonic()
             if left_s <= 0.0:
                 return bool(condition())
