@@ -166,6 +166,43 @@ def test_an_interrupted_campaign_has_printed_its_rows_and_written_its_table(tmp_
     assert lines[2] in document.read_text()
 
 
+ROWS_OF_ATTACKS = (
+    "parameter requests without a type (77)",
+    "parameters without a name",
+    "`record_path` set by a peer",
+    "`effort_limits_nm` raised above the URDF's",
+    *(
+        f"{name} to the {node}"
+        for name in ("SIGHUP", "SIGQUIT", "SIGUSR1")
+        for node in ("controller", "watchdog")
+    ),
+    "emergency stop behind a plan of 10,000 points",
+    "emergency stop behind a plan of 100,000 points",
+    "emergency stop of the watchdog behind a parameter of 1,000,000 numbers",
+    "plans that no joint can follow: 1e300 rad, 1e6 rad/s²",
+    "base plans 100 s ago, 1 h ahead, 1e200 m away",
+    "contact schedules of 1,000 s ago, 1 h ahead",
+    "plans that name no joint",
+    "joint states that name no joint",
+    "base at 1e30 m",
+    "base turning at 1,000 rad/s",
+    "a joint at 100 rad",
+    "a joint at 1e30 rad/s",
+    "a joint alternating by .5 rad",
+    "a URDF whose mass is inf, nan or a word, at a new start",
+    "a second commander, four times as often",
+    "emergency stop of the controller, kill -9, started again",
+    "emergency stop of the watchdog, kill -9, started again",
+    "controller and watchdog stopped for 200 ms",
+)
+"""What got through once, from outside."""
+
+
+def test_every_attack_that_got_through_once_is_a_row():
+    names = [fault.name for fault in faults.FAULTS]
+    assert set(ROWS_OF_ATTACKS) <= set(names) and len(set(names)) == len(names)
+
+
 def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
     group = HeldEfforts(2)
     assert not group.command([1.0, 2.0]), "inactive"

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 from builtin_interfaces.msg import Duration
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.faults.nodes import CONTROLLER, FAIL, RAISE, WATCHDOG
@@ -281,13 +281,13 @@ def emergency_stop_when_busy(world: FaultWorld) -> Observed:
 
 def emergency_stop(world: FaultWorld) -> Observed:
     begun_s = time.monotonic()
-    stopped = world.call("emergency_stop", SetBool.Request(data=True)).success
+    stopped = world.stop(CONTROLLER)
     reaction_s = world.until_safe(begun_s)
     refused = not world.call("resume", Trigger.Request()).success
     world.spin(0.2)
     kept = all(world.relay.safe[-10:])
     world.relay.group.deactivate()
-    released = world.call("emergency_stop", SetBool.Request(data=False)).success
+    released = world.stop(CONTROLLER, engage=False)
     resumed = world.call("resume", Trigger.Request()).success
     world.begin()
     ended = WALKS_AGAIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from contact_id_controller.faults.row import (
     Fault,
     Observed,
     ending,
+    when_asked,
     when_dead,
     when_silent,
 )
 from contact_id_controller.faults.world import STALL_S, FaultWorld
+from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.settings.shared_rows import EFFORT
 
 STILL_RAD_S = 0.3
@@ -28,6 +31,14 @@ SETTLE_S = 0.2
 SHORT_STALL_S = 0.02
 LOAD_S = 2.0
 """In simulated time."""
+BOTH_STOPPED_S = 0.2
+"""In simulated time, too."""
+AFTERWARDS_S = 0.5
+"""Wall time in which no torque may come back."""
+END_S, START_S = 10.0, 60.0
+"""Patience, wall time, with the end and with the start of a process."""
+WORDS_FOR_A_MASS = ("inf", "nan", "heavy")
+SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
 def kill_planner(world: FaultWorld) -> Observed:
@@ -109,6 +120,86 @@ def long_stall(world: FaultWorld, simulated_s: float) -> Observed:
     reaction_s = _stall(world, simulated_s)
     world.begin()
     return Observed(reaction_s, WALKS_AGAIN)
+
+
+def signalled(world: FaultWorld, name: str, number: int) -> Observed:
+    begun_s = world.ask_to_end(name, number)
+    reaction_s = world.until_safe(begun_s)
+    node = world.nodes[name]
+    world.until(lambda: not node.running, END_S)
+    world.spin(AFTERWARDS_S)
+    calm = world.stays_safe(begun_s)
+    # Nobody is left behind the watchdog to end a torque that is held.
+    if name == WATCHDOG:
+        calm = calm and not world.relay.group.efforts.any()
+    code = node.exit_code
+    world.begin()
+    ended = WALKS_AGAIN if calm and code == 0 else f"{calm=}, exit code {code}"
+    return Observed(reaction_s, ended)
+
+
+def emergency_stop_outlives(world: FaultWorld, name: str) -> Observed:
+    begun_s = time.monotonic()
+    stopped = world.stop(name)
+    reaction_s = world.until_safe(begun_s)
+    world.kill_all(name)
+    world.restart(name)
+    world.figures(name, START_S)
+    world.spin(AFTERWARDS_S)
+    # Of the watchdog's the controller knows by its heartbeat.
+    world.change("deactivate")
+    kept = not world.change("activate")
+    world.spin(AFTERWARDS_S)
+    calm = world.stays_safe(begun_s)
+    world.relay.group.deactivate()
+    released = world.stop(name, engage=False)
+    world.begin()
+    well = stopped and kept and calm and released
+    return Observed(reaction_s, WALKS_AGAIN if well else f"{stopped=} {kept=} {calm=} {released=}")
+
+
+def both_stopped(world: FaultWorld) -> Observed:
+    """The controller stays stopped while we look: nothing new can come."""
+    try:
+        world.send_all(WATCHDOG, signal.SIGSTOP)
+        world.spin(5.0 * world.period_s)  # these commands wait before its door
+        world.send_all(CONTROLLER, signal.SIGSTOP)
+        world.spin(BOTH_STOPPED_S / world.real_time_factor)
+        commands = len(world.relay.times_s)
+        begun_s = world.send_all(WATCHDOG, signal.SIGCONT)
+        reaction_s = world.until_safe(begun_s)
+        world.spin(AFTERWARDS_S)
+        old = world.relay.safe[commands:].count(False)
+    finally:
+        for name in (WATCHDOG, CONTROLLER):
+            world.send_all(name, signal.SIGCONT)
+    world.begin()
+    return Observed(reaction_s, f"{old} old commands were sent on" if old else WALKS_AGAIN)
+
+
+def masses_that_do_not_parse(world: FaultWorld) -> Observed:
+    text = resolve_urdf(world.parameters[CONTROLLER]["urdf"]).read_text(encoding="utf-8")
+    urdf, wrong = world.folder / "spoiled.urdf", []
+    begun_s = world.kill(CONTROLLER)
+    world.until_safe(begun_s)
+    try:
+        for word in WORDS_FOR_A_MASS:
+            urdf.write_text(re.sub(r'<mass value="[^"]*"', f'<mass value="{word}"', text, count=1))
+            world.write_parameters(urdf=str(urdf.resolve()))
+            printed = len(world.nodes[CONTROLLER].output())
+            world.restart(CONTROLLER)
+            node = world.nodes[CONTROLLER]
+            world.until(lambda: not node.running, START_S)
+            told = f"mass value is '{word}'" in node.output()[printed:]
+            if node.exit_code != 1 or not told:
+                wrong.append(f"{word}: exit code {node.exit_code}, {told=}")
+            world.kill(CONTROLLER)
+    finally:
+        world.write_parameters()
+    if not world.stays_safe(begun_s):
+        wrong.append("torque with a wrong mass")
+    world.begin()
+    return Observed(None, "; ".join(wrong) or WALKS_AGAIN, f"{len(WORDS_FOR_A_MASS)} starts")
 
 
 def load(world: FaultWorld) -> Observed:
@@ -196,4 +287,42 @@ FAULTS = (
         kill_watchdog,
     ),
     Fault("kill -9 of the simulated robot", "safe output", when_silent, WALKS_AGAIN, kill_robot),
+    *(
+        Fault(
+            f"{number.name} to the {words}",
+            reaction,
+            when_asked,
+            WALKS_AGAIN,
+            functools.partial(signalled, name=name, number=number),
+        )
+        for name, words, reaction in (
+            (CONTROLLER, "controller", "safe output, then its end"),
+            (WATCHDOG, "watchdog", "zero torque, then its end"),
+        )
+        for number in SIGNALS
+    ),
+    *(
+        Fault(
+            f"emergency stop of the {words}, kill -9, started again",
+            "zero torque until it is released",
+            when_asked,
+            WALKS_AGAIN,
+            functools.partial(emergency_stop_outlives, name=name),
+        )
+        for name, words in ((CONTROLLER, "controller"), (WATCHDOG, "watchdog"))
+    ),
+    Fault(
+        "controller and watchdog stopped for 200 ms",
+        "what was sent before is not sent on: the watchdog damps",
+        when_dead,
+        WALKS_AGAIN,
+        both_stopped,
+    ),
+    Fault(
+        "a URDF whose mass is inf, nan or a word, at a new start",
+        "not configured, the watchdog damps",
+        None,
+        WALKS_AGAIN,
+        masses_that_do_not_parse,
+    ),
 )

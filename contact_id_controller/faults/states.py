@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import time
 
@@ -23,6 +24,8 @@ from contact_id_controller.faults.world import FaultWorld
 from contact_id_controller.ros.packed import nanoseconds
 
 GAP_S, LONG_GAP_S = 0.003, 0.025
+NAMELESS_STATES, EACH = 10, 20
+ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.3
 LATE_STATES = 20
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
@@ -142,6 +145,74 @@ def joint_missing(world: FaultWorld) -> Observed:
     return _spoiled(world, "joint_missing", spoil_joint_states=lose)
 
 
+def _far_away(message):
+    message.pose.pose.position.x = 1e30
+
+
+def _turning(message):
+    message.twist.twist.angular.z = 1000.0
+
+
+def _beyond_its_end(message):
+    message.position[3] = 100.0
+
+
+def _too_fast(message):
+    message.velocity[3] = 1e30
+
+
+def impossible(world: FaultWorld, spoiler: str, change, reason: str) -> Observed:
+    def changed(message):
+        change(message)
+        return message
+
+    return _spoiled(world, reason, **{spoiler: changed})
+
+
+def alternating(world: FaultWorld) -> Observed:
+    """As from two publishers: every second state has it elsewhere, and torque answers half of them.
+
+    With so little torque the robot may fall: it is put back.
+    """
+    relay, name = world.relay, "refused joint_jump"
+    before, odd, begun_s = int(world.figures(CONTROLLER).get(name, 0)), False, relay.stamp_s
+
+    def alternate(message):
+        nonlocal odd
+        odd = not odd
+        message.position[4] += ALTERNATING_RAD * odd
+        return message
+
+    relay.spoil_joint_states = alternate
+    world.need(lambda: relay.stamp_s > begun_s + ALTERNATING_S, "states of the robot")
+    relay.heal()
+    refused = int(world.figures(CONTROLLER).get(name, 0)) - before
+    world.begin()
+    few = refused < 0.2 * ALTERNATING_S / world.simulated_period_s
+    remark = f"{refused} states refused"
+    return Observed(None, f"only {remark}" if few else WALKS_AGAIN, remark)
+
+
+def nameless(world: FaultWorld) -> Observed:
+    """One state in twenty names no joint."""
+    relay, name = world.relay, "refused joint_missing"
+    before, count = int(world.figures(CONTROLLER).get(name, 0)), relay.states
+
+    def lose(message):
+        if relay.states % EACH == 0:
+            message.name, message.position, message.velocity, message.effort = [], [], [], []
+        return message
+
+    relay.spoil_joint_states = lose
+    world.need(lambda: relay.states > count + NAMELESS_STATES * EACH, "states of the robot")
+    relay.heal()
+    refused = int(world.figures(CONTROLLER).get(name, 0)) - before
+    ended = ending(world)
+    few = refused < NAMELESS_STATES // 2  # the newest state replaces one that waits
+    remark = f"{refused} of {NAMELESS_STATES} arrived and were refused"
+    return Observed(None, f"{refused} refused" if few else ended, remark)
+
+
 def _jump(world: FaultWorld, change) -> Observed:
     """There and back: the frame moves, and moves back again."""
 
@@ -189,6 +260,14 @@ def jump_1_rad(world: FaultWorld) -> Observed:
     return _jump(world, change)
 
 
+IMPOSSIBLE = {
+    "base at 1e30 m": ("spoil_odometry", _far_away, "odometry_position_impossible"),
+    "base turning at 1,000 rad/s": ("spoil_odometry", _turning, "odometry_turning_impossible"),
+    "a joint at 100 rad": ("spoil_joint_states", _beyond_its_end, "joint_position_impossible"),
+    "a joint at 1e30 rad/s": ("spoil_joint_states", _too_fast, "joint_velocity_impossible"),
+}
+"""What is measured: spoiler, what it does, reason of the refusal."""
+
 GOES_ON = "the last trajectory goes on"
 COMES_TO_REST = "the last trajectory goes on, and ends at rest"
 
@@ -203,6 +282,7 @@ TRAJECTORY = {
         "all states later than `state_timeout_s`",
         "NaN in one joint, for ever",
         "one joint missing",
+        *IMPOSSIBLE,
     )
 }
 """Fault -> what is stated otherwise with ``command_interface: joint_trajectory``."""
@@ -314,4 +394,22 @@ FAULTS = (
         WALKS_AGAIN,
         time_back,
     ),
+    *(
+        Fault(
+            name,
+            "refused, safe output",
+            when_silent,
+            WALKS_AGAIN,
+            functools.partial(impossible, spoiler=spoiler, change=change, reason=reason),
+        )
+        for name, (spoiler, change, reason) in IMPOSSIBLE.items()
+    ),
+    Fault(
+        "a joint alternating by .5 rad",
+        "each second state refused, torque on its way to the safe output",
+        None,
+        WALKS_AGAIN,
+        alternating,
+    ),
+    Fault("joint states that name no joint", "those are refused", None, WALKS_ON, nameless),
 )

@@ -15,11 +15,15 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter as ParameterMessage
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.parameter import Parameter
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import (
+    JointTrajectory,
+    JointTrajectoryPoint,
+    MultiDOFJointTrajectory,
+)
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.faults.held_efforts import UrdfLimits
@@ -110,11 +114,11 @@ class FaultWorld:
         self.limits = np.resize(watchdog["effort_limits_nm"], count).astype(float)
         damping = np.resize(controller["damping_nm_s_rad"], count)
 
-        file = folder / "parameters.yaml"
+        self._file = folder / "parameters.yaml"
         make_folder(folder)
         make_folder(folder / "log")  # before anything has begun
-        check_free(file)
-        write_parameters(file, self.parameters)
+        check_free(self._file)
+        self.write_parameters()
         environment = ros_environment(free_domain(), folder / "log")
         environment[STALL_VARIABLE] = str(STALL_S / real_time_factor)
         self._system = RosSystem("faults", environment)
@@ -127,7 +131,7 @@ class FaultWorld:
         )
         self._connect(controller["joints"], damping, enforced)
         self.nodes = NodeGroup(
-            {name: command_line(name, file) for name in self.parameters},
+            {name: command_line(name, self._file) for name in self.parameters},
             folder / "log",
             environment,
         )
@@ -138,23 +142,30 @@ class FaultWorld:
         self._executor = GuardedExecutor(self.node, context=self._system.context)
         self.relay = FaultRelay(self.node, joints, self.limits, damping, enforced, self.interface)
         self._loop = DirectLoop(self._executor, lambda: self.relay.subscriptions)
-        self.plans = self.node.create_publisher(JointTrajectory, "joint_trajectory", 10)
+        publish = self.node.create_publisher
+        self.plans = publish(JointTrajectory, "joint_trajectory", 10)
+        self.base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", 10)
+        self.schedules = publish(JointTrajectory, "contact_schedule", 10)
         kind, topic = Float64MultiArray, "commands_in"
         if self.interface == JOINT_TRAJECTORY:
             kind, topic = JointTrajectory, "joint_commands_in"
-        self._intruder = self.node.create_publisher(kind, topic, 10)
+        self._intruder = publish(kind, topic, 10)
         self._figures: dict[str, dict[str, str]] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         services = {
             "change_state": (ChangeState, CONTROLLER),
             "resume": (Trigger, CONTROLLER),
             "set_parameters": (SetParameters, CONTROLLER),
-            "emergency_stop": (SetBool, CONTROLLER),
+            "set_parameters_atomically": (SetParametersAtomically, CONTROLLER),
             "reset": (Trigger, ROBOT),
         }
         self._clients = {
             name: self.node.create_client(kind, f"{owner}/{name}")
             for name, (kind, owner) in services.items()
+        }
+        self._stops = {
+            name: self.node.create_client(SetBool, f"{name}/emergency_stop")
+            for name in (CONTROLLER, WATCHDOG)
         }
 
     def __enter__(self) -> FaultWorld:
@@ -232,6 +243,29 @@ class FaultWorld:
         self.nodes[name].send(signal.SIGKILL)
         return begun_s
 
+    def kill_all(self, name: str) -> float:
+        """End a process and those that it started by SIGKILL; the time of it."""
+        self.killed.add(name)
+        return self.send_all(name, signal.SIGKILL)
+
+    def send_all(self, name: str, number: int) -> float:
+        """Send a signal to a process and those that it started; the time of it."""
+        begun_s = time.monotonic()
+        os.killpg(self.nodes[name].pid, number)
+        return begun_s
+
+    def ask_to_end(self, name: str, number: int) -> float:
+        """Send a process a signal that asks it to end; the time of it."""
+        self.killed.add(name)
+        begun_s = time.monotonic()
+        self.nodes[name].send(number)
+        return begun_s
+
+    def write_parameters(self, **changed: Any) -> None:
+        """Write the file that processes read at their start; changed: parameters of the controller."""
+        controller = {**self.parameters[CONTROLLER], **changed}
+        write_parameters(self._file, {**self.parameters, CONTROLLER: controller})
+
     def restart(self, name: str) -> None:
         """Start a process again that was killed."""
         self.nodes.restart(name)
@@ -246,11 +280,10 @@ class FaultWorld:
             if not self.nodes[name].running and name not in self.killed
         ]
 
-    def figures(self, name: str, newer: bool = True) -> dict[str, str]:
-        """Keys and values of a node's /diagnostics; by default of a message still to come."""
-        if newer:
-            self._figures.pop(name, None)
-        self.need(lambda: name in self._figures, f"diagnostics of {name}")
+    def figures(self, name: str, patience_s: float = PATIENCE_S) -> dict[str, str]:
+        """Keys and values of a node's /diagnostics, of a message still to come."""
+        self._figures.pop(name, None)
+        self.need(lambda: name in self._figures, f"diagnostics of {name}", patience_s)
         return self._figures[name]
 
     def call(self, service: str, request) -> Any:
@@ -259,10 +292,20 @@ class FaultWorld:
         Raises:
             RunError: no answer.
         """
-        client = self._clients[service]
-        self.need(client.service_is_ready, f"service {service}")
+        return self._call(self._clients[service], request)
+
+    def stop(self, name: str, engage: bool = True) -> bool:
+        """Engage or release the emergency stop of the controller or the watchdog; whether it did.
+
+        Raises:
+            RunError: no answer.
+        """
+        return bool(self._call(self._stops[name], SetBool.Request(data=engage)).success)
+
+    def _call(self, client, request) -> Any:
+        self.need(client.service_is_ready, f"service {client.srv_name}")
         future = client.call_async(request)
-        self.need(future.done, f"answer of service {service}")
+        self.need(future.done, f"answer of service {client.srv_name}")
         return future.result()
 
     def change(self, transition: str) -> bool:
@@ -272,8 +315,32 @@ class FaultWorld:
 
     def set_later(self, values: dict[str, Any]):
         """Ask the controller for parameters without waiting; the future of the answer."""
-        request = SetParameters.Request(parameters=[_parameter(*item) for item in values.items()])
+        return self.ask_later([_parameter(*item) for item in values.items()])
+
+    def ask_later(self, parameters: list[ParameterMessage]):
+        """The same for parameters as they are, right or wrong."""
+        request = SetParameters.Request(parameters=parameters)
         return self._clients["set_parameters"].call_async(request)
+
+    def refusals(self, parameters: list[ParameterMessage]) -> list[str]:
+        """Ask for each by both services: reasons why it was refused, "" where it was not.
+
+        Raises:
+            RunError: no answer.
+        """
+        results = []
+        for parameter in parameters:
+            request = SetParameters.Request(parameters=[parameter])
+            results += self.call("set_parameters", request).results
+            request = SetParametersAtomically.Request(parameters=[parameter])
+            results.append(self.call("set_parameters_atomically", request).result)
+        return ["" if result.successful else result.reason or "no reason" for result in results]
+
+    @property
+    def watchdog_takes_parameters(self) -> bool:
+        """Whether it offers a service by which a peer could set any."""
+        offered = self.node.get_service_names_and_types_by_node(WATCHDOG, "/")
+        return any("parameter" in name for name, _ in offered)
 
     # Walking
 
@@ -298,8 +365,11 @@ class FaultWorld:
         states = relay.states
         self.need(lambda: relay.states > states, "states of the simulated robot", START_S)
         # A controller that has been configured has diagnostics.
-        self.need(lambda: CONTROLLER in self._figures, "the controller", START_S)
+        known = self._figures
+        self.need(lambda: {CONTROLLER, WATCHDOG} <= known.keys(), "both nodes", START_S)
         self.put_back()
+        for name in self._stops:  # which outlive a process, and a campaign that was interrupted
+            self.stop(name, engage=False)
         self.change("deactivate")
         # The planner notices that time went back, and plans for the posture of the start; the
         # watchdog trips, so that the activation counts.
@@ -353,6 +423,12 @@ class FaultWorld:
 
         self.until(lambda: first() is not None, patience_s)
         return None if first() is None else relay.times_s[first()] - begun_s
+
+    def stays_safe(self, begun_s: float) -> bool:
+        """Whether from the first safe output after ``begun_s`` on the robot had no other."""
+        relay = self.relay
+        safe = relay.safe[bisect_left(relay.times_s, begun_s) :]
+        return True in safe and all(safe[safe.index(True) :])
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
