@@ -5,7 +5,7 @@ from __future__ import annotations
 import array
 import functools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import numpy as np
 from rcl_interfaces.msg import Parameter as ParameterMessage
@@ -161,10 +161,14 @@ def _after(world: FaultWorld, ahead_s: float) -> int:
 
 
 def _sent(
-    world: FaultWorld, messages: Iterable[tuple[Publisher, object]], *reasons: str
+    world: FaultWorld, make: Callable[[], list[tuple[Publisher, bytes]]], *reasons: str
 ) -> Observed:
     """Send each some times; of each reason some must be refused: a newer plan replaces one that waits."""
-    messages, names = list(messages), [f"refused {reason}" for reason in reasons]
+    names = [f"refused {reason}" for reason in reasons]
+    make()  # which may compile: the robot waits for us
+    if not world.walks_on(0.05):
+        world.begin()
+    messages = make()
     before = world.figures(CONTROLLER)
     for publisher, message in messages * SENDINGS:
         publisher.publish(message)
@@ -179,21 +183,20 @@ def _sent(
 
 
 def joint_plans(world: FaultWorld) -> Observed:
-    names, count = world.relay.joints, len(world.relay.joints)
-    here = np.tile(world.relay.position, (2, 1))
-    first = np.eye(count)[0]
-    still, at_once = np.zeros_like(here), np.array([1e-9, 0.1])
-    plans = (
-        JointTrajectory(names, [0.05, 0.1], here + 1e300 * first, still),
-        JointTrajectory(names, [0.05, 0.1], here, still, still + 1e6 * first),
-        JointTrajectory(names, [0.05, 0.1], here + 7.0 * first, still),
-        JointTrajectory(names, at_once, here + 0.3 * first, still),
-    )
-    return _sent(
-        world,
-        ((world.plans, joint_message(plan, _after(world, 0.01))) for plan in plans),
-        "joint_trajectory",
-    )
+    names, first = world.relay.joints, np.eye(len(world.relay.joints))[0]
+
+    def make() -> list[tuple[Publisher, bytes]]:
+        here = np.tile(world.relay.position, (2, 1))
+        still, times = np.zeros_like(here), [0.05, 0.1]
+        plans = (
+            JointTrajectory(names, times, here + 1e300 * first, still),
+            JointTrajectory(names, times, here, still, still + 1e6 * first),
+            JointTrajectory(names, times, here + 7.0 * first, still),
+            JointTrajectory(names, [1e-9, 0.1], here + 0.3 * first, still),
+        )
+        return [(world.plans, joint_message(plan, _after(world, 0.01))) for plan in plans]
+
+    return _sent(world, make, "joint_trajectory")
 
 
 def _base(world: FaultWorld, place_m: float = 0.0) -> BaseTrajectory:
@@ -211,35 +214,34 @@ def _lifted(world: FaultWorld) -> ContactSchedule:
 
 
 def base_plans(world: FaultWorld) -> Observed:
-    here = _base(world)
-    messages = (
-        base_message(here, _after(world, -PAST_S)),
-        base_message(here, _after(world, HOUR_S)),
-        base_message(_base(world, 1e200), 0),
-        base_message(_base(world, 1000.0), 0),
-    )
-    return _sent(world, ((world.base_plans, message) for message in messages), "base_trajectory")
+    def make() -> list[tuple[Publisher, bytes]]:
+        here = _base(world)
+        messages = (
+            base_message(here, _after(world, -PAST_S)),
+            base_message(here, _after(world, HOUR_S)),
+            base_message(_base(world, 1e200), 0),
+            base_message(_base(world, 1000.0), 0),
+        )
+        return [(world.base_plans, message) for message in messages]
+
+    return _sent(world, make, "base_trajectory")
 
 
 def schedules(world: FaultWorld) -> Observed:
-    lifted = _lifted(world)
-    messages = (
-        stance_message(lifted, _after(world, -LONG_PAST_S)),
-        stance_message(lifted, _after(world, HOUR_S)),
-    )
-    return _sent(world, ((world.schedules, message) for message in messages), "contact_schedule")
+    def make() -> list[tuple[Publisher, bytes]]:
+        stamps = _after(world, -LONG_PAST_S), _after(world, HOUR_S)
+        return [(world.schedules, stance_message(_lifted(world), stamp)) for stamp in stamps]
+
+    return _sent(world, make, "contact_schedule")
 
 
 def nameless_plans(world: FaultWorld) -> Observed:
-    plan = JointTrajectory([], [0.05, 0.1], np.zeros((2, 0)))
-    return _sent(
-        world,
-        (
-            (world.plans, joint_message(plan, _after(world, 0.01))),
-            (world.plans, serialize_message(JointTrajectoryMessage())),
-        ),
-        "joint_trajectory",
-    )
+    def make() -> list[tuple[Publisher, bytes]]:
+        plan = JointTrajectory([], [0.05, 0.1], np.zeros((2, 0)))
+        nothing = serialize_message(JointTrajectoryMessage())
+        return [(world.plans, joint_message(plan, _after(world, 0.01))), (world.plans, nothing)]
+
+    return _sent(world, make, "joint_trajectory")
 
 
 FAULTS = (

@@ -25,7 +25,7 @@ from contact_id_controller.ros.packed import nanoseconds
 
 GAP_S, LONG_GAP_S = 0.003, 0.025
 NAMELESS_STATES, EACH = 10, 20
-ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.3
+ALTERNATING_RAD, ALTERNATING_S = 0.5, 0.05
 LATE_STATES = 20
 JUMP_M = JUMP_RAD = 1.0
 CLOCK_JUMP_S, CLOCK_LAG_S, CLOCK_FAULT_S = 1.0, 0.2, 0.5
@@ -172,7 +172,7 @@ def impossible(world: FaultWorld, spoiler: str, change, reason: str) -> Observed
 def alternating(world: FaultWorld) -> Observed:
     """As from two publishers: every second state has it elsewhere, and torque answers half of them.
 
-    With so little torque the robot may fall: it is put back.
+    With so little torque the robot falls: it is put back before.
     """
     relay, name = world.relay, "refused joint_jump"
     before, odd, begun_s = int(world.figures(CONTROLLER).get(name, 0)), False, relay.stamp_s
