@@ -11,6 +11,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -40,6 +41,8 @@ from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
+_ARRIVAL = Duration(seconds=0.1)
+"""Longest wait at the end for the last command to arrive."""
 
 _LOCKSTEP_DEPTH = 10
 """Messages kept when none may be lost."""
@@ -261,7 +264,9 @@ class ControlTopics:
             self._journal.tell()
 
     def destroy(self) -> None:
-        """Take everything from the node."""
+        """Take everything from the node, when the last command has arrived."""
+        # What was lost is sent again until then; with its publisher it would be gone.
+        self._incidents.guarded("last command", self._commands.wait_for_all_acked, _ARRIVAL)
         for subscription in [*self._served, *self.patient_subscriptions, self._odometry]:
             self._node.destroy_subscription(subscription)
         for publisher in (self._commands, self._markers, self._diagnostics):
