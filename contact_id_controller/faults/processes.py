@@ -22,6 +22,7 @@ from contact_id_controller.faults.row import (
     when_silent,
 )
 from contact_id_controller.faults.world import STALL_S, FaultWorld
+from contact_id_controller.files import write_text
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.settings.shared_rows import EFFORT
 
@@ -184,7 +185,7 @@ def masses_that_do_not_parse(world: FaultWorld) -> Observed:
     world.until_safe(begun_s)
     try:
         for word in WORDS_FOR_A_MASS:
-            urdf.write_text(re.sub(r'<mass value="[^"]*"', f'<mass value="{word}"', text, count=1))
+            write_text(urdf, re.sub(r'<mass value="[^"]*"', f'<mass value="{word}"', text, count=1))
             world.write_parameters(urdf=str(urdf.resolve()))
             printed = len(world.nodes[CONTROLLER].output())
             world.restart(CONTROLLER)
