@@ -175,7 +175,7 @@ def command_again(robot: Robot) -> None:
         if robot.spin(AGAIN_S, lambda: torque_flows(robot)):
             # What was asked for may not act later, on what is measured.
             robot.spin(BACK_S, lambda: not any(map(world.waiting, world.asked)))
-            if torque_flows(robot):
+            if robot.spin(AGAIN_S, lambda: torque_flows(robot)):
                 return
         if time.monotonic() > end_s:
             raise SystemExit(f"no torque any more:\n{robot.last_words()}")
