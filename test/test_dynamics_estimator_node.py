@@ -1,15 +1,11 @@
 """The dynamics estimator's node over real topics: what it publishes, refuses, and says of bad sensors."""
 
-import copy
-import dataclasses
-import importlib.util
-import sys
 import time
-import types
 
 import numpy as np
 import pytest
 from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
+from stand_in_tf import FakeNode, with_tf
 from standing_sensors import StandingSensors
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -313,27 +309,8 @@ def test_cleanup_lets_go_and_configure_works_again(bench):
     assert run.heard["odometry"]
 
 
-class FakeNode:
-    """Keeps what its publishers publish, by topic; everybody listens."""
-
-    def __init__(self):
-        self.published = {}
-
-    def create_publisher(self, kind, topic, qos):
-        heard = self.published.setdefault(topic, [])
-        publisher = types.SimpleNamespace(publish=lambda m: heard.append(copy.deepcopy(m)))
-        publisher.get_subscription_count = lambda: 1
-        return publisher
-
-
 def test_the_pose_goes_to_tf_where_its_messages_exist(monkeypatch):
-    """tf2_msgs has no package on PyPI: a stand-in with the one field of its message."""
-    message = dataclasses.make_dataclass("TFMessage", ["transforms"])
-    monkeypatch.setitem(sys.modules, "tf2_msgs", types.ModuleType("tf2_msgs"))
-    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", types.SimpleNamespace(TFMessage=message))
-    spec = importlib.util.spec_from_file_location("with_tf", estimate_publisher.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = with_tf(estimate_publisher, monkeypatch)
     robot, node = RobotModel.from_urdf(SOLO12), FakeNode()
     pipeline = EstimationPipeline(robot, SOLO_FEET, RADIUS_M)
     pipeline.start(position=[1.0, 2.0, 0.3], yaw=0.5)

@@ -322,7 +322,7 @@ def test_peers_may_tighten_what_guards_the_robot_and_undo_that(
 def test_what_lets_somebody_else_in_is_given_at_the_start_only(table_of_node):
     node, _ = table_of_node(MINIMAL)
     for name, value in (
-        ("urdf", "/tmp/evil.urdf"),
+        ("urdf", "evil.urdf"),
         ("second_commander", "report"),
         ("watchdog_required", True),
         ("mode", "lockstep"),

@@ -1,11 +1,5 @@
 """What RViz needs of the simulated robot: its description over a real topic, its links on /tf."""
 
-import copy
-import dataclasses
-import importlib.util
-import sys
-import types
-
 import mujoco
 import numpy as np
 import pytest
@@ -14,6 +8,7 @@ from paths import QUADRUPED_URDF
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from stand_in_tf import FakeNode, with_tf  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from test_simulated_robot_node import parameters  # noqa: E402
 
@@ -23,40 +18,18 @@ from contact_id_controller.ros.robot_publisher import PERIOD_NS, RobotPublisher 
 from contact_id_controller.ros.simulated_robot import SimulatedRobot  # noqa: E402
 
 
-class FakeNode:
-    """Keeps what its publishers publish, by topic."""
-
-    listeners = 1
-
-    def __init__(self):
-        self.published = {}
-
-    def create_publisher(self, kind, topic, qos):
-        heard = self.published.setdefault(topic, [])
-        return types.SimpleNamespace(
-            publish=lambda message: heard.append(copy.deepcopy(message)),
-            get_subscription_count=lambda: self.listeners,
-        )
-
-
 @pytest.fixture
-def with_tf(monkeypatch):
-    """The module where tf2_msgs exists, which has no package on PyPI: its message has one field."""
-    message = dataclasses.make_dataclass("TFMessage", ["transforms"])
-    monkeypatch.setitem(sys.modules, "tf2_msgs", types.ModuleType("tf2_msgs"))
-    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", types.SimpleNamespace(TFMessage=message))
-    spec = importlib.util.spec_from_file_location("with_tf", robot_publisher.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def module(monkeypatch):
+    """The module where tf2_msgs exists."""
+    return with_tf(robot_publisher, monkeypatch)
 
 
-def test_links_are_where_mujoco_has_them(with_tf):
+def test_links_are_where_mujoco_has_them(module):
     robot, node = RobotModel.from_urdf(QUADRUPED_URDF), FakeNode()
     rng = np.random.default_rng(3)
     joints, turn = rng.uniform(-1.0, 1.0, robot.na), rng.normal(size=4)
     q = np.concatenate([[1.0, -2.0, 0.5], turn / np.linalg.norm(turn), joints])
-    publisher = with_tf.RobotPublisher(node, robot, QUADRUPED_URDF)
+    publisher = module.RobotPublisher(node, robot, QUADRUPED_URDF)
     publisher.publish(7_500_000_001, q)
     (message,) = node.published["/tf"]
 
@@ -92,9 +65,9 @@ def matrix(*quaternion_wxyz):
     return out.reshape(3, 3)
 
 
-def test_a_message_each_fiftieth_of_a_second_and_only_where_somebody_listens(with_tf):
+def test_a_message_each_fiftieth_of_a_second_and_only_where_somebody_listens(module):
     robot, node = RobotModel.from_urdf(QUADRUPED_URDF), FakeNode()
-    publisher = with_tf.RobotPublisher(node, robot, QUADRUPED_URDF)
+    publisher = module.RobotPublisher(node, robot, QUADRUPED_URDF)
     q = np.concatenate([np.zeros(6), [1.0], np.zeros(robot.na)])
     node.listeners = 0
     publisher.publish(0, q)

@@ -242,14 +242,19 @@ class CommandWatchdogNode(Node):
             topic = "commands_in"
             commands_in = listen(Float64MultiArray, topic, self._on_command, _COMMANDS, raw=True)
         self._commands_in = commands_in
+        self._stops_in = listen(Bool, "emergency_stop", self._on_stop, _BUTTON, raw=True)
+        self._states_in = listen(
+            JointState, "joint_states", self._on_joint_states, _NEWEST, raw=True
+        )
+        self._transitions_in = listen(
+            TransitionEvent, "controller/transition_event", self._on_transition, 10, raw=True
+        )
         # To be served without delay, in order of importance.
         self.direct_subscriptions = [
-            listen(Bool, "emergency_stop", self._on_stop, _BUTTON, raw=True),
+            self._stops_in,
             self._commands_in,
-            listen(JointState, "joint_states", self._on_joint_states, _NEWEST, raw=True),
-            listen(
-                TransitionEvent, "controller/transition_event", self._on_transition, 10, raw=True
-            ),
+            self._states_in,
+            self._transitions_in,
         ]
         self.direct_services: list[Service] = []
         self._states = PackedReader(JOINT_STATE)
@@ -274,14 +279,13 @@ class CommandWatchdogNode(Node):
 
     def serve(self) -> None:
         """Make what answers and reports; commands that came before are forgotten, they may be old."""
-        stop, commands, states, transitions = self.direct_subscriptions
-        for subscription in (commands, transitions):
+        for subscription in (self._commands_in, self._transitions_in):
             while take_newest(subscription) is not None:
                 pass
-        hand_on_newest(states)  # it tells its age
+        hand_on_newest(self._states_in)  # it tells its age
         self.watchdog.look_at_latch()
         for _ in range(_BUTTON.depth):
-            if (pressed := take(stop)) is None:
+            if (pressed := take(self._stops_in)) is None:
                 break
             if age_s(pressed[1]) < _PRESSED_S:
                 self._on_stop(pressed[0])
@@ -305,7 +309,7 @@ class CommandWatchdogNode(Node):
         And the ceiling of the URDF is known, and with gains how large they are.
         """
         self._look_at_description()
-        hand_on_newest(self.direct_subscriptions[2])  # whose joint states they are
+        hand_on_newest(self._states_in)  # whose joint states they are
         if self._linear:
             while (message := take_newest(self._commands_in)) is not None:
                 self._forwarded_control = message
@@ -578,11 +582,12 @@ class CommandWatchdogNode(Node):
 
     def _on_stop(self, message: bytes) -> None:
         """Engage the emergency stop, if this message or one that waits asks for it; nobody releases it so."""
-        stop = self.direct_subscriptions[0]
+        pressed = read_true(message)
         for _ in range(_BUTTON.depth):
-            if read_true(message) or (message := take_newest(stop)) is None:
+            if pressed or (waits := take_newest(self._stops_in)) is None:
                 break
-        if message is not None and read_true(message):
+            pressed = read_true(waits)
+        if pressed:
             watchdog = self.watchdog
             if watchdog.state is not WatchdogState.EMERGENCY_STOP:
                 self._send(watchdog.emergency_stop(time.monotonic()))

@@ -251,9 +251,8 @@ def _reserve(domain: int) -> bool:
         return True
     place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        place.bind(
-            f"\0contact_id.domain.{domain}"
-        )  # no file: the kernel forgets it with the process
+        # No file: the kernel forgets the name with the process.
+        place.bind(f"\0contact_id.domain.{domain}")
     except OSError:
         place.close()
         return False

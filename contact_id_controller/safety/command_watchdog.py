@@ -42,11 +42,11 @@ class JointVelocities:
     Args:
         joint_names: in the order of the commands, n.
         age_limit_s: a velocity that is older is not known.
-        fastest_rad_s: what is faster is not believed.
+        fastest_rad_s: what is faster is not believed; finite.
     """
 
     def __init__(
-        self, joint_names: Sequence[str], age_limit_s: float, fastest_rad_s: float = np.inf
+        self, joint_names: Sequence[str], age_limit_s: float, fastest_rad_s: float = _LARGEST
     ) -> None:
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._age_limit_s, self._fastest_rad_s = age_limit_s, fastest_rad_s
@@ -91,7 +91,7 @@ class JointVelocities:
 
     def known(self, now_s: float) -> np.ndarray:
         """Velocities (n,), rad/s; zero where they are missing, not finite or too old."""
-        possible = np.abs(self._velocity) <= min(self._fastest_rad_s, _LARGEST)
+        possible = np.abs(self._velocity) <= self._fastest_rad_s
         true = possible & (now_s - self._arrival_s <= self._age_limit_s)
         return np.where(true, self._velocity, 0.0)
 
