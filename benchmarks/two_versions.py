@@ -1,6 +1,7 @@
 """The whole step of two checkouts of this package, in turn on one core: which is faster, and by how much.
 
-    python benchmarks/two_versions.py /path/to/the/old/checkout /path/to/the/new [--models F/S ...]
+    python benchmarks/two_versions.py /path/to/the/old/checkout /path/to/the/new [--models F/S ...] \
+        [--contacts 4 40 1000]
 
 A process for each checkout; both are held to the same core (Linux) and asked in turn for about ten
 milliseconds of steps, so that whatever else the machine does meets both. Printed: the median time
@@ -59,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("roots", nargs=2, metavar="CHECKOUT")
     parser.add_argument("--models", nargs="+", default=(), metavar="F/S")
+    parser.add_argument("--contacts", nargs="+", type=int, default=CONTACTS, metavar="N")
     parser.add_argument("--turns", type=int, default=70)
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -86,7 +88,7 @@ def main() -> None:
     )
     print(f"{'model':24}{'contacts':>9}{'first, us':>11}{'second, us':>12}{'ratio':>8}")
     for name in names:
-        for n in CONTACTS:
+        for n in arguments.contacts:
             for worker in workers:
                 ask(worker, name, n, 0.0)  # compiles
             turns = []

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.inlined import bare_inlined
 
 UNBOUNDED_FRICTION = 1e3  # a coefficient from here on is infinite: nothing slips under load
 
@@ -116,7 +117,7 @@ def project_sector(force, first, second, out, basis):
     return piece
 
 
-@bare_kernel
+@bare_inlined
 def project_contact(mode, angle, span, mu, directions, force, out, basis, first, second):
     """Nearest admissible force of one contact; fills the piece's orthonormal basis, returns the piece.
 
@@ -154,6 +155,11 @@ def project_contact(mode, angle, span, mu, directions, force, out, basis, first,
         amount = force[1] * directions[j, 0] + force[2] * directions[j, 1]
         if amount > most:
             near, most = j, amount
+    if force[0] + mu * most <= 0.0 and mu > 0.0:
+        # It pulls against every edge; what many contacts do, so it is found without a root.
+        for d in range(3):
+            out[d] = 0.0
+        return ZERO
     if force[2] * directions[near, 0] - force[1] * directions[near, 1] < 0.0:
         near = (near + edges - 1) % edges
     after = (near + 1) % edges
