@@ -31,45 +31,79 @@ NOISE = 1e-4  # contradictions below this share of the motion are taken for roun
 BASE_WEIGHT = 1e-13  # relative; determines the base motion where the contacts leave it free
 
 
+NEAR = 256  # numbers of each row that stay in the nearest cache
+
+
 @bare_kernel
-def gram(R, rows, H):
-    """Lower triangle of R^T R (dim, dim) of the first ``rows`` rows, four at a time."""
-    dim = R.shape[1]
+def gram(R, count, H):
+    """Lower triangle of R R^T (dim, dim) over the first ``count`` columns of R (dim, m): two rows by two."""
+    dim = R.shape[0]
+    even = dim - dim % 2
     for a in range(dim):
         fill(H[a], 0.0)
-    whole = rows - rows % 4
-    for r in range(0, whole, 4):
-        first, second, third, fourth = R[r], R[r + 1], R[r + 2], R[r + 3]
-        for a in range(dim):
-            target = H[a]
-            w, x, y, z = first[a], second[a], third[a], fourth[a]
-            for b in range(a + 1):
-                target[b] += w * first[b] + x * second[b] + y * third[b] + z * fourth[b]
-    for r in range(whole, rows):
-        row = R[r]
-        for a in range(dim):
-            target = H[a]
-            for b in range(a + 1):
-                target[b] += row[a] * row[b]
+    for begin in range(0, count, NEAR):
+        end = min(begin + NEAR, count)
+        for a in range(0, even, 2):
+            first, second = R[a, begin:end], R[a + 1, begin:end]
+            for b in range(0, a + 1, 2):
+                other, another = R[b, begin:end], R[b + 1, begin:end]
+                p = q = s = t = 0.0
+                for r in range(end - begin):
+                    p += first[r] * other[r]
+                    q += first[r] * another[r]
+                    s += second[r] * other[r]
+                    t += second[r] * another[r]
+                H[a, b] += p
+                H[a, b + 1] += q
+                H[a + 1, b] += s
+                H[a + 1, b + 1] += t
+        if even < dim:
+            first = R[even, begin:end]
+            for b in range(dim):
+                other, p = R[b, begin:end], 0.0
+                for r in range(end - begin):
+                    p += first[r] * other[r]
+                H[even, b] += p
 
 
 @bare_kernel
 def _pack(Y, T, c, held, mu, dt, R, rhs, place):
-    """Rows [Y, -dt T] and c of the held contacts, place their row numbers; returns how many."""
+    """Columns [Y, -dt T] and c of the held contacts' rows, place their numbers; returns how many.
+
+    R (dim, 3n): all loops then run along the rows of the contacts.
+    """
     nu, na = Y.shape[1], T.shape[1]
-    rows = 0
+    count = 0
     for i in range(held.shape[0]):
         if held[i]:
             for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
-                row = R[rows]
                 for k in range(nu):
-                    row[k] = Y[r, k]
+                    R[k, count] = Y[r, k]
                 for k in range(na):
-                    row[nu + k] = -dt * T[r, k]
-                rhs[rows] = c[r]
-                place[rows] = r
-                rows += 1
-    return rows
+                    R[nu + k, count] = -dt * T[r, k]
+                rhs[count] = c[r]
+                place[count] = r
+                count += 1
+    return count
+
+
+@bare_kernel
+def _add_product(R, first, last, x, count, out):
+    """out[:count] += R[first:last]^T x[first:last]."""
+    for k in range(first, last):
+        row, amount = R[k], x[k]
+        for r in range(count):
+            out[r] += amount * row[r]
+
+
+@bare_kernel
+def _take_product(R, last, values, count, out):
+    """out[:last] -= R[:last] values[:count]."""
+    for k in range(last):
+        row, total = R[k], 0.0
+        for r in range(count):
+            total += row[r] * values[r]
+        out[k] -= total
 
 
 @kernel
@@ -109,15 +143,13 @@ def project_held(reduced, mu, lift, held, delta, moved):
             count += 1
     fill(delta, 0.0)
     assign(moved, c)
-    R, rhs, place = np.empty((3 * n, dim)), np.empty(3 * n), np.empty(3 * n, np.int64)
-    H, x, total = np.empty((dim, dim)), np.empty(dim), np.empty(dim)
+    R, rhs, place = np.empty((dim, 3 * n)), np.empty(3 * n), np.empty(3 * n, np.int64)
+    H, x, total, rest = np.empty((dim, dim)), np.empty(dim), np.empty(dim), np.empty(3 * n)
     while count > 0:
         rows = _pack(Y, T, c, held, mu, dt, R, rhs, place)
         gram(R, rows, H)
         fill(x, 0.0)
-        for r in range(rows):
-            for k in range(nu):
-                x[k] -= R[r, k] * rhs[r]
+        _take_product(R, nu, rhs, rows, x)
         trace_a = 0.0
         for k in range(nu, dim):
             trace_a += H[k, k]
@@ -142,49 +174,44 @@ def project_held(reduced, mu, lift, held, delta, moved):
             fill(x, 0.0)
             left, scale = 0.0, 0.0
             for r in range(rows):
-                row = R[r]
-                rest = 0.0
-                for k in range(dim):
-                    rest += row[k] * total[k]
-                rest += rhs[r]
+                rest[r] = rhs[r]
                 scale = max(scale, abs(rhs[r]))
-                left = max(left, abs(rest))
-                for k in range(dim):
-                    x[k] -= row[k] * rest
+            _add_product(R, 0, dim, total, rows, rest)
+            for r in range(rows):
+                left = max(left, abs(rest[r]))
             if left <= ROUNDING * scale or left > STALLED * before:
                 break
             before = left
+            _take_product(R, dim, rest, rows, x)
             forward_substitute(H, dim, x)
             backward_substitute(H, dim, x)
             for k in range(dim):
                 total[k] += x[k]
+        fill(rest, 0.0)
+        _add_product(R, nu, dim, total, rows, rest)
         largest = 0.0
         leaving, most = -1, LIFT_ACCELERATION * dt
         for r in range(rows):
-            change = 0.0
-            for k in range(nu, dim):
-                change -= R[r, k] * total[k]
-            largest = max(largest, abs(change))
-            if place[r] % 3 == 0 and change > most:
-                leaving, most = place[r] // 3, change
+            largest = max(largest, abs(rest[r]))
+            if place[r] % 3 == 0 and -rest[r] > most:
+                leaving, most = place[r] // 3, -rest[r]
         if not lift or leaving < 0:
             for k in range(na):
                 delta[k] = total[nu + k]
             for r in range(3 * n):
                 for k in range(na):
                     moved[r] -= dt * T[r, k] * delta[k]
+            fill(rhs, 0.0)
+            _add_product(R, 0, nu, total, rows, rhs)
             left, scale = 0.0, 0.0
             for r in range(rows):
                 # Where nothing is left over, the base's motion alone is the contact's velocity.
-                rhs[r] = 0.0
-                for k in range(nu):
-                    rhs[r] -= R[r, k] * total[k]
-                left = max(left, abs(moved[place[r]] - rhs[r]))
+                left = max(left, abs(moved[place[r]] + rhs[r]))
                 scale = max(scale, abs(c[place[r]]))
             if left <= NOISE * scale:
                 # What rounding and the weights leave over would look like slip: take it away.
                 for r in range(rows):
-                    moved[place[r]] = rhs[r]
+                    moved[place[r]] = -rhs[r]
             return largest
         held[leaving] = False
         count -= 1
