@@ -16,6 +16,7 @@ from robots import (
 from scipy import sparse
 
 from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.quadprog.kinetic_energy import generators
 
@@ -93,23 +94,7 @@ def test_distribution_matches_clarabel_on_the_optimal_face(robot, distribution):
         np.testing.assert_allclose(
             problem.Y.T @ solution.impulses, problem.Y.T @ vertex.impulses, atol=1e-9
         )
-        moved = -problem.period * problem.T @ solution.joint_velocity_change + problem.c
-        slack = edges_of(problem).T @ (problem.Y @ (problem.Y.T @ vertex.impulses) + moved)
-        E = edges_of(problem)[:, slack < 1e-7]
-        offset = vertex.torques - problem.T.T @ vertex.impulses
-        TE = problem.T.T @ E if distribution == "least_torque" else E * 100.0
-        offset = offset if distribution == "least_torque" else np.zeros(12)
-        m = E.shape[1]
-        A = np.vstack([problem.Y.T @ E, -np.eye(m)])
-        b = np.concatenate([problem.Y.T @ vertex.impulses, np.zeros(m)])
-        answer = clarabel_qp(
-            TE.T @ TE + 1e-9 * np.eye(m),
-            TE.T @ offset,
-            A,
-            b,
-            [clarabel.ZeroConeT(6), clarabel.NonnegativeConeT(m)],
-        )
-        z = E @ np.array(answer.x)
+        z, offset = forces_by_clarabel(problem, vertex, distribution)
 
         def cost(z):
             return (
@@ -119,6 +104,47 @@ def test_distribution_matches_clarabel_on_the_optimal_face(robot, distribution):
             )
 
         assert cost(solution.impulses) <= cost(z) * (1 + 1e-5)
+
+
+def forces_by_clarabel(problem, vertex, distribution="least_torque"):
+    """Impulses (3n,) of least torque, or force, with the motion of another solution; torques without them."""
+    moved = -problem.period * problem.T @ vertex.joint_velocity_change + problem.c
+    slack = edges_of(problem).T @ (problem.Y @ (problem.Y.T @ vertex.impulses) + moved)
+    E = edges_of(problem)[:, slack < 1e-7]
+    offset = vertex.torques - problem.T.T @ vertex.impulses
+    TE = problem.T.T @ E if distribution == "least_torque" else E * 100.0
+    offset = offset if distribution == "least_torque" else np.zeros(12)
+    m = E.shape[1]
+    A = np.vstack([problem.Y.T @ E, -np.eye(m)])
+    b = np.concatenate([problem.Y.T @ vertex.impulses, np.zeros(m)])
+    answer = clarabel_qp(
+        TE.T @ TE + 1e-9 * np.eye(m),
+        TE.T @ offset,
+        A,
+        b,
+        [clarabel.ZeroConeT(6), clarabel.NonnegativeConeT(m)],
+    )
+    return E @ np.array(answer.x), offset
+
+
+@pytest.mark.parametrize("n", [4, 5, 8, 12, 40, 250])
+def test_torques_are_the_least_with_few_contacts_and_with_many(robot, n):
+    """Whatever the method; from 5 on a thousandth may be paid for forces that are alike."""
+    q, contacts = stance(robot, n)
+    for _, v, acceleration in states(robot, q)[:3]:
+        problem = build_problem(
+            robot, q, v, acceleration, contacts, DT, contact_time_constant_s=0.05
+        )
+        solution, vertex = solve(problem), solve(problem, distribution="none")
+        assert solution.status == "solved"
+        moved = problem.Y.T @ vertex.impulses
+        np.testing.assert_allclose(
+            problem.Y.T @ solution.impulses, moved, atol=1e-9 * np.abs(moved).max()
+        )
+        z, offset = forces_by_clarabel(problem, vertex)
+        least = np.sum(solution_torques(problem, offset, z) ** 2)
+        assert np.sum(solution.torques**2) <= (1.0 + 1e-3) * least
+        assert (solution.forces[:, 2] >= 0.0).all()
 
 
 def solution_torques(problem, offset, z):
