@@ -103,3 +103,27 @@ def test_what_is_forwarded_is_no_more_than_the_urdf_states(tmp_path):
         assert robot.until(forwarded, PATIENCE_S), robot.log()
     finally:
         robot.close()
+
+
+@pytest.mark.parametrize("limit, forwards", [(math.inf, False), (5.0, True)])
+def test_a_joint_without_any_limit_is_not_commanded(tmp_path, limit, forwards):
+    """The URDF was to be its ceiling and cannot be read; a torque without bound went through."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    from std_msgs.msg import Float64MultiArray
+    from test_command_watchdog_node import DAMPING, Robot
+
+    robot = Robot(tmp_path)
+    try:
+        limits = [5.0, limit, 5.0]
+        robot.watchdog(timeout_s=5.0, urdf=str(tmp_path / "nothing.urdf"), effort_limits_nm=limits)
+        assert robot.until(lambda: "effort_limits_nm alone counts" in robot.log(), PATIENCE_S)
+        end_s = time.monotonic() + 3.0
+        while time.monotonic() < end_s:
+            robot.commands.publish(Float64MultiArray(data=[1.0, 50.0, 1.0]))
+            time.sleep(0.02)
+        expected = [1.0, 5.0, 1.0] if forwards else DAMPING
+        assert robot.until(lambda: np.allclose(robot.group.efforts, expected), 5.0), robot.log()
+        told = "effort_limits_nm is infinite for knee, and the URDF" in robot.log()
+        assert told is not forwards
+    finally:
+        robot.close()

@@ -195,6 +195,7 @@ class CommandWatchdogNode(Node):
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
+            self._unlimited = ""
             # Publishers and subscriptions are discovered while the question is asked.
             self._connect(settings)
             if settings.group_controller and not checked:
@@ -423,6 +424,12 @@ class CommandWatchdogNode(Node):
         except ConfigurationError as error:
             self._stated = None
             self.get_logger().error(str(error))
+            names = ", ".join(self._joints[k] for k in self.watchdog.without_limit())
+            if names:
+                self._unlimited = (
+                    f"effort_limits_nm is infinite for {names}, and the URDF that was to say more cannot "
+                    "be read: give a limit, or leave urdf empty"
+                )
             return
         if ceiling is None:
             return
@@ -445,6 +452,8 @@ class CommandWatchdogNode(Node):
         if names := self._others.look(now_s):
             detail = f"{names} sends on {self._others.topic}, too"
             self._send(self.watchdog.stop("second_commander", detail, now_s))
+        if self._unlimited:
+            self._send(self.watchdog.stop("no_limit", self._unlimited, now_s))
         for line in self._sources.look(now_s):
             self.get_logger().warning(line)
 

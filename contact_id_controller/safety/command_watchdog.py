@@ -221,6 +221,10 @@ class CommandWatchdog:
         np.minimum(self._limits, ceiling_nm, out=self._limits)
         return above
 
+    def without_limit(self) -> np.ndarray:
+        """Joints (m,) whose torque has no bound."""
+        return np.flatnonzero(np.isinf(self._limits))
+
     def refuse_sender(self, reason: str) -> None:
         """Count a command that was not looked at, because of who sent it: no good one, no bad one."""
         self.refused[reason] += 1
