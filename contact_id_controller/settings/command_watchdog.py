@@ -39,8 +39,8 @@ class CommandWatchdogSettings(Settings):
     group_controller: str = group_controller("before the first command")
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
-        """Largest torque that is forwarded: one value, or one per joint; .inf for none.
-        Required.""",
+        """Largest torque that is forwarded: one value, or one per joint; .inf for none but what
+        urdf states (nothing is forwarded if that cannot be read). Required.""",
         unit="N·m",
         minimum=0.0,
         infinite=True,
