@@ -306,6 +306,34 @@ def test_animation_moves_and_lasts_as_long_as_the_walk(written):
     assert np.abs(robot[0] - robot[3]).max() > 50
 
 
+@pytest.mark.skipif(not animation.writes_avif(), reason="this Pillow writes no AVIF")
+def test_a_sharp_animation_stands_beside_a_small_gif(written):
+    """A GIF of twelve seconds had seven megabytes."""
+    sharp, small = written / "first" / "animation.avif", written / "first" / "animation.gif"
+    frames, reduced = _frames(sharp), _frames(small)
+    assert len(frames) == len(reduced)
+    height = animation.HEIGHT + animation.STRIP_HEIGHT
+    assert frames[0].shape[:2] == (height, animation.WIDTH)
+    assert reduced[0].shape[:2] == (height // 2, animation.WIDTH // 2)
+    assert (
+        np.abs(frames[0][: animation.HEIGHT].astype(int) - frames[3][: animation.HEIGHT]).max() > 50
+    )
+    assert small.stat().st_size < 12e3 * len(frames)
+    assert {"animation.avif", "animation.gif"} <= set(_links(written / "first" / "report.html"))
+    page = (written / "index.html").read_text()
+    assert '<source type="image/avif" srcset="first/animation.avif">' in page
+
+
+def test_where_no_avif_can_be_written_the_gif_is_as_large_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(animation.features, "check", lambda name: False)
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=30.0)
+    (tmp_path / "animation.avif").write_bytes(b"of a run before")
+    report.write_report(synthetic_walk(0.2), setup, tmp_path, 0.1)
+    assert not (tmp_path / "animation.avif").exists()
+    assert _frames(tmp_path / "animation.gif")[0].shape[1] == animation.WIDTH
+    assert "animation.avif" not in (tmp_path / "report.html").read_text()
+
+
 def test_without_opengl_a_stick_figure_is_drawn(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise RenderingError("no OpenGL here")

@@ -1,4 +1,7 @@
-"""A GIF of a recorded walk: the robot with its contact forces, and their course below it."""
+"""An animation of a recorded walk: the robot with its contact forces, and their course below it.
+
+As AVIF, a tenth of the bytes of a GIF, where Pillow can write it; and as a GIF, which every mail and chat shows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, features
 
 from contact_id_controller.exceptions import RenderingError
 from contact_id_controller.files import write_with
@@ -20,8 +23,10 @@ LONGEST_S = 12.0
 """A longer walk is shown in part: its beginning, or the end of one that fell."""
 
 WIDTH, HEIGHT, STRIP_HEIGHT = 560, 350, 150
-COLOURS = 128
+COLOURS, FEW_COLOURS = 128, 48
 PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
+QUALITY, ENCODER_SPEED = 45, 10  # of AVIF
+SMALL = 2  # a GIF beside an AVIF is so many times smaller in both directions, and has few colours
 
 
 def save_animation(
@@ -33,8 +38,9 @@ def save_animation(
     feet: Sequence,
     normal: np.ndarray,
     ground_file: str = "",
+    sharp: Path | None = None,
 ) -> str:
-    """Write the animation and return its caption.
+    """Write the animation, a GIF, and return its caption.
 
     Drawn by MuJoCo where it finds an OpenGL that can draw without a screen (packages libegl1 and
     libgl1-mesa-dri, or libosmesa6), else as a stick figure.
@@ -44,6 +50,7 @@ def save_animation(
         feet: spheres that touch the ground: ``frame``, ``radius_m``, ``center``.
         normal: of the ground, unit vector (3,), world frame.
         ground_file: of uneven ground; empty: there is a plane.
+        sharp: place of an AVIF; the GIF beside it is small. Written where `writes_avif`.
     """
     rows = _excerpt(walk)
     shown = f"{walk.time_s[rows][0]:.1f} to {walk.time_s[rows][-1]:.1f} s"
@@ -71,8 +78,19 @@ def save_animation(
         )
     instants = walk.time_s[rows][:: _stride(walk)]
     frames = [_stack(picture, strip.draw(time)) for picture, time in zip(pictures, instants)]
-    save_gif(frames, path)
+    if sharp is not None:
+        sharp.unlink(missing_ok=True)  # of a run before
+    if sharp is not None and writes_avif():
+        _save_avif(frames, sharp)
+        size = WIDTH // SMALL, (HEIGHT + STRIP_HEIGHT) // SMALL
+        frames = [frame.resize(size, Image.Resampling.LANCZOS) for frame in frames]
+    save_gif(frames, path, COLOURS if frames[0].width == WIDTH else FEW_COLOURS)
     return caption
+
+
+def writes_avif() -> bool:
+    """Whether this Pillow was built with an encoder of AVIF."""
+    return bool(features.check("avif"))
 
 
 def _mujoco_pictures(
@@ -125,9 +143,9 @@ def _stack(picture: np.ndarray, strip: Image.Image) -> Image.Image:
     return frame
 
 
-def save_gif(frames: list[Image.Image], path: Path) -> None:
+def save_gif(frames: list[Image.Image], path: Path, colours: int = COLOURS) -> None:
     """Write frames that repeat for ever, all with the same palette."""
-    palette = _palette(frames)
+    palette = _palette(frames, colours)
     indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     write_with(
         path,
@@ -142,7 +160,23 @@ def save_gif(frames: list[Image.Image], path: Path) -> None:
     )
 
 
-def _palette(frames: list[Image.Image]) -> Image.Image:
+def _save_avif(frames: list[Image.Image], path: Path) -> None:
+    """Write frames that repeat for ever."""
+    write_with(
+        path,
+        lambda file: frames[0].save(
+            file,
+            format="AVIF",
+            save_all=True,
+            append_images=frames[1:],
+            duration=round(1000 / FRAMES_PER_SECOND),
+            quality=QUALITY,
+            speed=ENCODER_SPEED,
+        ),
+    )
+
+
+def _palette(frames: list[Image.Image], colours: int) -> Image.Image:
     """A palette in which small things of strong colour (arrows, feet) keep their own."""
     chosen = frames[:: max(1, len(frames) // PALETTE_FRAMES)]
     pixels = np.concatenate([np.asarray(frame).reshape(-1, 3) for frame in chosen])
@@ -150,4 +184,4 @@ def _palette(frames: list[Image.Image]) -> Image.Image:
     weights = 1.0 + (spread / 16.0) ** 2
     picks = np.random.default_rng(0).choice(len(pixels), PALETTE_PIXELS, p=weights / weights.sum())
     sample = Image.fromarray(pixels[picks].reshape(-1, 200, 3))
-    return sample.quantize(COLOURS, method=Image.Quantize.MEDIANCUT)
+    return sample.quantize(colours, method=Image.Quantize.MEDIANCUT)

@@ -19,6 +19,7 @@ from contact_id_controller.runs.ros_run import LOGS, PARAMETERS
 from contact_id_controller.runs.setup import RunSetup
 
 SUMMARY, PAGE, INDEX, ANIMATION = "summary.json", "report.html", "index.html", "animation.gif"
+SHARP = "animation.avif"
 RECORD = "record.npz"
 REPORTED_METRICS = {name: METRICS[name] for name in REPORTED}
 
@@ -49,6 +50,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         feet=setup.settings.feet,
         normal=setup.normal,
         ground_file=setup.settings.ground_file,
+        sharp=folder / SHARP,
     )
     page = render(
         "walk.html",
@@ -56,7 +58,9 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         title=setup.title,
         summary=summary,
         files={"summary": SUMMARY, "record": RECORD, "parameters": PARAMETERS, "logs": LOGS},
-        animation=(ANIMATION, caption),
+        animation=ANIMATION,
+        sharp=_sharp_in(folder),
+        caption=caption,
         plots=list(captions.items()),
         metrics=shown([summary]),
         origin=_origin(summary),
@@ -116,7 +120,9 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
             "title": run.title,
             "summary": run.summary,
             "page": f"{run.folder.relative_to(folder).as_posix()}/{PAGE}",
-            "animation": f"{run.folder.relative_to(folder).as_posix()}/{ANIMATION}",
+            "folder": f"{run.folder.relative_to(folder).as_posix()}/",
+            "animation": ANIMATION,
+            "sharp": _sharp_in(run.folder),
         }
         for run in runs
     ]
@@ -130,6 +136,11 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
     )
     write_text(folder / INDEX, page)
     return folder / INDEX
+
+
+def _sharp_in(folder: Path) -> str:
+    """Name of the animation that is more than a small GIF, where there is one."""
+    return SHARP if (folder / SHARP).is_file() else ""
 
 
 def _origin(summary: dict[str, Any]) -> str:
