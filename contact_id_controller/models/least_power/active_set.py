@@ -29,7 +29,7 @@ from contact_id_controller.models.least_power.task import (
     units_of_cone,
 )
 
-MOST_FORCES = 64  # beyond these the interior-point method, linear in the contacts, is faster
+MOST_FORCES = 12  # beyond these the interior-point method, linear in the contacts, is faster
 ROUNDS = 10  # Newton steps before giving up
 EXACT = 1e-11  # relative defects of the constraints that end the iteration
 OPTIMAL = 1e-10  # the same of the gradient and of the gap
