@@ -307,7 +307,7 @@ class ControllerNode(LifecycleNode):
     # Parameters that may change at any time
 
     def _check_live(self, values: dict) -> None:
-        settings = ControllerSettings.from_mapping(values)
+        settings = self.loop.controller.settings.changed(values)
         try:
             self.loop.check(settings)
         except ContactIdError as error:
@@ -317,7 +317,7 @@ class ControllerNode(LifecycleNode):
         if self._parameter_table.changed:
             self._parameter_table.changed = False
             before = vars(self.loop.controller.settings)
-            settings = ControllerSettings.from_mapping(self._parameter_table.values())
+            settings = self.loop.controller.settings.changed(self._parameter_table.current())
             self.loop.apply(settings)
             self._topics.note_settings(
                 {name: value for name, value in vars(settings).items() if value != before[name]}

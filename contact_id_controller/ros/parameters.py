@@ -76,10 +76,14 @@ class ParameterTable:
         self.changed = False
         """Set when a parameter was changed; whoever applies the change clears it."""
         self._start: dict[str, Any] = {}
+        self._current: dict[str, Any] | None = None
         for spec in table:
             self._declare(spec)
         self._start = {name: node.get_parameter(name).value for name in self._specs}
         node.add_on_set_parameters_callback(self._check_set)
+        self._follows = hasattr(node, "add_post_set_parameters_callback")  # not in Humble
+        if self._follows:
+            node.add_post_set_parameters_callback(self._follow)
         if served and not hasattr(node, "_parameter_service"):
             incidents = incidents_of(node) if incidents is None else incidents
             node._parameter_service = AnsweringParameterService(node, incidents)
@@ -112,7 +116,21 @@ class ParameterTable:
         values = {name: self._node.get_parameter(name).value for name in self._specs}
         for name, value in values.items():
             refuse_size(name, value)
-        return {name: spec.check(_plain(values[name])) for name, spec in self._specs.items()}
+        checked = {name: spec.check(_plain(values[name])) for name, spec in self._specs.items()}
+        if self._follows:
+            self._current = dict(checked)
+        return checked
+
+    def current(self) -> dict[str, Any]:
+        """What `values` says, without looking at what has not changed: that takes several periods."""
+        return self.values() if self._current is None else self._current
+
+    def _follow(self, parameters: list[Parameter]) -> None:
+        """Keep what was set, which was checked before."""
+        if self._current is not None:
+            for each in parameters:
+                if each.name in self._specs:
+                    self._current[each.name] = self._specs[each.name].check(_plain(each.value))
 
     def _check_set(self, parameters: list[Parameter]) -> SetParametersResult:
         try:
@@ -124,7 +142,7 @@ class ParameterTable:
                 self._refuse_looser(name, ours[name])
             if ours and self._locked():
                 self._refuse_locked(ours)
-                self._check_live({**self.values(), **ours})
+                self._check_live({**self.current(), **ours})
         except ConfigurationError as error:
             return SetParametersResult(successful=False, reason=_shortened(str(error)))
         self.changed = self.changed or bool(ours)

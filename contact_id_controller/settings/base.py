@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,23 @@ class Settings:
             if name not in known:
                 raise ConfigurationError(unknown_parameter(str(name), known))
         settings = cls(**{name: known[name].check(value) for name, value in values.items()})
+        settings.check_together()
+        return settings
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """The same settings with other values; those that are the same already are not checked again.
+
+        Raises:
+            ConfigurationError: as ``from_mapping``.
+        """
+        known = {spec.name: spec for spec in table_of(type(self))}
+        new = {}
+        for name, value in values.items():
+            if name not in known:
+                raise ConfigurationError(unknown_parameter(str(name), known))
+            if value != getattr(self, name):
+                new[name] = known[name].check(value)
+        settings: Self = dataclasses.replace(self, **new)  # type: ignore[type-var]
         settings.check_together()
         return settings
 

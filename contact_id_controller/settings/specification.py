@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from contact_id_controller.parameter_spec import ParameterSpec
@@ -25,6 +26,7 @@ def parameter(default: Any, description: str, **columns: Any) -> Any:
     return dataclasses.field(default=default, metadata=columns)
 
 
+@cache
 def table_of(settings: type) -> tuple[ParameterSpec, ...]:
     """The rows declared by the fields of a dataclass; the kind follows from the annotation."""
     kinds = {annotation: kind for kind, annotation in ANNOTATIONS.items()}
