@@ -100,6 +100,7 @@ class Guard:
         self.reads_at_once = lockstep
         self._now_s: float | None = None
         self._commanding = self._keep_upright = self._moved = False
+        self._before: Controller | None = None
         self._good_s, self._good_stamp_s = -math.inf, None
         self.ahead: TorquesAhead | LinearSteps | None = None
         self._command: EffortTrajectory | StateFeedback | None = None
@@ -152,7 +153,7 @@ class Guard:
 
     def take_over(self, controller: Controller) -> None:
         """Go on with another controller of the same robot, made with `Controller.take_over`."""
-        self.controller = controller
+        self._before, self.controller = self.controller, controller
         self._take_over()
         self.output.apply(controller.settings, controller.effort_limits)
         self.output.blend()
@@ -352,6 +353,7 @@ class Guard:
         """
         self.result = None
         wanted = self.guarded("step", self._wanted, joints, now_ns)
+        self._before = None
         if wanted is None:
             self.machine.failed("an error in the step, see the log")
         if isinstance(joints, JointReading):
@@ -521,6 +523,8 @@ class Guard:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
             controller.delay_s = min(delay_s, LONGEST_DELAY_S)
+        if self._before is not None and self._commanding:
+            self.guarded("blend", self._continue, self._before, state)
         result = (self.ahead or controller).step(state)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
@@ -530,6 +534,12 @@ class Guard:
         if self.machine.commanding:
             self.result = result
         return result.torques
+
+    def _continue(self, before: Controller, state: RobotState) -> None:
+        """Blend from what the controller until now would do in this state."""
+        torques = before.step(state).torques
+        if all_finite(torques):
+            self.output.blend_from(torques)
 
     def _slept_through_s(self, time_s: float) -> float:
         """Time of the robot since the last good state that passed while nobody listened, s.

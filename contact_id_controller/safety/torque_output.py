@@ -11,9 +11,10 @@ from contact_id_controller.settings.controller import ControllerSettings
 class TorqueOutput:
     """Sends the torques wanted, except that no change other than the robot's own makes a step.
 
-    When parameters, the model or the source of torque change, the difference to what was sent
-    before becomes an offset that fades at blend_rate_nm_s; the torques themselves stay as quick as
-    the motion asks. After activation torque grows over start_ramp_s.
+    When parameters, the model or the source of torque change, the difference to what would have been
+    sent without the change, or, where that is not known, to what was sent before, becomes an offset that
+    fades at blend_rate_nm_s; the torques themselves stay as quick as the motion asks. After activation
+    torque grows over start_ramp_s.
 
     Args:
         settings: blend_rate_nm_s, start_ramp_s and period_s are used.
@@ -27,8 +28,8 @@ class TorqueOutput:
         na = len(effort)
         self.sent = np.zeros(na)
         self._start, self._offset = np.zeros(na), np.zeros(na)
-        self._ramp = np.zeros(na)
-        self._changed = False
+        self._ramp, self._from = np.zeros(na), np.zeros(na)
+        self._changed = self._continues = False
         self._ramp_periods = self._ramped = 0
         self._share_allowed = 1.0
         self.apply(settings, effort)
@@ -71,6 +72,17 @@ class TorqueOutput:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""
         self._changed = True
 
+    def blend_from(self, torques: np.ndarray) -> None:
+        """As ``blend``, where torques (na,) are what the source until now wants in this period.
+
+        A change of torque that is the motion's own, as when a foot lands in this moment, is then no part
+        of what fades.
+        """
+        self._changed = True
+        if self._ramped >= self._ramp_periods:
+            np.add(torques, self._offset, out=self._from)
+            self._continues = True
+
     def settle(self) -> None:
         """Nothing is left to fade: what is wanted next is sent as it is, but for the start ramp."""
         self._offset[:] = 0.0
@@ -95,16 +107,18 @@ class TorqueOutput:
             self._ramp *= share
             self._ramp += self._start
             wanted = self._ramp  # a change in the middle of the ramp is blended as any other
-        _follow(wanted, self._step, self._effort, self._changed, self._offset, self.sent)
-        self._changed = False
+        before = self._from if self._continues else self.sent
+        _follow(wanted, self._step, self._effort, self._changed, before, self._offset, self.sent)
+        self._changed = self._continues = False
         return self.sent
 
 
 @bare_kernel
-def _follow(wanted, step, effort, changed, offset, sent):
+def _follow(wanted, step, effort, changed, before, offset, sent):
     for j in range(sent.shape[0]):
+        last = sent[j]
         if changed:
-            offset[j] = sent[j] - wanted[j]
+            offset[j] = before[j] - wanted[j]
         if offset[j] > step[j]:
             offset[j] -= step[j]
         elif offset[j] < -step[j]:
@@ -116,3 +130,6 @@ def _follow(wanted, step, effort, changed, offset, sent):
             sent[j] = min(max(wanted[j] + offset[j], -effort[j]), effort[j])
             # What the limit cuts off would hold the torque there long after.
             offset[j] = sent[j] - wanted[j]
+        if changed:  # the period of the change itself brings no step in any case
+            slow = min(max(sent[j], last - step[j]), last + step[j])
+            sent[j] = min(max(slow, -effort[j]), effort[j])
