@@ -65,17 +65,20 @@ class SimulationRecorder:
     `torques` (n, na), N m, as received; `contact_forces` (n, n_feet, 3), on the robot, world frame,
     N, averaged over the period.
 
+    Args:
+        initial_rows: room for so many rows is taken in the beginning, and whenever it is used up.
+
     Raises:
         RecordError: the folder does not exist; in `save`, the file cannot be written.
     """
 
-    def __init__(self, path: str | Path, initial_rows: int = 4096):
+    def __init__(self, path: str | Path, initial_rows: int = 8192):
         self._path = Path(path).expanduser()
         if not self._path.parent.is_dir():
             raise RecordError(f"cannot record to {str(path)!r}: no such folder")
-        self._rows = 0
-        self._size = initial_rows
-        self._columns: dict[str, np.ndarray] = {}
+        self._rows, self._size = 0, initial_rows
+        # Never copied while the robot moves: that would be tens of milliseconds after a minute.
+        self._chunks: list[dict[str, np.ndarray]] = []
 
     def __len__(self) -> int:
         return self._rows
@@ -89,20 +92,21 @@ class SimulationRecorder:
             "torques": torques,
             "contact_forces": contact_forces,
         }
-        if not self._columns:
-            self._columns = {
-                name: np.empty((self._size, *np.shape(value))) for name, value in row.items()
-            }
-        if self._rows == self._size:
-            self._size *= 2
-            for name, old in self._columns.items():
-                self._columns[name] = np.empty((self._size, *old.shape[1:]))
-                self._columns[name][: self._rows] = old
+        place = self._rows % self._size
+        if place == 0:
+            self._chunks.append(
+                {name: np.empty((self._size, *np.shape(value))) for name, value in row.items()}
+            )
+        chunk = self._chunks[-1]
         for name, value in row.items():
-            self._columns[name][self._rows] = value
+            chunk[name][place] = value
         self._rows += 1
 
     def save(self, **facts: Any) -> None:
         """Write the rows and some facts to an .npz file, whole or not at all."""
-        columns = {name: values[: self._rows] for name, values in self._columns.items()}
+        names = self._chunks[0] if self._chunks else ()
+        columns = {
+            name: np.concatenate([chunk[name] for chunk in self._chunks])[: self._rows]
+            for name in names
+        }
         write_arrays(self._path, {**columns, **facts})
