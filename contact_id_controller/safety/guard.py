@@ -153,7 +153,9 @@ class Guard:
 
     def take_over(self, controller: Controller) -> None:
         """Go on with another controller of the same robot, made with `Controller.take_over`."""
-        self._before, self.controller = self.controller, controller
+        if self._before is None and self.result is not None:
+            self._before = self.controller  # the first, of several changes before the next state
+        self.controller = controller
         self._take_over()
         self.output.apply(controller.settings, controller.effort_limits)
         self.output.blend()
@@ -232,6 +234,7 @@ class Guard:
     def _begin(self) -> None:
         """The next torque begins the start ramp, not a blend from the safe output."""
         self._incidents.tell_anew()
+        self._before = None
         self._parts.clear()
         self._reader.clear()
         self.given.forget()
@@ -523,7 +526,7 @@ class Guard:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
             controller.delay_s = min(delay_s, LONGEST_DELAY_S)
-        if self._before is not None and self._commanding:
+        if self._before is not None:
             self.guarded("blend", self._continue, self._before, state)
         result = (self.ahead or controller).step(state)
         if not all_finite(result.torques):
