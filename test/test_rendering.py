@@ -52,6 +52,18 @@ def test_an_arrow_is_drawn_for_a_force_and_only_for_a_force(recording):
     assert np.count_nonzero(green[..., 1] - green[..., 0] > 20) > 10
 
 
+def test_what_was_predicted_is_drawn_around_the_force(recording):
+    times, q = recording[0][:1], recording[1][:1]
+    forces = np.zeros((1, 4, 3))
+    forces[0, 0, 2] = 40.0
+    alone = np.array(pictures(times, q, forces)[0], dtype=int)
+    both = np.array(pictures(times, q, forces, predicted=forces)[0], dtype=int)
+    orange = both - alone
+    assert np.count_nonzero(orange[..., 0] - orange[..., 2] > 20) > 10
+    with pytest.raises(RenderingError, match="recording to draw"):
+        render_frames(QUADRUPED_URDF, FEET, times, q, forces, predicted=forces[:, :2])
+
+
 def test_without_opengl_the_error_names_the_backend_and_the_remedy(recording, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "disable")
     with pytest.raises(RenderingError, match="disable: .*libosmesa6.*MUJOCO_GL"):

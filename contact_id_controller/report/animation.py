@@ -58,7 +58,8 @@ def save_animation(
     try:
         pictures = list(_mujoco_pictures(walk, rows, urdf, robot, feet, ground_file))
         kind = "simulated" if walk.knows_ground_forces else "predicted"
-        caption = f"The run from {shown}. Green arrows: {kind} contact forces."
+        around = "; pale orange around them: predicted" if walk.knows_ground_forces else ""
+        caption = f"The run from {shown}. Green arrows: {kind} contact forces{around}."
     except RenderingError:
         pictures = list(
             draw_stick_figure(
@@ -117,6 +118,7 @@ def _mujoco_pictures(
         frames_per_second=FRAMES_PER_SECOND,
         width=WIDTH,
         height=HEIGHT,
+        predicted=walk.predicted_forces[rows] if walk.knows_ground_forces else None,
     )
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from contact_id_controller.geometry import SphereFoot, read_ground
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
-ARROW_COLOUR = np.array([0.10, 0.62, 0.35, 1.0], dtype=np.float32)
-ARROW_WIDTH = 0.04
-"""Width of an arrow as a part of the base's height."""
+ARROW_COLOURS = np.array([[0.10, 0.62, 0.35, 1.0], [1.00, 0.50, 0.05, 0.28]], dtype=np.float32)
+ARROW_WIDTHS = 0.04, 0.09
+"""Widths of arrows as parts of the base's height: of forces, and of predicted ones, seen around them."""
 
 LIGHT_DISTANCE_M = 2.0
 CAMERA_LAG_S = 0.3
@@ -22,7 +22,7 @@ SMALLEST_FORCE_N = 1e-3
 
 
 def draw(settings: dict, q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarray]:
-    """Draw one picture for each row of q (m, nq) with its forces (m, n_feet, 3)."""
+    """Draw one picture for each row of q (m, nq) with its forces, and predicted ones, (m, 2, n_feet, 3)."""
     feet = [SphereFoot(*foot) for foot in settings["feet"]]
     simulated = MujocoRobot(
         settings["urdf"],
@@ -55,9 +55,11 @@ def draw(settings: dict, q: np.ndarray, forces: np.ndarray) -> Iterator[np.ndarr
             # Shadows are drawn only around the point that the light is aimed at.
             data.light_xpos[0] = centre - LIGHT_DISTANCE_M * data.light_xdir[0]
             renderer.update_scene(data, camera)
-            for foot, point, arrow in zip(feet, simulated.foot_positions(), force):
-                point[2] -= foot.radius_m
-                _add_arrow(renderer.scene, point, scale * arrow, ARROW_WIDTH * size)
+            points = simulated.foot_positions()
+            points[:, 2] -= [foot.radius_m for foot in feet]
+            for arrows, width, colour in zip(force, ARROW_WIDTHS, ARROW_COLOURS):
+                for point, arrow in zip(points, arrows):
+                    _add_arrow(renderer.scene, point, scale * arrow, width * size, colour)
             yield renderer.render()
 
 
@@ -78,13 +80,15 @@ def _camera(size: float) -> mujoco.MjvCamera:
     return camera
 
 
-def _add_arrow(scene, start: np.ndarray, vector: np.ndarray, width: float) -> None:
+def _add_arrow(
+    scene, start: np.ndarray, vector: np.ndarray, width: float, colour: np.ndarray
+) -> None:
     """Add an arrow to a scene that has been updated; forces too small to see are left out."""
     if np.linalg.norm(vector) < SMALLEST_FORCE_N or scene.ngeom >= scene.maxgeom:
         return
     geom = scene.geoms[scene.ngeom]
     arrow = mujoco.mjtGeom.mjGEOM_ARROW
-    mujoco.mjv_initGeom(geom, arrow, np.zeros(3), np.zeros(3), np.zeros(9), ARROW_COLOUR)
+    mujoco.mjv_initGeom(geom, arrow, np.zeros(3), np.zeros(3), np.zeros(9), colour)
     # MuJoCo draws an arrow half as long as the distance it is given.
     mujoco.mjv_connector(geom, arrow, width, start, start + 2.0 * vector)
     scene.ngeom += 1

@@ -38,6 +38,7 @@ def render_frames(
     width: int = 640,
     height: int = 400,
     metres_per_newton: float | None = None,
+    predicted: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
     """Replay a recorded motion as pictures, with an arrow for each contact force.
 
@@ -55,6 +56,7 @@ def render_frames(
         width, height: of a picture, in pixels.
         metres_per_newton: length of the arrows; None: the robot's weight is 2.5 times as long as
             its base is high.
+        predicted: as ``forces``, what they were expected to be: wider arrows around them; None: none.
 
     Yields:
         Pictures (height, width, 3), uint8, RGB.:
@@ -64,11 +66,15 @@ def render_frames(
             to draw.
     """
     times_s, q = np.asarray(times_s, dtype=float), np.asarray(q, dtype=float)
-    forces = np.zeros((len(q), len(feet), 3)) if forces is None else np.asarray(forces, dtype=float)
-    if not len(times_s) or q.ndim != 2 or forces.shape != (len(q), len(feet), 3):
-        raise RenderingError(
-            f"recording to draw has times {times_s.shape}, q {q.shape} and forces {forces.shape}"
-        )
+    arrows = [
+        np.zeros((len(q), len(feet), 3)) if each is None else np.asarray(each, dtype=float)
+        for each in (forces, predicted)
+    ]
+    for each in arrows:
+        if not len(times_s) or q.ndim != 2 or each.shape != (len(q), len(feet), 3):
+            raise RenderingError(
+                f"recording to draw has times {times_s.shape}, q {q.shape} and forces {each.shape}"
+            )
     if len(times_s) != len(q) or not (np.isfinite(q).all() and np.all(np.diff(times_s) > 0.0)):
         raise RenderingError("recording to draw must be finite, with increasing times")
     count = max(1, int((times_s[-1] - times_s[0]) * frames_per_second))
@@ -87,7 +93,8 @@ def render_frames(
             (foot.frame, float(foot.radius_m), list(map(float, foot.center))) for foot in feet
         ],
     }
-    return _frames_from_child(settings, q[rows], _window_means(forces, rows), (height, width, 3))
+    means = np.stack([_window_means(each, rows) for each in arrows], axis=1)
+    return _frames_from_child(settings, q[rows], means, (height, width, 3))
 
 
 def _window_means(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
