@@ -35,7 +35,10 @@ def in_words(name: str) -> str:
 
 
 def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> None:
-    """Print title and figures of one or more runs side by side; plain where nobody looks on."""
+    """Print title and figures of one or more runs side by side.
+
+    Plain where nobody looks on, and with the names of summary.json, which programs look for.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -46,7 +49,8 @@ def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> No
     for number in range(1, len(runs) + 1):
         table.add_column(f"({number})", justify="right", no_wrap=True)
     for name, metric in shown([summary for _, summary in runs]).items():
-        table.add_row(name, *(format_value(summary[name], metric.unit) for _, summary in runs))
+        told = in_words(name) if stream.isatty() else name
+        table.add_row(told, *(format_value(summary[name], metric.unit) for _, summary in runs))
     # A file or a pipe has no width that a table could be cut to.
     console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
     console.print()
