@@ -161,7 +161,8 @@ def walk(setup, folder: Path, view_s: float | None):
         executor.shutdown()
         system.close()
         output = nodes["simulated_robot"].last_lines()
-    return [*commands, *watching], np.array(rows), heard, output, answers
+    # The last row may be of a simulation that is about to end.
+    return [*commands, *watching], np.array(rows[:-1]), heard, output, answers
 
 
 def typical(heard, key: str, first_s: float, last_s: float) -> float:

@@ -177,6 +177,31 @@ def test_step_of_torque_fades_in_and_the_motion_passes():
     assert not out.settled
 
 
+def test_a_change_fades_from_what_its_source_would_have_wanted_then():
+    out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
+    out.jump(ZERO)
+    out.settle()
+    assert np.array_equal(out.follow(ZERO + 1.0), ZERO + 1.0)
+    out.blend_from(ZERO + 7.0)  # the foot lands in this moment: 6 N·m are the motion's own
+    assert np.allclose(out.follow(ZERO + 6.5), 1.1)  # no step in this period
+    assert np.allclose(out.follow(ZERO + 6.5), 6.8)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_what_comes_between_is_blended_from_instead(safe):
+    """A stop, or a bad step, after it was asked what would have been wanted."""
+    out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
+    out.jump(ZERO + 7.0)
+    out.blend_from(ZERO + 7.0)
+    if safe:
+        out.jump(ZERO)
+    else:
+        out.blend()
+        out.sent[:] = 0.0
+    for k in range(1, 5):
+        assert np.allclose(out.follow(ZERO + 7.0), 0.1 * k)
+
+
 def test_offset_stays_within_the_effort_limits():
     out = output(blend_rate_nm_s=[100.0], start_ramp_s=0.0)
     out.jump(np.full(NA, 19.0))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, features
@@ -82,7 +83,7 @@ def save_animation(
     if sharp is not None:
         sharp.unlink(missing_ok=True)  # of a run before
     if sharp is not None and writes_avif():
-        _save_avif(frames, sharp)
+        _save(frames, sharp, format="AVIF", quality=QUALITY, speed=ENCODER_SPEED)
         size = WIDTH // SMALL, (HEIGHT + STRIP_HEIGHT) // SMALL
         frames = [frame.resize(size, Image.Resampling.LANCZOS) for frame in frames]
     save_gif(frames, path, COLOURS if frames[0].width == WIDTH else FEW_COLOURS)
@@ -149,31 +150,16 @@ def save_gif(frames: list[Image.Image], path: Path, colours: int = COLOURS) -> N
     """Write frames that repeat for ever, all with the same palette."""
     palette = _palette(frames, colours)
     indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    write_with(
-        path,
-        lambda file: indexed[0].save(
-            file,
-            format="GIF",
-            save_all=True,
-            append_images=indexed[1:],
-            duration=round(1000 / FRAMES_PER_SECOND),
-            loop=0,
-        ),
-    )
+    _save(indexed, path, format="GIF", loop=0)
 
 
-def _save_avif(frames: list[Image.Image], path: Path) -> None:
-    """Write frames that repeat for ever."""
+def _save(frames: list[Image.Image], path: Path, **options: Any) -> None:
+    """Write moving frames, with options of their format."""
+    more, shown_ms = frames[1:], round(1000 / FRAMES_PER_SECOND)
     write_with(
         path,
         lambda file: frames[0].save(
-            file,
-            format="AVIF",
-            save_all=True,
-            append_images=frames[1:],
-            duration=round(1000 / FRAMES_PER_SECOND),
-            quality=QUALITY,
-            speed=ENCODER_SPEED,
+            file, save_all=True, append_images=more, duration=shown_ms, **options
         ),
     )
 

@@ -61,8 +61,7 @@ class TorqueOutput:
         self._start[:] = torques
         self._ramped, self._ramp_periods = 0, self._length
         self._share_allowed = share
-        self._offset[:] = 0.0
-        self._changed = False
+        self.settle()
 
     def go_on(self) -> None:
         """End what ``hold`` asked for: the ramp goes on."""
@@ -70,7 +69,7 @@ class TorqueOutput:
 
     def blend(self) -> None:
         """What is wanted next comes from elsewhere: begin where what was sent last ends."""
-        self._changed = True
+        self._changed, self._continues = True, False
 
     def blend_from(self, torques: np.ndarray) -> None:
         """As ``blend``, where torques (na,) are what the source until now wants in this period.
@@ -78,15 +77,13 @@ class TorqueOutput:
         A change of torque that is the motion's own, as when a foot lands in this moment, is then no part
         of what fades.
         """
-        self._changed = True
-        if self._ramped >= self._ramp_periods:
-            np.add(torques, self._offset, out=self._from)
-            self._continues = True
+        self._changed, self._continues = True, self._ramped >= self._ramp_periods
+        np.add(torques, self._offset, out=self._from)
 
     def settle(self) -> None:
         """Nothing is left to fade: what is wanted next is sent as it is, but for the start ramp."""
         self._offset[:] = 0.0
-        self._changed = False
+        self._changed = self._continues = False
 
     def jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; what follows them is blended in."""
@@ -94,7 +91,7 @@ class TorqueOutput:
             self.hold(torques, self._share_allowed)
         else:
             self._ramped = self._ramp_periods
-            self._changed = True
+            self.blend()
         self.sent[:] = torques
         return self.sent
 
