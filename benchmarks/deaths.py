@@ -167,13 +167,20 @@ def process_of(robot: Robot, who: str) -> int:
     }[who]
 
 
+class Role(NamedTuple):
+    """Whether torque has to end with a process, else another one goes on; and whether it sends commands."""
+
+    ends: bool
+    sends: bool
+
+
 WHO = {
-    "controller": True,
-    "watchdog's worker": False,
-    "watchdog's reserve": False,
-    "watchdog's keeper": False,
+    "controller": Role(ends=True, sends=True),
+    "watchdog's worker": Role(ends=False, sends=True),
+    "watchdog's reserve": Role(ends=False, sends=False),
+    "watchdog's keeper": Role(ends=False, sends=False),
 }
-"""Who may die, and whether torque has to end then; else another one goes on with it."""
+"""Who may die."""
 
 
 def kill(robot: Robot, who: str, state: str) -> tuple[float, float]:
@@ -182,13 +189,13 @@ def kill(robot: Robot, who: str, state: str) -> tuple[float, float]:
     STATES[state](robot)
     pid = process_of(robot, who)
     torque_before = state == "commanding"
-    ends = torque_before and WHO[who]
+    ends = torque_before and WHO[who].ends
     handle = os.pidfd_open(pid)
     robot.given.clear()
     killed_s = time.monotonic()
     os.kill(pid, signal.SIGKILL)
     select.select([handle], [], [])
-    gone_s = time.monotonic()
+    gone_s = time.monotonic() if WHO[who].sends else killed_s
     os.close(handle)
 
     def first() -> int | None:

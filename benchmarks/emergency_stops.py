@@ -5,8 +5,9 @@
 The two nodes run as processes of their own; this one stands in for the robot, with states at 200 Hz, and
 presses the button: by the watchdog's service, by the controller's, and by the topic, `true` each
 `PRESS_S` until torque is zero. From the first press to the arrival of zero torque; joints are said to
-move, so that damping is none. Another process floods both nodes meanwhile, as `FLOODS` say. Ends with 1
-where one of a thousand took longer than `LIMIT_S`.
+move, so that damping is none. Another process floods both nodes meanwhile, as `FLOODS` say; where so much
+comes that hardly a good state does, or commands of a second commander, the controller has stopped by itself,
+and it is the watchdog's damping that has to end. Ends with 1 where one of a thousand took longer than `LIMIT_S`.
 
 In a flood a request of this process, to release the stop before or to activate again, may be served after the
 next stop was pressed, and torque then comes by right. So a stop that torque follows while such a request had
@@ -27,9 +28,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from deaths import BACK_S, Robot
+from deaths import BACK_S, ZERO_NM, Robot
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -67,28 +69,36 @@ def publishing(node, kind: type, topic: str, message) -> Send:
     return lambda: publisher.publish(data)
 
 
-def large(node) -> tuple[list[Send], float]:
-    """Plans of 10,000 points, states of 20,000 joints, commands of 100,000 numbers, each 10 ms."""
+def large(node) -> list[Send]:
+    """Plans and schedules of 10,000 points, states of 20,000 joints."""
     point = JointTrajectoryPoint(positions=[0.0] * 12, velocities=[0.0] * 12)
     plan = JointTrajectory(joint_names=["a"] * 12, points=[point] * 10_000)
     return [
         publishing(node, JointTrajectory, "joint_trajectory", plan),
+        publishing(node, JointTrajectory, "contact_schedule", plan),
         publishing(node, JointState, "joint_states", JointState(name=["j"] * 20_000)),
-        publishing(node, Float64MultiArray, "commands_in", Float64MultiArray(data=[0.0] * 100_000)),
-    ], 0.01
+    ]
 
 
-def small(node) -> tuple[list[Send], float]:
-    """Empty states, odometry and commands, as many as a core can send."""
+def small(node) -> list[Send]:
+    """Empty states, odometry and plans."""
     return [
         publishing(node, JointState, "joint_states", JointState()),
         publishing(node, Odometry, "odometry", Odometry()),
-        publishing(node, Float64MultiArray, "commands_in", Float64MultiArray(data=[0.0] * 12)),
-    ], 0.0
+        publishing(node, JointTrajectory, "joint_trajectory", JointTrajectory()),
+    ]
 
 
-def requests(node) -> tuple[list[Send], float]:
-    """Parameters of 1,000 numbers to be set and emergency stops of the controller to be released, each ms."""
+def commands(node) -> list[Send]:
+    """Commands of another commander, good and of 100,000 numbers."""
+    return [
+        publishing(node, Float64MultiArray, "commands_in", Float64MultiArray(data=data))
+        for data in ([0.1] * 12, [0.1] * 100_000)
+    ]
+
+
+def requests(node) -> list[Send]:
+    """Parameters of 1,000 numbers to be set and emergency stops of the controller to be released."""
     setting = node.create_client(SetParameters, f"/{CONTROLLER}/set_parameters")
     releasing = node.create_client(SetBool, f"/{CONTROLLER}/emergency_stop")
     value = Parameter("joint_position_gain", value=[1.0] * 1000).to_parameter_msg()
@@ -101,24 +111,46 @@ def requests(node) -> tuple[list[Send], float]:
     def release() -> None:
         releasing.remove_pending_request(releasing.call_async(SetBool.Request(data=False)))
 
-    return [ask, release], 0.001
+    return [ask, release]
 
 
-def denials(node) -> tuple[list[Send], float]:
-    """`false` on the topic of the emergency stop, and states of another robot, as many as a core can send."""
+def denials(node) -> list[Send]:
+    """`false` on the topic of the emergency stop."""
+    return [publishing(node, Bool, STOP_TOPIC, Bool(data=False))]
+
+
+def states(node) -> list[Send]:
+    """Of another robot: each is refused, and torque is on its way to the safe output."""
     wild = JointState(name=["LF_HAA", "LF_HFE"], velocity=[1e30, -1e30])
-    return [
-        publishing(node, Bool, STOP_TOPIC, Bool(data=False)),
-        publishing(node, JointState, "joint_states", wild),
-    ], 0.0
+    return [publishing(node, JointState, "joint_states", wild)]
+
+
+class Flood(NamedTuple):
+    """What is sent, and the pause after each round of it, s; 0: as much as a core can send.
+
+    ways: those that are tried.  least_nm: torque that there has to be before a stop, N·m.
+    """
+
+    senders: Callable[[Any], list[Send]] | None
+    pause_s: float = 0.001
+    ways: tuple[str, ...] = WAYS
+    least_nm: float = COMMANDED_NM
+
+
+def endless(senders: Callable[[Any], list[Send]]) -> Flood:
+    """As much as a core can send: the controller commands no more."""
+    return Flood(senders, 0.0, (WATCHDOG, STOP_TOPIC), ZERO_NM)
 
 
 FLOODS = {
-    "nothing": None,
-    "large messages": large,
-    "small messages": small,
-    "requests": requests,
-    "denials": denials,
+    "nothing": Flood(None),
+    "large messages": Flood(large, 0.01),
+    "small messages": Flood(small),
+    "requests": Flood(requests),
+    "denials": Flood(denials, 0.0),
+    "endless small messages": endless(small),
+    "endless states": endless(states),
+    "endless commands": endless(commands),
 }
 
 
@@ -126,7 +158,7 @@ def flood(name: str, environment: Mapping[str, str], attacks: Event) -> None:
     """Attack until the parent is gone; ``attacks`` is set when all hear it."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not that of the parent
     parent, system = os.getppid(), RosSystem("attacker", environment)
-    senders, pause_s = FLOODS[name](system.node)
+    senders, pause_s = FLOODS[name].senders(system.node), FLOODS[name].pause_s
     time.sleep(CONNECTED_S)
     attacks.set()
     for send in itertools.cycle(senders):
@@ -140,7 +172,7 @@ def flood(name: str, environment: Mapping[str, str], attacks: Event) -> None:
 @contextlib.contextmanager
 def flooded(name: str, robot: Robot) -> Iterator[None]:
     """A process attacks, from the beginning to the end."""
-    if FLOODS[name] is None:
+    if FLOODS[name].senders is None:
         yield
         return
     context = multiprocessing.get_context("spawn")
@@ -160,17 +192,17 @@ def flooded(name: str, robot: Robot) -> Iterator[None]:
         process.join()
 
 
-def torque_flows(robot: Robot) -> bool:
-    """Whether the last command is more than damping, and fresh: amid bad states it comes and goes."""
+def torque_flows(robot: Robot, least_nm: float) -> bool:
+    """Whether the last command is more than so much, and fresh: amid bad states it comes and goes."""
     last = robot.given[-1] if robot.given else None
     return (
         last is not None
-        and last.torque_nm > COMMANDED_NM
+        and last.torque_nm > least_nm
         and last.at_s > time.monotonic() - FRESH_S
     )
 
 
-def command_again(robot: Robot) -> None:
+def command_again(robot: Robot, least_nm: float) -> None:
     """Release both stops, then activate the controller, until torque flows."""
     world, end_s = robot.world, time.monotonic() + BACK_S
     while True:
@@ -178,9 +210,9 @@ def command_again(robot: Robot) -> None:
         robot.spin(AGAIN_S, lambda: not latched(robot))
         world.deactivate()
         world.activate()
-        if robot.spin(AGAIN_S, lambda: torque_flows(robot)):
+        if robot.spin(AGAIN_S, lambda: torque_flows(robot, least_nm)):
             robot.spin(AGAIN_S, lambda: not unanswered(robot))
-            if robot.spin(AGAIN_S, lambda: torque_flows(robot)):
+            if robot.spin(AGAIN_S, lambda: torque_flows(robot, least_nm)):
                 return
         if time.monotonic() > end_s:
             raise SystemExit(f"no torque any more:\n{robot.last_words()}")
@@ -196,13 +228,13 @@ def latched(robot: Robot) -> bool:
     return any((robot.world.folder / "state").glob("*.emergency_stop"))
 
 
-def stop(robot: Robot, way: str) -> float | None:
+def stop(robot: Robot, way: str, least_nm: float) -> float | None:
     """Time from the first press of the button until zero torque arrives, s; none comes by damping.
 
     After it no command comes any more, or it was no stop; damping does where the flood releases it. None: it
     says nothing, an earlier request was still on its way.
     """
-    command_again(robot)
+    command_again(robot, least_nm)
     world, late = robot.world, unanswered(robot)
     robot.given.clear()
     begun_s = press_s = time.monotonic()
@@ -229,11 +261,11 @@ def stop(robot: Robot, way: str) -> float | None:
     return np.inf if commanded else robot.given[first].at_s - begun_s
 
 
-def stops(robot: Robot, way: str, number: int) -> tuple[list[float], int]:
+def stops(robot: Robot, way: str, number: int, least_nm: float) -> tuple[list[float], int]:
     """So many times of ``stop``, and how many were made again."""
     taken, again = [], 0
     while len(taken) < number:
-        time_s = stop(robot, way)
+        time_s = stop(robot, way, least_nm)
         if time_s is not None:
             taken.append(time_s)
         else:
@@ -267,9 +299,9 @@ def main() -> int:
         )
         for name in given.floods:
             with flooded(name, robot):
-                for way in WAYS:
-                    taken, again = stops(robot, way, given.stops)
-                    if FLOODS[name] is not None:
+                for way in FLOODS[name].ways:
+                    taken, again = stops(robot, way, given.stops, FLOODS[name].least_nm)
+                    if FLOODS[name].senders is not None:
                         times_s[way] += taken
                     print(
                         f"| {name} | {way} | {given.stops}, {again} | {figures(taken, 50, 99, 100)} |",

@@ -131,6 +131,7 @@ def test_a_message_gives_back_its_feedback(messages, robot):
         (lambda m: m.initial_state.joint_state.name.reverse(), "has joints"),
         (lambda m: m.feedforward.data.pop(), r"dimensions \[12, 1\] has 11 numbers"),
         (lambda m: m.feedback_gain.data.__setitem__(5, np.nan), "not finite"),
+        (lambda m: m.feedback_gain.data.__setitem__(5, -1e6), "a gain is 1e[+]06, must be at most"),
         (lambda m: m.feedback_gain.layout.dim.pop(), "a matrix of dimensions"),
         (lambda m: setattr(m.initial_state.base_pose.orientation, "w", 9.0), "quaternion"),
         (lambda m: m.initial_state.joint_state.velocity.pop(), "12 positions and velocities"),
@@ -195,6 +196,11 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     bad.feedback_gain.data[0] = np.nan
     node._on_control(bad, {})
     assert node.watchdog.refused["not_a_good_feedback"] == 1
+    # So does a gain beyond any sense: the robot's side obeys it without anybody's limits.
+    wild = travelled(message.message)
+    wild.feedback_gain.data[0] = 1e30
+    node._on_control(wild, {})
+    assert node.watchdog.refused["not_a_good_feedback"] == 2
 
 
 def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot):

@@ -18,7 +18,7 @@ from contact_id_controller.control.state_gain import StateGain
 from contact_id_controller.control.torques_ahead import TorquesAhead, local_gains
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.settings.shared_rows import LINEAR_FEEDBACK
+from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN, LINEAR_FEEDBACK
 from contact_id_controller.state import RobotState
 
 _BASE = 6
@@ -85,7 +85,7 @@ class LinearSteps:
         out = self.command
         state = self.controller.answered or state
         gain = self._gain.of(state, result)
-        if gain is None:
+        if gain is None or np.abs(gain).max() > GREATEST_LOCAL_GAIN:
             self.substituted += 1
             gain = self._of_joints(state.q)
         out.time_s = state.time_s

@@ -22,7 +22,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.settings.shared_rows import LINEAR_FEEDBACK
+from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN, LINEAR_FEEDBACK
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
@@ -92,7 +92,7 @@ def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.nd
     """Views of feed-forward (na,) and gain (na, columns) of a Control.
 
     Raises:
-        StateError: other joints, another shape, or a number that is not finite.
+        StateError: other joints, another shape, a number that is not finite, a gain that is beyond any sense.
     """
     names = list(message.initial_state.joint_state.name)
     if names != list(joint_names):
@@ -105,6 +105,9 @@ def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.nd
         )
     if not (np.isfinite(effort).all() and np.isfinite(gain).all()):
         raise StateError("a number of feed-forward or gain is not finite")
+    greatest = np.abs(gain).max(initial=0.0)
+    if greatest > GREATEST_LOCAL_GAIN:
+        raise StateError(f"a gain is {greatest:.3g}, must be at most {GREATEST_LOCAL_GAIN:g}")
     return effort[:, 0], gain
 
 

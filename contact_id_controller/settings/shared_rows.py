@@ -94,6 +94,10 @@ def command_interface() -> Any:
     )
 
 
+GREATEST_LOCAL_GAIN = 1e5
+"""Of what may act on the robot's side without us, N·m/rad and N·m·s/rad."""
+
+
 def local_gain(what: str, unit: str, empty: str) -> Any:
     """The row of ``local_position_gain`` or ``local_velocity_gain``; what ``empty`` means."""
     return parameter(
@@ -102,7 +106,7 @@ def local_gain(what: str, unit: str, empty: str) -> Any:
         joint; empty: {empty}.""",
         unit=unit,
         minimum=0.0,
-        maximum=1e5,
+        maximum=GREATEST_LOCAL_GAIN,
         per="joint",
     )
 
