@@ -195,11 +195,7 @@ def flooded(name: str, robot: Robot) -> Iterator[None]:
 def torque_flows(robot: Robot, least_nm: float) -> bool:
     """Whether the last command is more than so much, and fresh: amid bad states it comes and goes."""
     last = robot.given[-1] if robot.given else None
-    return (
-        last is not None
-        and last.torque_nm > least_nm
-        and last.at_s > time.monotonic() - FRESH_S
-    )
+    return last is not None and last.torque_nm > least_nm and last.at_s > time.monotonic() - FRESH_S
 
 
 def command_again(robot: Robot, least_nm: float) -> None:
