@@ -81,12 +81,9 @@ def large(node) -> list[Send]:
 
 
 def small(node) -> list[Send]:
-    """Empty states, odometry and plans."""
-    return [
-        publishing(node, JointState, "joint_states", JointState()),
-        publishing(node, Odometry, "odometry", Odometry()),
-        publishing(node, JointTrajectory, "joint_trajectory", JointTrajectory()),
-    ]
+    """Empty plans and schedules."""
+    topics = "joint_trajectory", "contact_schedule"
+    return [publishing(node, JointTrajectory, topic, JointTrajectory()) for topic in topics]
 
 
 def commands(node) -> list[Send]:
@@ -120,9 +117,13 @@ def denials(node) -> list[Send]:
 
 
 def states(node) -> list[Send]:
-    """Of another robot: each is refused, and torque is on its way to the safe output."""
+    """Empty ones, and of another robot: each is refused, and torque is on its way to the safe output."""
     wild = JointState(name=["LF_HAA", "LF_HFE"], velocity=[1e30, -1e30])
-    return [publishing(node, JointState, "joint_states", wild)]
+    return [
+        publishing(node, JointState, "joint_states", JointState()),
+        publishing(node, Odometry, "odometry", Odometry()),
+        publishing(node, JointState, "joint_states", wild),
+    ]
 
 
 class Flood(NamedTuple):
@@ -145,12 +146,11 @@ def endless(senders: Callable[[Any], list[Send]]) -> Flood:
 FLOODS = {
     "nothing": Flood(None),
     "large messages": Flood(large, 0.01),
-    "small messages": Flood(small),
+    "small messages": Flood(small, 0.0),
     "requests": Flood(requests),
     "denials": Flood(denials, 0.0),
-    "endless small messages": endless(small),
-    "endless states": endless(states),
-    "endless commands": endless(commands),
+    "states": endless(states),
+    "commands": endless(commands),
 }
 
 
