@@ -4,8 +4,8 @@
 
 The two nodes run as processes of their own; this one stands in for the robot, with states at 200 Hz, and
 presses the button: by the watchdog's service, by the controller's, and by the topic, `true` each
-`PRESS_S` until torque is zero. From the first press to the arrival of zero torque; joints are said to
-move, so that damping is none. Another process floods both nodes meanwhile, as `FLOODS` say; where so much
+`PRESS_S` until torque is zero. From the first press to the arrival of zero torque, or of damping where the
+flood releases the stop in the same moment; joints are said to move, so that damping is not zero. Another process floods both nodes meanwhile, as `FLOODS` say; where so much
 comes that hardly a good state does, or commands of a second commander, the controller has stopped by itself,
 and it is the watchdog's damping that has to end. Ends with 1 where one of a thousand took longer than `LIMIT_S`.
 
@@ -130,12 +130,14 @@ class Flood(NamedTuple):
     """What is sent, and the pause after each round of it, s; 0: as much as a core can send.
 
     ways: those that are tried.  least_nm: torque that there has to be before a stop, N·m.
+    left_nm: what a stop may leave: none, or damping where the flood releases it at once.
     """
 
     senders: Callable[[Any], list[Send]] | None
     pause_s: float = 0.001
     ways: tuple[str, ...] = WAYS
     least_nm: float = COMMANDED_NM
+    left_nm: float = ZERO_NM
 
 
 def endless(senders: Callable[[Any], list[Send]]) -> Flood:
@@ -147,7 +149,7 @@ FLOODS = {
     "nothing": Flood(None),
     "large messages": Flood(large, 0.01),
     "small messages": Flood(small, 0.0),
-    "requests": Flood(requests),
+    "requests": Flood(requests, left_nm=COMMANDED_NM),
     "denials": Flood(denials, 0.0),
     "states": endless(states),
     "commands": endless(commands),
@@ -224,13 +226,13 @@ def latched(robot: Robot) -> bool:
     return any((robot.world.folder / "state").glob("*.emergency_stop"))
 
 
-def stop(robot: Robot, way: str, least_nm: float) -> float | None:
-    """Time from the first press of the button until zero torque arrives, s; none comes by damping.
+def stop(robot: Robot, way: str, flood: Flood) -> float | None:
+    """Time from the first press of the button until what is left then arrives, s; zero never comes by damping.
 
-    After it no command comes any more, or it was no stop; damping does where the flood releases it. None: it
-    says nothing, an earlier request was still on its way.
+    After it no command comes any more, or it was no stop. None: it says nothing, an earlier request was
+    still on its way.
     """
-    command_again(robot, least_nm)
+    command_again(robot, flood.least_nm)
     world, late = robot.world, unanswered(robot)
     robot.given.clear()
     begun_s = press_s = time.monotonic()
@@ -240,7 +242,12 @@ def stop(robot: Robot, way: str, least_nm: float) -> float | None:
         if way == STOP_TOPIC and time.monotonic() >= press_s:
             world.doors[STOP_TOPIC].publisher.publish(Bool(data=True))
             press_s += PRESS_S
-        return any(each.zero for each in robot.given)
+        return first() is not None
+
+    def first() -> int | None:
+        """Place of the first command with nothing more than what is left."""
+        places = (k for k, each in enumerate(robot.given) if each.torque_nm <= flood.left_nm)
+        return next(places, None)
 
     if way != STOP_TOPIC:
         world.ask(f"/{way}/emergency_stop", SetBool.Request(data=True), SetBool)
@@ -248,20 +255,20 @@ def stop(robot: Robot, way: str, least_nm: float) -> float | None:
         print(f"no stop by {way}:\n{robot.last_words()}", file=sys.stderr)
         return np.inf
     robot.spin(HELD_S)
-    first = next(k for k, each in enumerate(robot.given) if each.zero)
-    commanded = any(each.torque_nm > COMMANDED_NM for each in robot.given[first:])
+    begin = first()
+    commanded = any(each.torque_nm > COMMANDED_NM for each in robot.given[begin:])
     if commanded and late:
         return None
     if commanded:
         print(f"torque after a stop by {way}:\n{robot.last_words()}", file=sys.stderr)
-    return np.inf if commanded else robot.given[first].at_s - begun_s
+    return np.inf if commanded else robot.given[begin].at_s - begun_s
 
 
-def stops(robot: Robot, way: str, number: int, least_nm: float) -> tuple[list[float], int]:
+def stops(robot: Robot, way: str, number: int, flood: Flood) -> tuple[list[float], int]:
     """So many times of ``stop``, and how many were made again."""
     taken, again = [], 0
     while len(taken) < number:
-        time_s = stop(robot, way, least_nm)
+        time_s = stop(robot, way, flood)
         if time_s is not None:
             taken.append(time_s)
         else:
@@ -296,7 +303,7 @@ def main() -> int:
         for name in given.floods:
             with flooded(name, robot):
                 for way in FLOODS[name].ways:
-                    taken, again = stops(robot, way, given.stops, FLOODS[name].least_nm)
+                    taken, again = stops(robot, way, given.stops, FLOODS[name])
                     if FLOODS[name].senders is not None:
                         times_s[way] += taken
                     print(
