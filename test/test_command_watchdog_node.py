@@ -593,10 +593,12 @@ def node_of():
     context, made = rclpy.Context(), []
     rclpy.init(context=context)
 
-    def make(**changes):
+    def make(reserve=False, **changes):
         values = {"joints": JOINTS, "effort_limits_nm": LIMITS, **changes}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
-        made.append(CommandWatchdogNode(context=context, parameter_overrides=overrides))
+        made.append(
+            CommandWatchdogNode(reserve=reserve, context=context, parameter_overrides=overrides)
+        )
         return made[-1]
 
     yield make
@@ -611,6 +613,43 @@ def test_the_topic_engages_an_emergency_stop_and_releases_none(node_of):
         node._on_stop(serialize_message(Bool(data=value)))
         assert node.watchdog.state.value == state
     node._on_stop(serialize_message(Bool(data=False)))
+    assert node.watchdog.state.value == "emergency stop"
+
+
+def test_nothing_malformed_ends_who_stands_by_or_follows(node_of, tmp_path):
+    """What waits is taken by the reserve and on the way to work, outside of the loop that catches all."""
+    node = node_of(reserve=True, state_folder=str(tmp_path))
+    publishers = {
+        subscription: node.create_publisher(subscription.msg_type, subscription.topic_name, 10)
+        for subscription in node.direct_subscriptions
+    }
+    end_s = time.monotonic() + 20.0
+    while not all(each.get_subscription_count() for each in publishers.values()):
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+    def send(*messages):
+        for publisher in publishers.values():
+            for message in messages:
+                publisher.publish(message)
+
+    malformed = b"\x00\x01\x00\x00\x07"
+    while not node.incidents.counts:
+        send(malformed)
+        time.sleep(0.05)
+        assert not node.is_prepared() and time.monotonic() < end_s
+    before = node.incidents.counts.total()
+    send(malformed, malformed)
+    publishers[node._stops_in].publish(Bool(data=True))
+    time.sleep(0.3)
+    node.serve()
+    assert node.incidents.counts.total() > before + 1
+    assert node.watchdog.state.value == "emergency stop"
+    node.watchdog.release_emergency_stop()
+    publishers[node._stops_in].publish(malformed)
+    publishers[node._stops_in].publish(Bool(data=True))
+    time.sleep(0.3)
+    node._on_stop(malformed)
     assert node.watchdog.state.value == "emergency stop"
 
 

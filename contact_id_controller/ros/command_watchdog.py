@@ -30,6 +30,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.service import Service
+from rclpy.subscription import Subscription
 from rclpy.task import Future
 from rclpy.type_support import check_for_type_support
 from sensor_msgs.msg import JointState
@@ -281,9 +282,9 @@ class CommandWatchdogNode(Node):
     def serve(self) -> None:
         """Make what answers and reports; commands that came before are forgotten, they may be old."""
         for subscription in (self._commands_in, self._transitions_in):
-            while take_newest(subscription) is not None:
-                pass
-        hand_on_newest(self._states_in)  # it tells its age
+            for _ in range(_COMMANDS.depth):
+                self.incidents.guarded("message", take_newest, subscription)
+        self._hand_on(self._states_in)  # it tells its age
         self.watchdog.look_at_latch()
         for _ in range(_BUTTON.depth):
             if (pressed := take(self._stops_in)) is None:
@@ -310,10 +311,10 @@ class CommandWatchdogNode(Node):
         And the ceiling of the URDF is known, and with gains how large they are.
         """
         self._look_at_description()
-        hand_on_newest(self._states_in)  # whose joint states they are
-        if self._linear:
-            while (message := take_newest(self._commands_in)) is not None:
-                self._forwarded_control = message
+        self._hand_on(self._states_in)  # whose joint states they are
+        for _ in range(_COMMANDS.depth if self._linear else 0):
+            message = self.incidents.guarded("message", take_newest, self._commands_in)
+            self._forwarded_control = message or self._forwarded_control
         if self._known_s is None and self._knows_the_robot():
             self._known_s = time.monotonic()
         known = self._known_s is not None and time.monotonic() - self._known_s > _KNOWN_S
@@ -371,10 +372,14 @@ class CommandWatchdogNode(Node):
         if self.watchdog.wait_s(time.monotonic()) == 0.0:
             # A command that came while other callbacks ran is not late.
             for _ in range(_COMMANDS.depth):
-                if not self.incidents.guarded("command", hand_on_newest, self._commands_in):
+                if not self._hand_on(self._commands_in):
                     break
         self._send(self.watchdog.tick(time.monotonic()))
         return self.watchdog.wait_s(time.monotonic())
+
+    def _hand_on(self, subscription: Subscription) -> bool:
+        """Run a callback outside of the loop that catches its errors; whether there was a message, good or bad."""
+        return self.incidents.guarded("message", hand_on_newest, subscription) is not False
 
     def beat(self) -> None:
         """Say on `~/heartbeat` what it does, if it is time."""
@@ -591,11 +596,11 @@ class CommandWatchdogNode(Node):
 
     def _on_stop(self, message: bytes) -> None:
         """Engage the emergency stop, if this message or one that waits asks for it; nobody releases it so."""
-        pressed = read_true(message)
+        pressed = self._asks(message)
         for _ in range(_BUTTON.depth):
             if pressed or (waits := take_newest(self._stops_in)) is None:
                 break
-            pressed = read_true(waits)
+            pressed = self._asks(waits)
         if pressed:
             watchdog = self.watchdog
             if watchdog.state is not WatchdogState.EMERGENCY_STOP:
@@ -603,6 +608,10 @@ class CommandWatchdogNode(Node):
             failure = watchdog.keep()
             if failure:
                 self.get_logger().error(failure)
+
+    def _asks(self, message: bytes) -> bool:
+        """Whether a message says true; one that says nothing keeps none behind it waiting."""
+        return bool(self.incidents.guarded("emergency_stop", read_true, message))
 
     def _on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
