@@ -224,6 +224,7 @@ def main() -> int:
         "--rt-priority", type=int, default=0, help="of both nodes, of this process one less"
     )
     parser.add_argument("--only", default="", help="processes whose name contains these words")
+    parser.add_argument("--states", nargs="+", choices=STATES, default=list(STATES), metavar="S")
     given = parser.parse_args()
     slow = 0
     with (
@@ -245,8 +246,8 @@ def main() -> int:
         for who in WHO:
             if given.only not in who:
                 continue
-            for state in STATES:
-                number = -(-given.kills // len(STATES))
+            for state in given.states:
+                number = -(-given.kills // len(given.states))
                 times, silent = np.array([kill(robot, who, state) for _ in range(number)]).T
                 late = int((times > limit_s).sum())
                 slow += late
