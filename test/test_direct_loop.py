@@ -11,6 +11,7 @@ import rclpy
 from std_msgs.msg import String
 
 from contact_id_controller.ros import direct_loop
+from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop, Polled, take_newest
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.safety.incidents import Incidents
@@ -116,3 +117,24 @@ def test_what_is_polled_waits_for_who_polls_it():
         executor.shutdown()
         node.destroy_node()
         rclpy.shutdown(context=context)
+
+
+def test_a_flood_keeps_no_step_waiting(monkeypatch):
+    """There is always one more odometry and one more joint state; a step looks at what the queues keep."""
+    taken, flood = [], bytes(16)
+
+    def endless(subscription):
+        taken.append(subscription)
+        assert len(taken) < 100
+        return flood
+
+    monkeypatch.setattr(direct_loop, "take_newest", endless)
+    topics = object.__new__(ControlTopics)
+    odometry, states = (SimpleNamespace(qos_profile=SimpleNamespace(depth=k)) for k in (1, 3))
+    topics._odometry, topics._states = odometry, states
+    checks = SimpleNamespace(base_ns=2**62)  # from the future: no state is new enough
+    topics._loop = SimpleNamespace(
+        take_odometry=lambda _: None, guard=SimpleNamespace(lockstep=False, checks=checks)
+    )
+    assert topics._take_newest(b"") == flood
+    assert taken == [odometry, states, states, states]

@@ -25,7 +25,7 @@ from visualization_msgs.msg import MarkerArray
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
-from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.effort_messages import EffortMessage
 from contact_id_controller.ros.heartbeat import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
@@ -303,7 +303,7 @@ class ControlTopics:
 
     def _observe(self, message: bytes) -> None:
         """Keep an eye on the robot while inactive: activation needs to know its state."""
-        while (odometry := take_newest(self._odometry)) is not None:
+        for odometry in take_waiting(self._odometry):
             self._loop.take_odometry(odometry)
         self._last = message
         self._loop.observe(message, self._now_ns())
@@ -319,14 +319,15 @@ class ControlTopics:
         Returns the state that belongs to it: a newer one, if one came in the meantime.
         """
         loop, checks = self._loop, self._loop.guard.checks
-        while (newer := take_newest(self._odometry)) is not None:
-            loop.take_odometry(newer)
+        for odometry in take_waiting(self._odometry):
+            loop.take_odometry(odometry)
         if not loop.guard.lockstep and checks.base_ns is not None:
+            newer = take_waiting(self._states)
             while checks.base_ns > stamp_ns(message):
-                newer = take_newest(self._states)
-                if newer is None:
+                following = next(newer, None)
+                if following is None:
                     break
-                message = newer
+                message = following
         return message
 
     def _waits_for_odometry(self, message: bytes) -> bool:

@@ -8,7 +8,7 @@ subscriptions are waited on, and the executor gets a short turn every few millis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
@@ -55,6 +55,18 @@ def take_newest(subscription: Subscription):
     """The newest message that waits in a subscription of depth 1, or None; runs no callback."""
     taken = take(subscription)
     return None if taken is None else taken[0]
+
+
+def take_waiting(subscription: Subscription) -> Iterator[Any]:
+    """What waits in a subscription, the oldest first; runs no callback.
+
+    No more than it keeps: in a flood there is always one more.
+    """
+    for _ in range(max(subscription.qos_profile.depth, 1)):
+        message = take_newest(subscription)
+        if message is None:
+            return
+        yield message
 
 
 def hand_on_newest(subscription: Subscription) -> bool:

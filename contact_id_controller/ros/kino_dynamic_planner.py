@@ -32,7 +32,7 @@ from contact_id_controller.planning.kinodynamic.motion_planner import (
 )
 from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.diagnostics import diagnostic_array
-from contact_id_controller.ros.direct_loop import take_newest
+from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
 from contact_id_controller.ros.packed import PackedReader, stamp_ns
@@ -160,7 +160,7 @@ class KinoDynamicPlannerNode(Node):
             (self._states, self._on_state),  # first: the odometry of its time is there then
             (self._odometry, self._keep_odometry),
         ):
-            while (packed := take_newest(subscription)) is not None:
+            for packed in take_waiting(subscription):
                 keep(packed)
         if self._packed is None:
             raise StateError(f"no joint state has come on {self._states.topic_name}")
