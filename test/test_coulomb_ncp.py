@@ -12,6 +12,7 @@ from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.models.steps.exact_law import sticking_motion
 
 DT = 1e-3
 SEED = 70_211  # never used for tuning
@@ -292,6 +293,37 @@ def test_a_contact_that_holds_needs_no_sliding_solution(robot):
         solution = solve(standing, "coulomb", "ncp", warm_start=warm)
         assert loaded_slip(solution).max() < 1e-12
     assert slid.status == "solved"
+
+
+@pytest.mark.parametrize("feet", [1, 2, 3, 4])
+def test_a_motion_without_slip_is_one_that_forces_can_bring_about(feet):
+    """Two points leave a turn about their line free: whatever rounding makes of it, no force does."""
+    rng = np.random.default_rng(feet)
+    for _ in range(200):
+        lever = rng.normal(size=(feet, 3)) * rng.choice([0.1, 1.0, 10.0])
+        body = np.linalg.cholesky(pin.Inertia.Random().matrix())
+        J = np.hstack([np.hstack([np.eye(3), -pin.skew(each)]) for each in lever]).reshape(
+            3, feet, 6
+        )
+        Y = np.linalg.solve(body, J.transpose(1, 0, 2).reshape(-1, 6).T).T.copy()
+        free = Y @ rng.normal(size=6)
+        u = np.full(6, np.nan)
+        sticking_motion(Y, free, np.full(feet, 0.5), np.ones(feet, bool), u)
+        expected = np.linalg.lstsq(Y, -free, rcond=1e-12)[0]
+        np.testing.assert_allclose(u, expected, atol=1e-11 * np.abs(expected).max())
+
+
+def test_two_feet_that_hold_are_found_to_hold_at_once():
+    """A trot's stance: forces within the cones hold it, which is seen in a few steps and without sliding."""
+    robot, rng = solo12(), np.random.default_rng(2)
+    for speed in rng.uniform(0.05, 0.5, 100):
+        q, v, acceleration, contacts = gliding_solo(robot, speed, 0.9)
+        acceleration = acceleration + 0.1 * rng.normal(size=robot.na)
+        stance = contacts.subset([0, 3])
+        problem = build_problem(robot, q, v, acceleration, stance, DT)
+        solution = solve(problem, "coulomb", "ncp")
+        assert solution.status == "solved" and loaded_slip(solution).max() < 1e-9
+        assert solution.iterations <= 6
 
 
 def test_contradictory_contacts_are_not_called_solved_by_huge_impulses():
