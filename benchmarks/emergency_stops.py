@@ -7,7 +7,8 @@ presses the button: by the watchdog's service, by the controller's, and by the t
 `PRESS_S` until torque is zero. From the first press to the arrival of zero torque, or of damping where the
 flood releases the stop in the same moment; joints are said to move, so that damping is not zero. Another process floods both nodes meanwhile, as `FLOODS` say; where so much
 comes that hardly a good state does, or commands of a second commander, the controller has stopped by itself,
-and it is the watchdog's damping that has to end. Ends with 1 where one of a thousand took longer than `LIMIT_S`.
+and it is the watchdog's damping that has to end; the controller's service is then timed until the stop is on
+the disk. Ends with 1 where one of a thousand took longer than `LIMIT_S`.
 
 In a flood a request of this process, to release the stop before or to activate again, may be served after the
 next stop was pressed, and torque then comes by right. So a stop that torque follows while such a request had
@@ -131,6 +132,7 @@ class Flood(NamedTuple):
 
     ways: those that are tried.  least_nm: torque that there has to be before a stop, N·m.
     left_nm: what a stop may leave: none, or damping where the flood releases it at once.
+    kept: ways that end no torque: their stops count from when they are on the disk.
     """
 
     senders: Callable[[Any], list[Send]] | None
@@ -138,11 +140,12 @@ class Flood(NamedTuple):
     ways: tuple[str, ...] = WAYS
     least_nm: float = COMMANDED_NM
     left_nm: float = ZERO_NM
+    kept: tuple[str, ...] = ()
 
 
 def endless(senders: Callable[[Any], list[Send]]) -> Flood:
     """As much as a core can send: the controller commands no more."""
-    return Flood(senders, 0.0, (WATCHDOG, STOP_TOPIC), ZERO_NM)
+    return Flood(senders, 0.0, least_nm=ZERO_NM, kept=(CONTROLLER,))
 
 
 FLOODS = {
@@ -242,7 +245,7 @@ def stop(robot: Robot, way: str, flood: Flood) -> float | None:
         if way == STOP_TOPIC and time.monotonic() >= press_s:
             world.doors[STOP_TOPIC].publisher.publish(Bool(data=True))
             press_s += PRESS_S
-        return first() is not None
+        return latched(robot) if way in flood.kept else first() is not None
 
     def first() -> int | None:
         """Place of the first command with nothing more than what is left."""
@@ -254,6 +257,8 @@ def stop(robot: Robot, way: str, flood: Flood) -> float | None:
     if not robot.spin(PATIENCE_S, stopped):
         print(f"no stop by {way}:\n{robot.last_words()}", file=sys.stderr)
         return np.inf
+    if way in flood.kept:
+        return time.monotonic() - begun_s
     robot.spin(HELD_S)
     begin = first()
     commanded = any(each.torque_nm > COMMANDED_NM for each in robot.given[begin:])
