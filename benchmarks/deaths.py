@@ -110,6 +110,7 @@ class Robot:
         ended = [name for name in (CONTROLLER, WATCHDOG) if not nodes[name].running]
         for name in ended:
             self.world.restart(name)
+            self.given.clear()  # meanwhile nobody listened
         return bool(ended)
 
     def last_words(self) -> str:
