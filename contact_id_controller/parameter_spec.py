@@ -33,7 +33,7 @@ class ParameterSpec:
     "contact frame", "axis"); one value alone then holds for all. ``validator`` says what a value of the right type and range must
     be instead, or nothing where it is right. ``guards``: "most" or "least", where the value that a node
     is started with is the largest, or the smallest, that its peers may set: a guard of the robot, which
-    they may only tighten. An empty list means no limit.
+    they may only tighten. An empty list means no limit, and so does the number ``off``.
     """
 
     name: str
@@ -49,13 +49,14 @@ class ParameterSpec:
     per: str = ""
     validator: Callable[[Any], str] | None = None
     guards: str = ""
+    off: float | None = None
 
     def is_looser(self, value: Any, start: Any) -> bool:
         """Whether a checked value guards the robot less than the one that was there at the start."""
         if not self.guards:
             return False
         sign = 1.0 if self.guards == "most" else -1.0
-        new, old = (_numbers(each) for each in (value, start))
+        new, old = (_numbers(math.inf if each == self.off else each) for each in (value, start))
         count = max(len(new), len(old))
         return any(sign * new[k % len(new)] > sign * old[k % len(old)] for k in range(count))
 

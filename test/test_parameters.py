@@ -337,6 +337,11 @@ def test_what_a_change_is_checked_with_is_what_a_look_at_all_would_say(table_of_
         ("position_stops", False, True, None),
         ("start_ramp_s", 0.3, 1.0, 0.0),
         ("blend_rate_nm_s", [100.0], [10.0], [np.inf]),
+        ("joint_jump", 0.2, 0.1, 10.0),
+        ("contact_timeout_s", 0.05, 0.02, 10.0),
+        ("overruns_in_a_row", 20, 5, 0),
+        ("overruns_in_a_row", 0, 5, None),
+        ("power_limit_w", 300.0, 100.0, 0.0),
     ],
 )
 @pytest.mark.parametrize("locked", [True, False])
@@ -352,6 +357,28 @@ def test_peers_may_tighten_what_guards_the_robot_and_undo_that(
         assert set_one(node, name, start).successful
 
 
+@pytest.mark.parametrize(
+    "name, tighter, looser",
+    [
+        ("plan_speed_factor", 2.0, 100.0),
+        ("plan_position_margin", 0.0, 10.0),
+        ("plan_acceleration_limit", 1e3, 1e6),
+        ("base_plan_jump", [0.1, 0.1], [1000.0, 1.0]),
+        ("base_plan_speed", [1.0, 1.0], [10.0, 1000.0]),
+        ("base_plan_acceleration", [1.0, 1.0], [1e5, 1e5]),
+        ("possible_position_margin", 0.0, 10.0),
+        ("possible_speed_factor", 2.0, 100.0),
+        ("possible_speed", 50.0, 1e4),
+        ("possible_base", [100.0, 5.0, 10.0], [1e7, 50.0, 100.0]),
+        ("effort_gap_s", 0.05, 0.0),
+    ],
+)
+def test_nor_what_counts_as_possible_after_a_cleanup(table_of_node, name, tighter, looser):
+    node, _ = table_of_node(MINIMAL, locked=lambda: False)
+    assert set_one(node, name, tighter).successful
+    assert "at the start" in set_one(node, name, looser).reason
+
+
 def test_what_lets_somebody_else_in_is_given_at_the_start_only(table_of_node):
     node, _ = table_of_node(MINIMAL)
     for name, value in (
@@ -360,5 +387,7 @@ def test_what_lets_somebody_else_in_is_given_at_the_start_only(table_of_node):
         ("watchdog_required", True),
         ("mode", "lockstep"),
         ("commanders", ["/rogue"]),
+        ("planner_required", True),
+        ("stamp_reference", "stream"),
     ):
         assert "only be given at the start" in set_one(node, name, value).reason

@@ -219,6 +219,7 @@ class ContactSettings:
         minimum=1e-3,
         maximum=10.0,
         live=True,
+        guards="most",
     )
     force_ramp_s: float = parameter(
         0.0,
@@ -524,6 +525,8 @@ class SafetySettings:
         unit="W",
         minimum=0.0,
         live=True,
+        guards="most",
+        off=0,
     )
     enforce_command_limits: str = parameter(
         "auto",
@@ -542,6 +545,8 @@ class SafetySettings:
         unit="s",
         minimum=0.0,
         maximum=1.0,
+        guards="most",
+        off=0,
     )
     blend_rate_nm_s: tuple[float, ...] = parameter(
         (100.0,),
@@ -591,6 +596,8 @@ class SafetySettings:
         minimum=0,
         maximum=1000000,
         live=True,
+        guards="most",
+        off=0,
     )
     odometry_jump_m: float = parameter(
         0.05,

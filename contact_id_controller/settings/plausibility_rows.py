@@ -26,6 +26,7 @@ class PlausibilitySettings:
         unit="rad or m",
         minimum=0.0,
         maximum=10.0,
+        guards="most",
     )
     plan_speed_factor: float = parameter(
         10.0,
@@ -33,6 +34,7 @@ class PlausibilitySettings:
         slower, but beyond velocity_limits_rad_s, the controller slows down.""",
         minimum=1.0,
         maximum=100.0,
+        guards="most",
     )
     plan_acceleration_limit: float = parameter(
         100000.0,
@@ -40,6 +42,7 @@ class PlausibilitySettings:
         unit="rad/s^2",
         minimum=1e-3,
         maximum=1e6,
+        guards="most",
     )
     base_plan_jump: tuple[float, ...] = parameter(
         (0.5, 1.0),
@@ -48,6 +51,7 @@ class PlausibilitySettings:
         unit="m, rad",
         maximum=1e3,
         validator=_two_positive,
+        guards="most",
     )
     base_plan_speed: tuple[float, ...] = parameter(
         (10.0, 20.0),
@@ -55,6 +59,7 @@ class PlausibilitySettings:
         unit="m/s, rad/s",
         maximum=1e3,
         validator=_two_positive,
+        guards="most",
     )
     base_plan_acceleration: tuple[float, ...] = parameter(
         (500.0, 2000.0),
@@ -62,6 +67,7 @@ class PlausibilitySettings:
         unit="m/s^2, rad/s^2",
         maximum=1e5,
         validator=_two_positive,
+        guards="most",
     )
     possible_position_margin: float = parameter(
         0.5,
@@ -69,12 +75,14 @@ class PlausibilitySettings:
         unit="rad or m",
         minimum=0.0,
         maximum=10.0,
+        guards="most",
     )
     possible_speed_factor: float = parameter(
         5.0,
         "Joint states faster than this times the velocity limit of the URDF are refused.",
         minimum=1.0,
         maximum=100.0,
+        guards="most",
     )
     possible_speed: float = parameter(
         500.0,
@@ -83,6 +91,7 @@ class PlausibilitySettings:
         unit="rad/s",
         minimum=1e-3,
         maximum=1e4,
+        guards="most",
     )
     joint_jump: float = parameter(
         0.2,
@@ -92,6 +101,7 @@ class PlausibilitySettings:
         minimum=1e-6,
         maximum=10.0,
         live=True,
+        guards="most",
     )
     possible_base: tuple[float, ...] = parameter(
         (10000.0, 50.0, 100.0),
@@ -100,4 +110,5 @@ class PlausibilitySettings:
         unit="m, m/s, rad/s",
         maximum=1e7,
         validator=_positive(3),
+        guards="most",
     )

@@ -23,7 +23,7 @@ def odometry_age_limit(*, live: bool) -> Any:
 
 START_ONLY = (
     *("record_path", "effort_above_description", "state_folder", "urdf", "mode"),
-    *("second_commander", "commanders", "watchdog_required"),
+    *("second_commander", "commanders", "watchdog_required", "planner_required", "stamp_reference"),
 )
 """Rows that count as they are given at the start of a node: what they allow is not for its peers."""
 
