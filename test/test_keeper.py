@@ -60,13 +60,18 @@ def said(process):
     return role, int(pid), proven == "1"
 
 
-def alive(pid):
-    """Whether a process runs, rather than waits to be looked at."""
+def state_of(pid):
+    """Letter of a process's state, X where there is none."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+            return file.read().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return False
+        return "X"
+
+
+def alive(pid):
+    """Whether a process runs, rather than waits to be looked at."""
+    return state_of(pid) not in "ZX"
 
 
 def gone(pid):
@@ -101,6 +106,21 @@ def test_a_reserve_that_is_killed_is_replaced_while_the_active_one_works(start):
     os.kill(reserve, signal.SIGKILL)
     role, other, _ = said(process)
     assert role == "reserve" and other != reserve and alive(active)
+
+
+def test_both_killed_at_once_are_followed_by_new_ones(start):
+    process = start()
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    process.send_signal(signal.SIGSTOP)  # it hears of both at once
+    end_s = time.monotonic() + 10.0
+    while state_of(process.pid) != "T" and time.monotonic() < end_s:
+        time.sleep(0.005)
+    for pid in (reserve, active):
+        os.kill(pid, signal.SIGKILL)
+        assert gone(pid)
+    process.send_signal(signal.SIGCONT)
+    (role, other, _), (standing_by, another, _) = said(process), said(process)
+    assert (role, standing_by) == ("active", "reserve") and alive(other) and alive(another)
 
 
 def test_without_a_reserve_another_one_is_forked_after_the_kill(start):

@@ -164,7 +164,12 @@ class _Keeper:
             return False
         reserve, self._reserve = self._reserve, None
         if reserve is not None:
-            os.write(reserve.call, b"!")
+            try:
+                os.write(reserve.call, b"!")
+            except BrokenPipeError:  # killed in the same moment; its end is still to be told
+                os.waitpid(reserve.pid, 0)
+                self._close(reserve)
+                reserve = None
         self._active = reserve or self._fork(reserve=False)
         words = "the reserve goes on" if reserve else "started again"
         end = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
