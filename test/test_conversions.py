@@ -100,6 +100,16 @@ def test_joints_are_found_by_name_in_any_order_and_when_the_order_changes():
     assert found.velocity.tolist() == [4.5, 5.5, 6.5]
 
 
+def test_a_stamp_that_no_command_could_have_is_refused():
+    """With `stamp_reference: stream` nothing else looks at it, and all that comes after would be out of order."""
+    reader, judge = JointStateReader(NAMES), checks(NAMES)
+    message = JointState(name=NAMES, position=[0.0] * 3, velocity=[0.0] * 3)
+    message.header.stamp = Time(sec=2**31 - 1, nanosec=2**32 - 1)
+    assert judge.take(reader.read(message), None).reason == "stamp_impossible"
+    message.header.stamp = Time(sec=5)
+    assert judge.take(reader.read(message), None).time_s == 5.0
+
+
 @pytest.mark.parametrize(
     "names, position, velocity, reason, word",
     [

@@ -1,5 +1,7 @@
 """Effort trajectories over topics: their bytes, the simulated robot and the watchdog that take them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from test_torques_ahead import random_trajectory
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.plans.effort_trajectory import LocalFeedback
+from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.simulated_robot import SimulatedRobot
@@ -259,6 +261,17 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
         np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)
     finally:
         node.destroy_node()
+
+
+def test_a_start_that_no_stamp_says_is_said_as_the_farthest():
+    """The safe output has the time of the last state, and must be sent whatever that said."""
+    trajectory = EffortTrajectory(2, len(JOINTS))
+    trajectory.rest(2.0**31 + 3.5, np.zeros(len(JOINTS)), np.zeros(len(JOINTS)))
+    message = EffortMessage(JOINTS, 2)
+    message.fill(trajectory)
+    sent = []
+    message.publish(SimpleNamespace(publish=sent.append))
+    assert deserialize_message(sent[0], JointTrajectory).header.stamp.sec == 2**31 - 1
 
 
 def test_a_time_from_start_of_more_than_all_seconds_is_refused():

@@ -3,6 +3,7 @@
 What the package's own serialiser makes of them is not seen here: its messages are not installed.
 """
 
+import array
 import sys
 import types
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import command_watchdog, simulated_robot
 from contact_id_controller.ros.linear_feedback_messages import (
     FeedbackMessage,
+    _matrix,
     control_messages,
     read_control,
     read_feedback,
@@ -145,6 +147,42 @@ def test_what_is_no_feedback_is_refused(messages, robot, spoil, message):
     spoil(arrived)
     with pytest.raises(StateError, match=message):
         read_feedback(arrived, robot)
+    if message != "quaternion":  # the watchdog knows no robot, and forwards nothing else of these
+        with pytest.raises(StateError, match=message):
+            read_control(arrived, JOINTS)
+
+
+@pytest.mark.parametrize("columns", [1, 12, 22, 25])
+def test_a_gain_of_too_few_coordinates_is_refused(messages, robot, columns):
+    made = FeedbackMessage(robot).message
+    _matrix(12, columns, made.feedback_gain)
+    made.initial_state.joint_state.position = made.initial_state.joint_state.velocity = array.array(
+        "d", bytes(96)
+    )
+    with pytest.raises(StateError, match=f"{columns} columns"):
+        read_control(made, JOINTS)
+
+
+def test_a_time_that_no_stamp_says_is_said_as_the_farthest(messages, robot):
+    made, feedback = FeedbackMessage(robot), random_feedback(robot)
+    feedback.time_s = 2.0**31 + 3.5
+    made.fill(feedback)
+    assert travelled(made.message).header.stamp.sec == 2**31 - 1
+
+
+def test_a_reserve_keeps_no_bad_feedback_to_damp_with(messages, robot, monkeypatch):
+    """It says damping by the last message with its gains zero; zero times a state that is none is none."""
+    lines = []
+    node, good = watchdog_node([0.0]), FeedbackMessage(robot)
+    node.incidents = Incidents(lines.append)
+    good.fill(random_feedback(robot))
+    bad = travelled(good.message)
+    bad.initial_state.joint_state.position[3] = np.nan
+    for message, kept in ((bad, None), (Control(), None), (good.message, good.message)):
+        monkeypatch.setattr(command_watchdog, "take_newest", lambda _, taken=message: taken)
+        node.incidents.guarded("message", node._keep_control)
+        assert node._forwarded_control is kept
+    assert len(lines) == 1 and "not finite" in lines[0]
 
 
 class Publisher:

@@ -207,6 +207,11 @@ def test_bytes_and_names_end_somewhere():
     many = JointTrajectory(joint_names=["j"] * 5000)
     with pytest.raises(TrajectoryError, match="names 5000 joints"):
         conversions.joint_trajectory(serialize_message(many))
+    for read in (conversions.joint_trajectory, conversions.contact_schedule):
+        for name in ("j" * 201, "j" * 1_000_000):
+            wordy = serialize_message(JointTrajectory(joint_names=[name]))
+            with pytest.raises(TrajectoryError, match=f"name in the plan has {len(name)} bytes"):
+                read(wordy)
 
 
 def test_bytes_that_are_no_plan_are_refused_whatever_they_are():

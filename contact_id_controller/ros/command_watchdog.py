@@ -313,8 +313,7 @@ class CommandWatchdogNode(Node):
         self._look_at_description()
         self._hand_on(self._states_in)  # whose joint states they are
         for _ in range(_COMMANDS.depth if self._linear else 0):
-            message = self.incidents.guarded("message", take_newest, self._commands_in)
-            self._forwarded_control = message or self._forwarded_control
+            self.incidents.guarded("message", self._keep_control)
         if self._known_s is None and self._knows_the_robot():
             self._known_s = time.monotonic()
         known = self._known_s is not None and time.monotonic() - self._known_s > _KNOWN_S
@@ -323,6 +322,13 @@ class CommandWatchdogNode(Node):
             and self._stated is None
             and (not self._linear or self._forwarded_control is not None)
         )
+
+    def _keep_control(self) -> None:
+        """Keep a good feedback: by it a damping is said that takes the gains away."""
+        message = take_newest(self._commands_in)
+        if message is not None:
+            read_control(message, self._joints)
+            self._forwarded_control = message
 
     def _knows_the_robot(self) -> bool:
         """Whether somebody else listens to what it would command, and is connected."""

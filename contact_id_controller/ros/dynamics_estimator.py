@@ -35,7 +35,7 @@ from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.executor import GuardedExecutor
-from contact_id_controller.ros.packed import IMU
+from contact_id_controller.ros.packed import IMU, stamp_parts
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
@@ -264,7 +264,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
         )
-        sec, nanosec = divmod(stamp_ns, 1_000_000_000)
+        sec, nanosec = stamp_parts(stamp_ns)
         self._publisher.publish(Time(sec=sec, nanosec=nanosec), estimate)
         self.steps += 1
         if self._recorder is not None and estimate.ready:

@@ -22,6 +22,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.state_feedback import StateFeedback
+from contact_id_controller.ros.packed import stamp_parts
 from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN, LINEAR_FEEDBACK
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ class FeedbackMessage:
         self._effort[:] = feedback.effort
         sensor = message.initial_state
         for header in (message.header, sensor.header):
-            sec, nanosec = divmod(round(feedback.time_s * _NANO), _NANO)
-            header.stamp.sec, header.stamp.nanosec = sec, nanosec
+            header.stamp.sec, header.stamp.nanosec = stamp_parts(round(feedback.time_s * _NANO))
         if robot.floating_base:
             pose, twist = sensor.base_pose, sensor.base_twist
             _put(pose.position, feedback.q[:3])
@@ -91,6 +91,9 @@ class FeedbackMessage:
 def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Views of feed-forward (na,) and gain (na, columns) of a Control.
 
+    The plugin computes with its state, too, also where the gain is zero: a number there that is not finite is
+    a torque that is none.
+
     Raises:
         StateError: other joints, another shape, a number that is not finite, a gain that is beyond any sense.
     """
@@ -103,8 +106,18 @@ def read_control(message, joint_names: Sequence[str]) -> tuple[np.ndarray, np.nd
         raise StateError(
             f"feed-forward and gain have shapes {effort.shape} and {gain.shape}, must have {rows} rows"
         )
+    columns = gain.shape[1]
+    if columns % 2 or columns < 2 * rows:
+        raise StateError(
+            f"the gain has {columns} columns, must have two for each coordinate of the motion"
+        )
     if not (np.isfinite(effort).all() and np.isfinite(gain).all()):
         raise StateError("a number of feed-forward or gain is not finite")
+    position, velocity, base = _state_of(message.initial_state)
+    if len(position) != rows or len(velocity) != rows:
+        raise StateError(f"the state must have {rows} positions and velocities")
+    if not all(np.isfinite(part).all() for part in (position, velocity, base)):
+        raise StateError("a number of the state is not finite")
     greatest = np.abs(gain).max(initial=0.0)
     if greatest > GREATEST_LOCAL_GAIN:
         raise StateError(f"a gain is {greatest:.3g}, must be at most {GREATEST_LOCAL_GAIN:g}")
@@ -122,25 +135,17 @@ def read_feedback(message, robot: RobotModel) -> StateFeedback:
     if gain.shape != feedback.gain.shape:
         raise StateError(f"the gain has shape {gain.shape}, must have {feedback.gain.shape}")
     feedback.effort[:], feedback.gain[:] = effort, gain
-    sensor = message.initial_state
     stamp = message.header.stamp
     feedback.time_s = stamp.sec + stamp.nanosec / _NANO
-    joints = sensor.joint_state
-    if len(joints.position) != robot.na or len(joints.velocity) != robot.na:
-        raise StateError(f"the state must have {robot.na} positions and velocities")
+    position, velocity, base = _state_of(message.initial_state)
     q, v = feedback.q, feedback.v
-    robot.put_joints(q, joints.position)
-    v[robot.actuated] = joints.velocity
+    robot.put_joints(q, position)
+    v[robot.actuated] = velocity
     if robot.floating_base:
-        p, o = sensor.base_pose.position, sensor.base_pose.orientation
-        u, w = sensor.base_twist.linear, sensor.base_twist.angular
-        q[:7] = p.x, p.y, p.z, o.x, o.y, o.z, o.w
-        v[:6] = u.x, u.y, u.z, w.x, w.y, w.z
+        q[:7], v[:6] = base[:7], base[7:]
         norm = np.linalg.norm(q[3:7])
         if not abs(norm - 1.0) <= 1e-3:
             raise StateError(f"the base's quaternion has norm {norm:.6g}, must be 1")
-    if not (np.isfinite(q).all() and np.isfinite(v).all()):
-        raise StateError("a number of the state is not finite")
     return feedback
 
 
@@ -167,6 +172,15 @@ def _read(message: Float64MultiArray) -> np.ndarray:
     if len(dims) != 2 or dims[0] * dims[1] != len(message.data) or message.layout.data_offset:
         raise StateError(f"a matrix of dimensions {dims} has {len(message.data)} numbers")
     return np.array(message.data).reshape(dims)
+
+
+def _state_of(sensor) -> tuple[Any, Any, tuple[float, ...]]:
+    """Positions and velocities of the joints of a Sensor, and its base's pose and twist (13)."""
+    joints = sensor.joint_state
+    p, o = sensor.base_pose.position, sensor.base_pose.orientation
+    u, w = sensor.base_twist.linear, sensor.base_twist.angular
+    base = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
+    return joints.position, joints.velocity, base
 
 
 def _put(fields, values: np.ndarray) -> None:

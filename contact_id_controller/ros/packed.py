@@ -32,6 +32,9 @@ MOST_BYTES, MOST_NAMES, MOST_CHARACTERS = 100_000, 1000, 1000
 """Of a message that comes again and again, the names in it, and a text alone: larger ones are refused
 before anything looks at them."""
 
+FARTHEST_S = 2**31
+"""Seconds that no stamp says."""
+
 _PADDING = 16
 """Most bytes that may follow the last field: senders reserve too much for empty sequences."""
 
@@ -39,6 +42,12 @@ _PADDING = 16
 def nanoseconds(stamp) -> int:
     """A builtin_interfaces/Time or Duration as whole nanoseconds."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+def stamp_parts(time_ns: int) -> tuple[int, int]:
+    """Seconds and nanoseconds of a time, ns, as a stamp has them: the farthest that it can say."""
+    sec, nanosec = divmod(time_ns, 1_000_000_000)
+    return min(max(sec, -FARTHEST_S), FARTHEST_S - 1), nanosec
 
 
 def stamp_ns(message) -> int:
@@ -351,7 +360,7 @@ def word(at: int) -> int:
 
 def with_stamp(data: bytes, time_ns: int) -> bytes:
     """The bytes of a message whose first field is a header, with another time in it."""
-    return data[:_HEAD] + _STAMP.pack(*divmod(time_ns, 1_000_000_000)) + data[_HEAD + _STAMP.size :]
+    return data[:_HEAD] + _STAMP.pack(*stamp_parts(time_ns)) + data[_HEAD + _STAMP.size :]
 
 
 class PackedMessage:
@@ -389,7 +398,7 @@ class PackedMessage:
 
     def set_stamp(self, time_ns: int) -> None:
         """Time of a message whose first field is a header."""
-        _STAMP.pack_into(self._buffer, _HEAD, *divmod(time_ns, 1_000_000_000))
+        _STAMP.pack_into(self._buffer, _HEAD, *stamp_parts(time_ns))
 
     def publish(self, publisher) -> None:
         """Send it with its present numbers."""

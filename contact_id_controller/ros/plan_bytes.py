@@ -18,6 +18,9 @@ from contact_id_controller.ros.packed import Cursor, stamp_ns, with_stamp
 MOST_BYTES, MOST_POINTS, MOST_NAMES = 16_000_000, 10_000, 1000
 """Of a plan: more is refused before it is looked at."""
 
+LONGEST_NAME = 200
+"""Bytes of the name of a joint or frame: what is wrong with it is said in the log."""
+
 LONG_BYTES, LONG_POINTS = 30_000, 100
 """More takes longer to read than a step may be late."""
 
@@ -85,6 +88,11 @@ def read_points(data: bytes, widths: Sequence[int]) -> Points:
         begin = cursor.at
         cursor.text()
         begin += -begin % 4 + 4
+        size = cursor.at - begin - 1  # a zero ends it
+        if size > LONGEST_NAME:
+            raise TrajectoryError(
+                f"a name in the plan has {size} bytes, must have at most {LONGEST_NAME}"
+            )
         names.append(data[begin : cursor.at].rstrip(b"\0").decode(errors="replace"))
     points = cursor.count()
     refuse_count(points)

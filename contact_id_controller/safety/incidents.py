@@ -14,6 +14,9 @@ from contact_id_controller.exceptions import ContactIdError
 TELL_EVERY_S = 10.0
 """Time between two lines in the log about the same reason."""
 
+MOST_CHARACTERS = 4000
+"""Of a line: a peer may have chosen some of its words, and writing a megabyte takes 20 ms."""
+
 
 class Incidents:
     """Catches, counts, and tells the first of each reason, then one every `TELL_EVERY_S`.
@@ -57,8 +60,14 @@ class Incidents:
         if now_s - told_s >= TELL_EVERY_S:
             since = f" ({count - told} since the last line)" if told else ""
             self._told[reason] = now_s, count
-            self._tell(f"{reason}{since}: {detail}")
+            self._tell(_shortened(f"{reason}{since}: {detail}"))
 
     def tell_anew(self) -> None:
         """The next one of each reason is told, however long ago the last was."""
         self._told.clear()
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a text that is too long: that of a traceback says most."""
+    half = MOST_CHARACTERS // 2
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"

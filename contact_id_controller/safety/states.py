@@ -22,6 +22,8 @@ UNIT_TOLERANCE = 1e-2
 """Largest deviation of the norm of a measured quaternion from 1."""
 
 NANO = 1e-9
+FARTHEST_NS = 2**31 * 10**9
+"""No stamp with less than a second of nanoseconds says so much: no command could be stamped so."""
 
 _BASE_PARTS = (("position", "m"), ("velocity", "m/s"), ("turning", "rad/s"))
 _FIRST = (0, 7, 10)
@@ -195,6 +197,10 @@ class StateChecks:
 
     def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
         last_ns = self._last_ns
+        if not abs(time_ns) < FARTHEST_NS:
+            return Refusal(
+                "stamp_impossible", f"stamp of the joint state is {time_ns * NANO:.6f} s"
+            )
         if last_ns is not None and time_ns <= last_ns:
             ahead_s = (time_ns - last_ns) * NANO
             return Refusal(
