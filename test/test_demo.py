@@ -249,6 +249,18 @@ def test_a_dead_process_is_reported_with_its_last_lines(tmp_path):
             nodes.check()
 
 
+def test_a_node_hears_hangups_though_this_process_does_not(tmp_path):
+    """As under nohup: a campaign that sends SIGHUP waited for the end of a node that ignored it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        says = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_DFL)"
+        with processes.NodeGroup({"node": _python(says)}, tmp_path, {}) as nodes:
+            nodes["node"].wait(20.0)
+            assert "True" in nodes["node"].output()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_process_that_ended_well_is_no_failure_where_that_is_expected(tmp_path):
     with processes.NodeGroup({"robot": _python("pass")}, tmp_path, {}) as nodes:
         assert nodes["robot"].wait(20.0)

@@ -47,7 +47,7 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_begin_child,
             )
 
     @property
@@ -269,8 +269,9 @@ def _how(code: int) -> str:
         return f"was ended by signal {-code}"
 
 
-def _die_with_parent() -> None:
-    """In the child on Linux: be killed when the parent dies, even by SIGKILL."""
+def _begin_child() -> None:
+    """In the child: hear SIGHUP, also under nohup; on Linux, be killed when the parent dies, even by SIGKILL."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
