@@ -55,6 +55,21 @@ def test_the_name_of_who_is_followed_pushes_nobody_aside():
     assert who.refusal(NEW, 1.0) == "second_commander" and who.refusal(CONTROLLER, 1.0) == ""
 
 
+@pytest.mark.parametrize("allowed", [(), ("/controller",)])
+def test_among_too_many_to_look_at_only_who_was_known_before_may_command(allowed):
+    """Names of thousands of silent publishers take longer to look at than a stop may wait."""
+    found = [dict(NODES)]
+    who = Commanders(allowed, "/controller", lambda: found[0])
+    assert who.refusal(CONTROLLER, 0.0) == "" and who.follow(CONTROLLER, 0.0)
+    who.let_go()
+    found[0] = None
+    assert who.refusal(b"unknown", 1.0) == "not_a_commander"
+    assert who.refusal(ROGUE, 1.0) == "not_a_commander"
+    assert who.refusal(CONTROLLER, 1.0) == ""
+    alone = Commanders(allowed, "/controller", lambda: None)
+    assert alone.refusal(CONTROLLER, 0.0) == "not_a_commander"
+
+
 def test_whoever_is_named_may_and_nobody_else():
     who = commanders("/rogue", "/other")
     assert who.refusal(CONTROLLER, 0.0) == "not_a_commander"
@@ -95,7 +110,9 @@ def test_a_node_that_discovery_does_not_know_has_no_name():
             node_namespace="_NODE_NAMESPACE_UNKNOWN_",
         ),
     ]
-    node = SimpleNamespace(get_publishers_info_by_topic=lambda topic: told)
+    node = SimpleNamespace(
+        get_publishers_info_by_topic=lambda topic: told, count_publishers=lambda topic: len(told)
+    )
     assert known_publishers_of(node, "/commands") == {b"\x01": "/rogue"}
     assert len(publishers_of(node, "/commands")) == 2, (
         "whoever sends is seen, with a name or without"

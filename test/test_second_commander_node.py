@@ -98,6 +98,28 @@ def resume(bench):
     return future.result()
 
 
+def test_among_very_many_publishers_nobody_is_looked_at_and_who_sends_is_noticed(
+    bench_of, rogue_of, monkeypatch
+):
+    monkeypatch.setattr(senders, "MOST_PUBLISHERS", 5)
+    bench = bench_of()
+    bench.start()
+    rogue = rogue_of(bench)
+    for _ in range(8):
+        rogue.node.create_publisher(Float64MultiArray, "commands", RELIABLE)
+        rogue.node.create_publisher(JointState, "joint_states", RELIABLE)
+    assert bench.until(lambda: bench.count_publishers() == 10)
+    assert senders.publishers_of(bench.node, bench.node._topics._commands.topic_name) is None
+    bench.newest_s = 10.0
+    bench.answer(bench.newest_s)
+    bench.until(lambda: False, 1.5 * senders.LOOK_PERIOD_S)
+    assert not machine(bench).latched, "publishers that send nothing disturb nobody"
+    (names,) = bench.node._topics._sources.several.values()
+    assert names == "more than 5"
+    assert rogue.send_until(lambda: machine(bench).latched)
+    assert "among very many publishers" in machine(bench).reason
+
+
 def test_another_sender_of_commands_stops_the_robot_until_it_is_silent(bench_of, rogue_of):
     bench = bench_of()
     bench.start()

@@ -264,7 +264,7 @@ class CommandWatchdogNode(Node):
         self._heard = HeartbeatInput(self, "controller", self.incidents)
         self._heartbeat = HeartbeatTopic(self)
         self._controller_state = self.create_client(GetState, _GET_STATE)
-        self._at_trip: set[bytes] = set()
+        self._at_trip: set[bytes] | None = set()
         self._answers: dict[Future, float] = {}
         controller, _, _ = self.resolve_service_name(_GET_STATE).rpartition("/")
         self._controller = controller
@@ -590,14 +590,16 @@ class CommandWatchdogNode(Node):
                 self._forget(other)
             self.watchdog.controller_changed(True)
 
-    def _publishers_in(self) -> dict[bytes, str]:
-        """Those who may send commands: identity of the publisher -> full name of its node."""
+    def _publishers_in(self) -> dict[bytes, str] | None:
+        """Those who may send commands: identity of the publisher -> full name of its node; None: too many."""
         return known_publishers_of(self, self._commands_in.topic_name)
 
     def _has_new_publisher(self) -> bool:
+        before, now = self._at_trip, self._publishers_in()
+        if before is None or now is None:
+            return False
         return any(
-            node == self._controller and identity not in self._at_trip
-            for identity, node in self._publishers_in().items()
+            node == self._controller and identity not in before for identity, node in now.items()
         )
 
     def _on_stop(self, message: bytes) -> None:
@@ -645,8 +647,9 @@ class CommandWatchdogNode(Node):
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
             # Also those whose name, or who, discovery does not know yet.
-            self._at_trip = set(publishers_of(self, self._commands_in.topic_name))
-            if self._commanders.followed is not None:
+            there = publishers_of(self, self._commands_in.topic_name)
+            self._at_trip = None if there is None else set(there)
+            if self._at_trip is not None and self._commanders.followed is not None:
                 self._at_trip.add(self._commanders.followed.identity)
             self._commanders.let_go()
             self._told = None

@@ -39,17 +39,28 @@ _UNKNOWN = "/_NODE_NAME_UNKNOWN_"
 """What ROS says of a publisher whose node it does not know, or not yet."""
 
 
-def publishers_of(node: Node, topic: str) -> dict[bytes, str]:
-    """Publishers of a topic that are known: identity -> full name of the node."""
+MOST_PUBLISHERS = 100
+"""Of a topic: to look at so many takes 3 ms, and whoever makes thousands of them would be waited for."""
+
+
+def publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
+    """Publishers of a topic that are known: identity -> full name of the node.
+
+    None where they are more than `MOST_PUBLISHERS`: nobody looks at them.
+    """
+    if node.count_publishers(topic) > MOST_PUBLISHERS:
+        return None
     return {
         bytes(each.endpoint_gid): full_name(each.node_name, each.node_namespace)
         for each in node.get_publishers_info_by_topic(topic)
     }
 
 
-def known_publishers_of(node: Node, topic: str) -> dict[bytes, str]:
+def known_publishers_of(node: Node, topic: str) -> dict[bytes, str] | None:
     """The same without those of which discovery has not told yet to which node they belong."""
     found = publishers_of(node, topic)
+    if found is None:
+        return None
     return {identity: name for identity, name in found.items() if not name.endswith(_UNKNOWN)}
 
 
@@ -62,7 +73,8 @@ class OtherSenders:
     """Who else sends on a topic that a node sends on itself.
 
     It listens on the topic only while somebody else has a publisher there. Make it before the node's
-    own publisher, and call `know_own` after.
+    own publisher, and call `know_own` after. Among more than `MOST_PUBLISHERS` everybody who sends is
+    another one but itself and those that were known before to be allowed.
 
     Args:
         node: whose topic it is.  topic, kind: name and type of message.
@@ -73,9 +85,11 @@ class OtherSenders:
         self._node, self._kind = node, kind
         self.topic = node.resolve_topic_name(topic)
         self._allowed = frozenset(allowed)
-        self._before = frozenset(publishers_of(node, self.topic))
+        self._before = frozenset(publishers_of(node, self.topic) or ())
         self._own: frozenset[bytes] = frozenset()
         self._suspects: dict[bytes, str] = {}
+        self._trusted: frozenset[bytes] = frozenset()
+        self._crowd = 0
         self._heard: Subscription | None = None
         self._polled = Polled()
         self._next_look_s = self._since_s = 0.0
@@ -84,7 +98,7 @@ class OtherSenders:
     def know_own(self) -> None:
         """The node's publisher has been made: it is the one that was not there before."""
         mine = full_name(self._node.get_name(), self._node.get_namespace())
-        found = publishers_of(self._node, self.topic)
+        found = publishers_of(self._node, self.topic) or {}
         self._own = frozenset(
             each for each, name in found.items() if name == mine and each not in self._before
         )
@@ -108,24 +122,29 @@ class OtherSenders:
 
     def destroy(self) -> None:
         """Take what was made from the node."""
-        self._suspects = {}
+        self._suspects, self._crowd = {}, 0
         self._attend()
 
     def _find(self) -> None:
-        others: dict[bytes, str] = {}
         if not self._own:
             self.know_own()
-        if self._own and self._node.count_publishers(self.topic) > 1:
+        others: dict[bytes, str] | None = {}
+        count = self._node.count_publishers(self.topic)
+        if count > 1 and (self._own or count > MOST_PUBLISHERS):
             others = publishers_of(self._node, self.topic)
-        self._suspects = {
-            identity: name
-            for identity, name in others.items()
-            if identity not in self._own and name not in self._allowed
-        }
+        self._crowd = count if others is None else 0
+        if others is not None:
+            self._trusted = frozenset(each for each in others if others[each] in self._allowed)
+            self._suspects = {
+                identity: name
+                for identity, name in others.items()
+                if identity not in self._own and identity not in self._trusted
+            }
         self._attend()
 
     def _attend(self) -> None:
-        if self._suspects and self._heard is None:
+        attends = bool(self._suspects or self._crowd)
+        if attends and self._heard is None:
             self._heard = self._node.create_subscription(
                 self._kind,
                 self.topic,
@@ -135,7 +154,7 @@ class OtherSenders:
                 raw=True,
             )
             self._since_s = time.monotonic()
-        elif not self._suspects and self._heard is not None:
+        elif not attends and self._heard is not None:
             self._node.destroy_subscription(self._heard)
             self._heard = None
             self._last.clear()
@@ -146,7 +165,10 @@ class OtherSenders:
                 taken = self._heard.handle.take_message(self._kind, True)
             if taken is None:
                 return
-            name = self._suspects.get(identity_of(taken[1]) or b"")
+            identity = identity_of(taken[1]) or b""
+            name = self._suspects.get(identity)
+            if name is None and self._crowd and identity not in self._own | self._trusted:
+                name = "somebody among very many publishers"
             if name is not None:
                 self._last[name] = now_s
 
@@ -174,9 +196,7 @@ class Sources:
         self._next_look_s = now_s + LOOK_PERIOD_S
         node, before = self._node, self.several
         self.several = {
-            topic: ", ".join(sorted(publishers_of(node, topic).values()))
-            for topic in self._topics
-            if node.count_publishers(topic) > 1
+            topic: self._names(topic) for topic in self._topics if node.count_publishers(topic) > 1
         }
         lines = [
             f"{topic} has several publishers: {names}"
@@ -194,6 +214,12 @@ class Sources:
             )
         self._namesakes = namesakes
         return lines
+
+    def _names(self, topic: str) -> str:
+        found = publishers_of(self._node, topic)
+        return (
+            f"more than {MOST_PUBLISHERS}" if found is None else ", ".join(sorted(found.values()))
+        )
 
     def figures(self) -> dict[str, str]:
         """Names and values for the diagnostics: only what is not as it should be."""

@@ -24,7 +24,8 @@ class Commanders:
     Args:
         allowed: full names of the nodes that may command; empty: the rule above.
         controller: full name of the controller that is watched.
-        publishers: who could send at present; asked only about somebody who is not followed.
+        publishers: who could send at present, None: too many to look at; asked only about somebody who is
+            not followed. Of many those that were known before may command, and nobody else.
 
     Attributes:
         followed: the one; None: nobody.
@@ -34,13 +35,14 @@ class Commanders:
         self,
         allowed: Sequence[str],
         controller: str,
-        publishers: Callable[[], dict[bytes, str]],
+        publishers: Callable[[], dict[bytes, str] | None],
     ) -> None:
         self._allowed, self._controller = frozenset(allowed), controller
         self._publishers = publishers
         self.followed: Sender | None = None
         self._known: dict[bytes, str] = {}
         self._asked_s = -1.0
+        self._crowded = False
 
     def refusal(self, identity: bytes | None, now_s: float) -> str:
         """Why a command of this sender is not looked at; empty when it is."""
@@ -51,6 +53,8 @@ class Commanders:
         node = self._node(identity, now_s)
         if self._allowed:
             return "" if node in self._allowed else "not_a_commander"
+        if self._crowded and not node:
+            return "not_a_commander"
         watched = self._controller in self._known.values()
         return "not_a_commander" if watched and node != self._controller else ""
 
@@ -78,7 +82,10 @@ class Commanders:
     def _node(self, identity: bytes, now_s: float) -> str:
         """Full name of somebody's node; asks at most each `ASK_PERIOD_S`: it may send at any rate."""
         if now_s - self._asked_s >= ASK_PERIOD_S:
-            self._known, self._asked_s = self._publishers(), now_s
+            found, self._asked_s = self._publishers(), now_s
+            self._crowded = found is None
+            if found is not None:
+                self._known = found
         return self._known.get(identity, "")
 
 
