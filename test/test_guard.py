@@ -709,6 +709,17 @@ def _base_plans_that_no_base_can_follow(door):
 
 
 @row()
+def _base_plans_that_lead_away_one_after_the_other(door):
+    """Each begins near the one before, and was followed: 990 m in 2 s."""
+    door.stand()
+    for place, refused in ((0.45, 0), (0.9, 1), (1.35, 2), (0.4, 2), (-0.45, 2)):
+        door.follow(base_plan(place, place))
+        door.stand(2)
+        assert door.refused["base_trajectory"] == refused
+    assert "base would jump by 0.9 m" in door.log[0]
+
+
+@row()
 def _base_and_schedule_of_another_time(door):
     """A schedule of long ago must not lift the feet, nor a base of long ago pull the robot."""
     door.stand()

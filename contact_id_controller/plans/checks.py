@@ -149,7 +149,7 @@ def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None
 
 
 def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) -> None:
-    """A TrajectoryError unless the base begins near where it was to be then, or near where it is."""
+    """A TrajectoryError unless the base begins near where it is, or where it was to be then and no farther away."""
     begin_s = max(base.start_s or now_s, now_s)
     current = followed.base_slot.at(now_s)
     if current is not None:
@@ -157,17 +157,22 @@ def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) ->
         before = np.concatenate([reference.position, reference.quaternion_xyzw])
     else:
         before = followed.base_hold
-    nearest = None
-    first = base.peek(begin_s)
-    for pose in (before, followed.base_measured):
-        if pose is None:
-            continue
-        jump = _pose_difference(first, pose)
-        if all(value <= most for value, most in zip(jump, followed.limits.base_jump)):
+    first, measured = base.peek(begin_s), followed.base_measured
+    jump = None if before is None else _pose_difference(first, before)
+    if measured is not None:
+        away = _pose_difference(first, measured)
+        if _within(away, followed.limits.base_jump):
             return
-        nearest = nearest or jump
-    if nearest is not None:
-        check_base_jump(*nearest, followed.limits)
+        # No farther away than the motion before is: else plan after plan would lead away from the robot.
+        led_away = before is not None and not _within(away, _pose_difference(before, measured))
+        if jump is None or (led_away and _within(jump, followed.limits.base_jump)):
+            jump = away
+    if jump is not None:
+        check_base_jump(*jump, followed.limits)
+
+
+def _within(difference: tuple[float, float], most: tuple[float, float]) -> bool:
+    return all(value <= limit for value, limit in zip(difference, most))
 
 
 def _pose_difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
