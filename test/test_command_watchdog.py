@@ -218,6 +218,25 @@ def test_nobody_else_chooses_the_damping_while_one_says_how_fast_the_joints_are(
     assert np.array_equal(velocities.known(2.1 * FOLLOWED_S), 3.0 * VELOCITY)
 
 
+def test_nor_while_one_stands_by_who_looks_now_and_then():
+    """A reserve sees one message of several: half of them a peer's, when that sends as often as the robot."""
+    velocities, rng, now_s = JointVelocities(NAMES, AGE_S), np.random.default_rng(1), 0.0
+    velocities.take(NAMES, VELOCITY, now_s, sender=b"robot")
+    for _ in range(5000):
+        velocities.stand_by()
+        now_s += 0.2
+        velocities.take(NAMES, VELOCITY, now_s, sender=rng.choice([b"robot", b"peer"]))
+    velocities.attend(now_s)
+    for _ in range(4):  # called: the first that comes may be the peer's, too
+        velocities.take(NAMES, 100.0 * VELOCITY, now_s, sender=b"peer")
+    assert np.abs(velocities.known(now_s)).max() <= np.abs(VELOCITY).max()
+    velocities.take(NAMES, 2.0 * VELOCITY, now_s, sender=b"robot")
+    assert np.array_equal(velocities.known(now_s), 2.0 * VELOCITY)
+    late_s = now_s + 2.0 * FOLLOWED_S
+    velocities.take(NAMES, 3.0 * VELOCITY, late_s, sender=b"peer")
+    assert np.array_equal(velocities.known(late_s), 3.0 * VELOCITY), "silent, as ever"
+
+
 def test_joints_of_several_senders_have_one_each():
     velocities = JointVelocities(NAMES, AGE_S)
     velocities.take(NAMES[:2], VELOCITY[:2], 0.0, sender=b"leg")

@@ -284,6 +284,7 @@ class CommandWatchdogNode(Node):
         for subscription in (self._commands_in, self._transitions_in):
             for _ in range(_COMMANDS.depth):
                 self.incidents.guarded("message", take_newest, subscription)
+        self.watchdog.velocities.attend(time.monotonic())
         self._hand_on(self._states_in)  # it tells its age
         self.watchdog.look_at_latch()
         for _ in range(_BUTTON.depth):
@@ -311,7 +312,7 @@ class CommandWatchdogNode(Node):
         And the ceiling of the URDF is known, and with gains how large they are.
         """
         self._look_at_description()
-        self._hand_on(self._states_in)  # whose joint states they are
+        self.listen_in()
         for _ in range(_COMMANDS.depth if self._linear else 0):
             self.incidents.guarded("message", self._keep_control)
         if self._known_s is None and self._knows_the_robot():
@@ -322,6 +323,11 @@ class CommandWatchdogNode(Node):
             and self._stated is None
             and (not self._linear or self._forwarded_control is not None)
         )
+
+    def listen_in(self) -> None:
+        """Whose joint states they are."""
+        self.watchdog.velocities.stand_by()
+        self._hand_on(self._states_in)
 
     def _keep_control(self) -> None:
         """Keep a good feedback: by it a damping is said that takes the gains away."""
@@ -708,7 +714,9 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
         while not worker.is_called(_RESERVE_LOOK_S):
             if interrupt.requested:
                 return 0
-            if not told and node.is_prepared():
+            if told:
+                node.listen_in()
+            elif node.is_prepared():
                 told = True
                 node.get_logger().info(f"process {os.getpid()} stands by")
         node.serve()

@@ -29,6 +29,9 @@ class WatchdogState(enum.Enum):
 FOLLOWED_S = 1.0
 """Who says how fast a joint is, is followed until silent for so long."""
 
+STANDING_BY_S = 5.0
+"""The same for one who looks now and then only, and mostly sees one message of several."""
+
 _LARGEST = float(np.finfo(float).max)
 
 
@@ -50,7 +53,7 @@ class JointVelocities:
     ) -> None:
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._age_limit_s, self._fastest_rad_s = age_limit_s, fastest_rad_s
-        self._silent_s = max(age_limit_s, FOLLOWED_S)
+        self._followed_s = self._silent_s = max(age_limit_s, FOLLOWED_S)
         self._sender: list[bytes | None] = [None] * len(joint_names)
         self.refused = 0
         """Values of others than the one that is followed."""
@@ -58,6 +61,18 @@ class JointVelocities:
         self.position = np.full(len(joint_names), np.nan)
         """(n,) rad, as measured last; NaN: never."""
         self._arrival_s = np.full(len(joint_names), -np.inf)
+        self._heard_s = np.full(len(joint_names), -np.inf)
+
+    def stand_by(self) -> None:
+        """Messages are looked at now and then from now on."""
+        self._silent_s = max(self._followed_s, STANDING_BY_S)
+
+    def attend(self, now_s: float) -> None:
+        """All of them from now on: who is followed counts as heard."""
+        if self._silent_s != self._followed_s:
+            self._silent_s = self._followed_s
+            heard = now_s - self._heard_s <= STANDING_BY_S
+            self._heard_s[heard] = now_s
 
     def take(
         self,
@@ -75,12 +90,12 @@ class JointVelocities:
             index = self._index.get(name)
             if index is not None:
                 if sender != self._sender[index]:
-                    if now_s - self._arrival_s[index] <= self._silent_s:
+                    if now_s - self._heard_s[index] <= self._silent_s:
                         self.refused += 1
                         continue
                     self._sender[index] = sender
                 self._velocity[index] = velocity[k] if k < len(velocity) else np.nan
-                self._arrival_s[index] = now_s
+                self._arrival_s[index] = self._heard_s[index] = now_s
                 if k < len(position) and np.isfinite(position[k]):
                     self.position[index] = position[k]
 
