@@ -10,7 +10,6 @@ from robots import gliding_solo, solo12, standing_solo
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
-from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.steps.exact_law import sticking_motion
@@ -171,7 +170,7 @@ def least_torque(solution, tie=1e-3):
     B = np.array(columns).T
     offset = problem.torque_offset + problem.schur @ solution.joint_velocity_change / problem.period
     left, size, right = np.linalg.svd(problem.Y.T @ B, full_matrices=False)
-    kept = size > 1e-7 * size[0]  # what is less shows in no motion within the law's own accuracy
+    kept = size > 1e-9 * size[0]
     equal = right[kept]
     unit = np.abs(solution.impulses).max()
     side = left[:, kept].T @ (problem.Y.T @ solution.impulses) / size[kept] / unit
@@ -208,24 +207,6 @@ def test_forces_are_those_of_least_torque_at_the_motion(robot):
         fast = loaded_slip(solution) > 1e-9
         kinds.add((bool(fast.any()), bool((~fast).any())))
     assert kinds == {(True, False), (False, True), (True, True)}
-
-
-def test_many_contacts_that_slide_alike_bear_least_torque(robot):
-    """On a plane their forces are next to parallel: which of them act hardly shows in the motion."""
-    q, planted = stance(robot, 20)
-    for k, (_, v, acceleration) in enumerate(states(robot, q, seed=7)[:8]):
-        v = v.copy()
-        v[:2] += 0.6 * np.cos(k), 0.6 * np.sin(k)
-        problem = build_problem(
-            robot, q, v, acceleration, planted, DT, contact_time_constant_s=0.05
-        )
-        solution = solve(problem, "coulomb", "ncp")
-        assert solution.status == "solved" and defect(solution) <= 1e-9
-        best, price = least_torque(solution)
-        ours = solution.torques @ solution.torques + price * np.square(solution.impulses).sum()
-        assert ours == pytest.approx(best, rel=1e-5)
-        found = solve(problem, "coulomb", "ncp", distribution="none")
-        assert np.linalg.norm(solution.torques) < 0.99 * np.linalg.norm(found.torques)
 
 
 def test_every_distribution_gives_the_same_motion(robot):

@@ -30,7 +30,6 @@ from contact_id_controller.kernels.triangular import (
 TIGHT = 1e-14  # defect, relative to the largest target, below which there is nothing to gain
 ACCEPTED = 1e-11  # defect that will do where rounding lets the method descend no further
 DAMPING = 1e-14  # smallest Levenberg term relative to the Hessian's trace
-ROUGH = 1e-6  # and this where it is all but stopped by forces with next to the same effect
 MORE_DAMPING = 100.0
 LEAST_DAMPING = 1e-12
 MAX_DAMPINGS = 8
@@ -278,8 +277,7 @@ def _minimise(sets, weight, target, limit, x, z, search):
         else:
             _project(mu, search.forces, z)
         now = _gradient(W, weight, target, x, z, search.gradient)
-        slow = share == 0.0 or now > 0.5 * before
-        if now <= TIGHT * norm or (slow and now <= (ACCEPTED if share == 0.0 else ROUGH) * norm):
+        if now <= TIGHT * norm or (now <= ACCEPTED * norm and (share == 0.0 or now > 0.5 * before)):
             return iteration + 1
         if share == 0.0 or not now < np.inf:
             return -iteration - 1
@@ -292,8 +290,6 @@ def _minimise(sets, weight, target, limit, x, z, search):
 @kernel
 def least_squares(W, mu, weight, target, limit, x, z):
     """Solve in place. Returns Newton steps, negative where there is no solution or the method failed by ``limit``.
-
-    What forces of next to the same effect leave undetermined may be met to ``ROUGH`` only: see what is found.
 
     Args:
         W (3p + q, dim), mu (p,): see ``Sets``.

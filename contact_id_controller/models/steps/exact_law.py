@@ -17,14 +17,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.exact_cones.continuation import (
-    LATE_RHO,
-    TOLERANCE,
-    Budget,
-    certify,
-    solve_law,
-)
-from contact_id_controller.kernels.exact_cones.continuation import SOLVED as LAW_SOLVED
+from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
 from contact_id_controller.kernels.exact_cones.least_squares import least_squares
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
 from contact_id_controller.kernels.triangular import (
@@ -276,14 +269,7 @@ def redistribute(reduced, moved, delta, cones, torque_weight, z):
     steps = choose_forces(
         reduced.T, shifted, Y, u, mode, along, cones, torque_weight, STEPS, chosen
     )
-    if steps < 0:
-        return -steps
-    lawful = certify(Y, moved, gap_speed, mu, chosen) <= LAWFUL
-    if not lawful:  # met roughly: a stage or two from there, which leave what is redundant as it is
-        status, more, _ = solve_law(Y, moved, gap_speed, mu, Budget(1, LATE_RHO), chosen)
-        steps += more
-        lawful = status == LAW_SOLVED
-    if lawful:
+    if steps >= 0 and certify(Y, moved, gap_speed, mu, chosen) <= LAWFUL:
         for r in range(3 * n):
             z[r] = chosen[r]
-    return steps
+    return abs(steps)
