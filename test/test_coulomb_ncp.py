@@ -10,6 +10,7 @@ from robots import gliding_solo, solo12, standing_solo
 from contact_id_controller import ContactSet, build_problem, solve
 from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
+from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.steps.exact_law import sticking_motion
@@ -207,6 +208,20 @@ def test_forces_are_those_of_least_torque_at_the_motion(robot):
         fast = loaded_slip(solution) > 1e-9
         kinds.add((bool(fast.any()), bool((~fast).any())))
     assert kinds == {(True, False), (False, True), (True, True)}
+
+
+def test_where_many_contacts_slide_alike_the_choice_is_given_up_soon(robot):
+    """Their forces are next to parallel: a method that crawls is not waited for."""
+    q, planted = stance(robot, 20)
+    for k, (_, v, acceleration) in enumerate(states(robot, q, seed=7)[:8]):
+        v = v.copy()
+        v[:2] += 0.6 * np.cos(k), 0.6 * np.sin(k)
+        problem = build_problem(
+            robot, q, v, acceleration, planted, DT, contact_time_constant_s=0.05
+        )
+        solution = solve(problem, "coulomb", "ncp")
+        assert solution.status == "solved" and defect(solution) <= 1e-9
+        assert solution.iterations <= 50
 
 
 def test_every_distribution_gives_the_same_motion(robot):

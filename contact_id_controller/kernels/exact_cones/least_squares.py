@@ -36,6 +36,9 @@ MAX_DAMPINGS = 8
 FLAT = 0.1  # a line search ends where this share of the first slope is left
 INWARD = 0.05  # and keeps this share of its bracket away from both of its ends
 MAX_TRIALS = 20
+LITTLE = (
+    1e-6  # defect from which on steps that gain ever the same share say where the method would end
+)
 SLOW = 0.1  # share of the defect left by a step after which a proof of failure is looked for
 ABSURD = 1e3  # forces this much larger than the targets held with equality count as none
 
@@ -281,8 +284,12 @@ def _minimise(sets, weight, target, limit, x, z, search):
             return iteration + 1
         if share == 0.0 or not now < np.inf:
             return -iteration - 1
-        if now > SLOW * before and _excluded(sets, weight, target, x, search):
-            return -iteration - 1
+        if now > SLOW * before:
+            ahead = limit - iteration - 1
+            if now <= LITTLE * norm and now * (now / before) ** ahead > ACCEPTED * norm:
+                return -iteration - 1
+            if _excluded(sets, weight, target, x, search):
+                return -iteration - 1
         before = now
     return -limit
 
