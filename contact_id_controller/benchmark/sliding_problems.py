@@ -121,6 +121,7 @@ def project_on_cones(y: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArray
     height = (y[:, 0] + mu * length) / (1.0 + mu**2)
     along = y[:, 1:] / np.where(length > 0.0, length, 1.0)[:, None]
     surface = np.column_stack([height, (mu * height)[:, None] * along])
-    nearest = np.where((mu * length <= -y[:, 0])[:, None], 0.0, surface)
-    found: NDArray[np.float64] = np.where((length <= mu * y[:, 0])[:, None], y, nearest)
+    within: NDArray[np.float64] = np.where((length <= mu * y[:, 0])[:, None], y, surface)
+    # Last: with mu = 0 what lies straight below the tip is on both sides.
+    found: NDArray[np.float64] = np.where((mu * length <= -y[:, 0])[:, None], 0.0, within)
     return found

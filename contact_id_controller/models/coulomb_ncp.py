@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.exact_cones.continuation import (
     LATE_RHO,
     STARTS,
+    WARM_POLISH,
     Budget,
     solve_law,
 )
@@ -27,7 +29,7 @@ from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.lemke_friction import lemke_friction
-from contact_id_controller.models.steps.exact_law import redistribute, stick
+from contact_id_controller.models.steps.exact_law import NOISE, redistribute, rests_otherwise, stick
 from contact_id_controller.models.steps.finish import finish, map_identities, outcome
 from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import project_held, touching
@@ -49,6 +51,7 @@ FIRST_STARTS = (
     2  # of the plan as it is; more help rarely, and where contacts contradict each other never
 )
 EASED_EDGES = 8  # of the pyramids around the cones on which contradictory contacts are eased
+PATIENCE = 3  # stages of the first start that gain nothing, after which others are tried
 POLYGONS = (
     16,
     64,
@@ -136,22 +139,63 @@ def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
     reduced = open_store(store, actuated, unactuated)
     answer = open_answer(room, mu.shape[0], actuated.shape[0])
     cones = Cones(effective_friction(mu, NO_SLIP), EASED_EDGES, load_share)
-    code, steps = _slide(reduced, cones, distribution, Budget(1, LATE_RHO), answer)
+    budget = Budget(WARM_POLISH, 0, 1, LATE_RHO, 0)
+    code, steps, _ = solve_law(
+        reduced.Y, answer.moved, reduced.gap_speed, cones.mu, budget, answer.z
+    )
+    if code != LAW_SOLVED:
+        return NOT_CONVERGED, steps
+    steps += _choose(reduced, cones, distribution, answer)
     finish(reduced, answer)
-    return code, steps
+    return SOLVED, steps
 
 
 @kernel
-def _slide(reduced, cones, distribution, budget, answer):
-    """The law from the impulses answer.z on, and the forces chosen at its motion; (code, steps)."""
-    moved, z = answer.moved, answer.z
-    code, steps, _ = solve_law(reduced.Y, moved, reduced.gap_speed, cones.mu, budget, z)
-    if code != LAW_SOLVED:
-        return NOT_CONVERGED, steps
-    if distribution < 2:
-        weight = 1.0 if distribution == 0 else 0.0
-        steps += redistribute(reduced, moved, answer.delta, cones, weight, z)
-    return SOLVED, steps
+def _choose(reduced, cones, distribution, answer):
+    """Put the chosen forces at the motion of the impulses answer.z in their place; returns the steps."""
+    if distribution == 2:
+        return 0
+    weight = 1.0 if distribution == 0 else 0.0
+    return redistribute(reduced, answer.moved, answer.delta, cones, weight, answer.z)
+
+
+@kernel
+def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
+    """The law where not all contacts ``held`` (n,) rest, and the forces chosen at its motion; (code, steps).
+
+    First the guess is polished, then the first start is made, then the others. Where one of the first two comes near a
+    motion in which other contacts than ``held`` rest, and none slips, these are held: three feet that stand while
+    a fourth parts are redundant, and what rounding makes of their slip no Newton step takes away.
+    """
+    moved, z, mu = answer.moved, answer.z, cones.mu
+    Y, gap_speed = reduced.Y, reduced.gap_speed
+    n, steps, warm = gap_speed.shape[0], 0, False
+    weight = 1.0 if distribution == 0 else 0.0
+    resting, forces = np.empty(n, np.bool_), np.empty(3 * n)
+    for i in range(n):
+        for d in range(3):
+            z[3 * i + d] = guess[i, d]
+            warm = warm or guess[i, d] != 0.0
+    for phase in range(0 if warm else 1, 3):
+        if phase == 0:
+            budget = Budget(WARM_POLISH, 0, 0, 0.0, 0)
+        elif phase == 1:
+            budget = Budget(0, 0, 1, 0.0, PATIENCE)
+        else:
+            budget = Budget(0, 1, starts, 0.0, 0)
+        code, count, _ = solve_law(Y, moved, gap_speed, mu, budget, z)
+        steps += count
+        if code == LAW_SOLVED:
+            return SOLVED, steps + _choose(reduced, cones, distribution, answer)
+        if phase < 2 and rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
+            holds, count = stick(
+                reduced, moved, answer.delta, resting, cones, weight, noise, forces
+            )
+            steps += count
+            if holds:
+                assign(z, forces)
+                return SOLVED, steps
+    return NOT_CONVERGED, steps
 
 
 @kernel
@@ -165,7 +209,7 @@ def _exact_law(reduced, cones, distribution, project, guess, answer):
     n = gap_speed.shape[0]
     status, steps, contradiction = SOLVED, 0, 0.0
     if n:
-        weight = 1.0 if distribution == 0 else 0.0
+        weight, noise = 1.0 if distribution == 0 else 0.0, NOISE if project else 0.0
         held, u = np.empty(n, np.bool_), np.empty(Y.shape[1])
         around = mu / np.cos(np.pi / EASED_EDGES)
         for attempt in range(3):
@@ -184,16 +228,13 @@ def _exact_law(reduced, cones, distribution, project, guess, answer):
                 contradiction = project_held(reduced, mu, attempt == 0, held, delta, moved)
             elif attempt == 1:
                 continue
-            resting, count = stick(reduced, moved, delta, held, cones, weight, z)
+            resting, count = stick(reduced, moved, delta, held, cones, weight, noise, z)
             steps += count
             if resting:
                 status = SOLVED
                 break
-            for i in range(n):
-                for d in range(3):
-                    z[3 * i + d] = guess[i, d]
-            budget = Budget(STARTS if attempt == 2 else FIRST_STARTS, 0.0)
-            status, count = _slide(reduced, cones, distribution, budget, answer)
+            starts = STARTS if attempt == 2 else FIRST_STARTS
+            status, count = _slide(reduced, cones, distribution, noise, starts, guess, held, answer)
             steps += count
             if status == SOLVED:
                 break

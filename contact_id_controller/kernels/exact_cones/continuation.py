@@ -43,15 +43,35 @@ LARGE, LARGE_GROWTH = (
     4.0,
 )  # bound from which factors are larger: next to nothing slides any more
 LEAST_FRICTION_GROWTH, FRICTIONS, FRICTION_STEPS = 1.005, 60, 2000
+GAIN, NEARLY = (
+    0.5,
+    1e-6,
+)  # a stage gains nothing that leaves more than this share of a defect, where that is as small
 NEAR = 0.1  # defect below which a first guess is where the first start begins
 REST = 1e-300  # velocities below this are none
 
 
 class Budget(NamedTuple):
-    """Starts to make, and the rho of the first; 0: the usual one. With all starts, growing friction is tried too."""
+    """Steps of polish of a first guess; the starts to make, [first, end), and the rho of the first (0: the usual one).
 
-    starts: int
+    With all of them, growing friction is tried too. patience: stages that gain nothing after which a start ends that
+    has come near, 0 for none.
+    """
+
+    polish: int
+    first: int
+    end: int
     rho: float
+    patience: int
+
+
+class Stages(NamedTuple):
+    """The first rho of a start, its factor, the steps that it may take; patience: see ``Budget``."""
+
+    rho: float
+    growth: float
+    limit: int
+    patience: int
 
 
 class Room(NamedTuple):
@@ -166,9 +186,9 @@ def _search(law, budget, warm, best, room, work):
     """All starts; best (3n,) in and out. Returns (its defect, Newton steps)."""
     steps, nu, trial = 0, work.u.shape[0], room.trial
     least = defect(law, best, work.F, work.y, work.image)
-    if warm and least > TOLERANCE:
-        least, steps = polish(law, best, TOLERANCE, WARM_POLISH, work)
-    for start in range(budget.starts):
+    if warm and budget.polish and least > TOLERANCE:
+        least, steps = polish(law, best, TOLERANCE, budget.polish, work)
+    for start in range(budget.first, budget.end):
         if least <= TOLERANCE:
             break
         rho, growth, limit = RHO[start % STARTS], GROWTH[start % STARTS], START_STEPS
@@ -180,18 +200,20 @@ def _search(law, budget, warm, best, room, work):
             assign(trial, best)
         else:
             fill(trial, 0.0)
-        least, taken = _descend(law, rho, growth, limit, least, best, room, work)
+        stages = Stages(rho, growth, limit, budget.patience)
+        least, taken = _descend(law, stages, least, best, room, work)
         steps += taken
-        if start == 0 and budget.starts >= STARTS and least > TOLERANCE:
+        if start == budget.first and budget.end >= STARTS and least > TOLERANCE:
             least, taken = _grow_friction(law, least, best, room, work)
             steps += taken
     return least, steps
 
 
 @bare_kernel
-def _descend(law, rho, growth, limit, least, best, room, work):
+def _descend(law, stages, least, best, room, work):
     """Stages from room.trial on; best (3n,), whose defect is ``least``, in and out. Returns (its defect, steps)."""
-    trial, polished, steps, failures = room.trial, room.polished, 0, 0
+    trial, polished, steps, failures, idle = room.trial, room.polished, 0, 0, 0
+    rho, limit = stages.rho, stages.limit
     motion(law, trial, work.u)
     while steps < limit and least > TOLERANCE and failures <= FAILURES:
         taken = stage(law, trial, rho, TOLERANCE, limit - steps, work)
@@ -206,9 +228,12 @@ def _descend(law, rho, growth, limit, least, best, room, work):
         assign(polished, trial)
         found, more = polish(law, polished, TOLERANCE, POLISH, work)
         steps += more
+        idle = 0 if found <= GAIN * least else idle + 1
         if found < least:
             least = found
             assign(best, polished)
+        if idle >= stages.patience > 0 and least <= NEARLY:
+            break
         motion(law, trial, work.u)
         largest = 0.0
         for r in range(trial.shape[0]):
@@ -216,7 +241,7 @@ def _descend(law, rho, growth, limit, least, best, room, work):
         if not largest <= HUGE:
             break
         if taken <= FEW:
-            rho = min(LARGEST_RHO, growth * rho)
+            rho = min(LARGEST_RHO, stages.growth * rho)
     return least, steps
 
 
@@ -247,7 +272,8 @@ def _grow_friction(law, least, best, room, work):
         steps += taken
         if found > TOLERANCE:
             assign(room.trial, room.reached)
-            found, taken = _descend(weaker, rho, growth, limit, found, room.next, room, work)
+            stages = Stages(rho, growth, limit, 0)
+            found, taken = _descend(weaker, stages, found, room.next, room, work)
             steps += taken
         if found <= TOLERANCE:
             assign(room.reached, room.next)
@@ -270,4 +296,4 @@ def _grow_friction(law, least, best, room, work):
 @kernel
 def coulomb_cones(Y, c, gap_speed, mu, starts, z):
     """``solve_law`` for who calls from Python; mu (n,) finite, z (3n,) in and out."""
-    return solve_law(Y, c, gap_speed, mu, Budget(starts, 0.0), z)
+    return solve_law(Y, c, gap_speed, mu, Budget(WARM_POLISH, 0, starts, 0.0, 0), z)

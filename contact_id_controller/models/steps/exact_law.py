@@ -33,6 +33,8 @@ STICKING_STEPS = 30  # Newton steps after which forces that hold a motion are gi
 STEPS = 50  # and forces at a motion that has some
 LAWFUL = 3.0 * TOLERANCE  # accepted defect of chosen forces: those they replace have TOLERANCE
 AT_REST = 1e-10  # velocity, relative to the largest, below which a contact may hold
+NEARLY_AT_REST = 1e-2  # the same, of a guess that more steps may bring to rest
+NOISE = 1e-7  # the same, of what gaps of unlike size leave over: feet that close them in one period slip by that
 BASE_WEIGHT = 1e-13  # relative; determines the motion where the contacts leave it free
 SOLVED_AGAIN = (
     0.0,
@@ -215,10 +217,11 @@ def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, lim
 
 
 @kernel
-def stick(reduced, moved, delta, held, cones, torque_weight, z):
+def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
     """Forces z (3n,) that hold the contacts ``held`` (n,) and load no other, if the law allows that.
 
-    Returns (whether it does, steps).
+    What keeps the held contacts from resting is taken out of ``moved`` (3n,) where it is below the share
+    ``noise`` of the largest velocity. Returns (whether the law allows it, steps).
     """
     Y, gap_speed, mu = reduced.Y, reduced.gap_speed, cones.mu
     n, nu = mu.shape[0], Y.shape[1]
@@ -235,8 +238,16 @@ def stick(reduced, moved, delta, held, cones, torque_weight, z):
             w = free[3 * i + d]
             for k in range(nu):
                 w += Y[3 * i + d, k] * u[k]
-            if w < -AT_REST * speed or (held[i] and w > AT_REST * speed):
+            free[3 * i + d] = w
+            if held[i] and abs(w) > max(noise, AT_REST) * speed:
                 return False, 0
+            if not held[i] and w < -AT_REST * speed:
+                return False, 0
+    if noise > 0.0:
+        for i in range(n):
+            for r in range(3 * i, 3 * i + (3 if held[i] and mu[i] > 0.0 else 1)):
+                if held[i]:
+                    moved[r] -= free[r]
     shift_offset(reduced, delta, shifted)
     steps = choose_forces(
         reduced.T, shifted, Y, u, mode, along, cones, torque_weight, STICKING_STEPS, z
@@ -244,6 +255,27 @@ def stick(reduced, moved, delta, held, cones, torque_weight, z):
     if steps < 0:
         return False, -steps
     return certify(Y, moved, gap_speed, mu, z) <= LAWFUL, steps
+
+
+@kernel
+def rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
+    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they are next to at rest, and not ``held``."""
+    n, nu = mu.shape[0], Y.shape[1]
+    u, speed, slip, others = np.zeros(nu), 0.0, 0.0, False
+    for r in range(3 * n):
+        speed = max(speed, abs(moved[r]), -gap_speed[r // 3])
+        for k in range(nu):
+            u[k] += Y[r, k] * z[r]
+    for i in range(n):
+        resting[i] = z[3 * i] > 0.0
+        others = others or resting[i] != held[i]
+        if resting[i]:
+            for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
+                w = moved[r] + (gap_speed[i] if r == 3 * i else 0.0)
+                for k in range(nu):
+                    w += Y[r, k] * u[k]
+                slip = max(slip, abs(w))
+    return others and slip <= NEARLY_AT_REST * speed
 
 
 @kernel
