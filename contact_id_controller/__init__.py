@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time each name l
     from contact_id_controller.contacts import ContactSet
     from contact_id_controller.models import solve
     from contact_id_controller.models.batch import ContactFrames, FrameSolutions, solve_batch
+    from contact_id_controller.models.inverse_dynamics import InverseDynamics
     from contact_id_controller.problem import Problem, build_problem
     from contact_id_controller.robot import RobotModel
     from contact_id_controller.solution import Solution
@@ -18,6 +19,7 @@ __all__ = [
     "ContactFrames",
     "ContactSet",
     "FrameSolutions",
+    "InverseDynamics",
     "Problem",
     "RobotModel",
     "Solution",
@@ -31,6 +33,7 @@ _HOMES = {
     "ContactFrames": "models.batch",
     "ContactSet": "contacts",
     "FrameSolutions": "models.batch",
+    "InverseDynamics": "models.inverse_dynamics",
     "Problem": "problem",
     "RobotModel": "robot",
     "Solution": "solution",

@@ -203,24 +203,74 @@ def build_problem(
     Source: first paper, eq. 34 to 37 and section 4.
     """
     keep = kept_velocity(period, contact_time_constant_s, penetration_gain)
-    q = _vector("q", q, robot.nq)
-    v = _vector("v", v, robot.nv)
+    q = vector("q", q, robot.nq)
+    v = vector("v", v, robot.nv)
+    acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
+    force = NO_FORCE
+    if external_forces is not None:
+        force = vector("external_forces", external_forces, robot.nv)
+    compute_dynamics(robot, q, v)
+    known = None if external_forces is None else force.copy()
+    problem = Problem(robot, contacts, period, keep, known)
+    fill_store(
+        robot,
+        v,
+        acceleration,
+        force,
+        contacts.links(robot),
+        (contacts.points, contacts.normals, contacts.gaps),
+        contacts.surface_velocities,
+        penetration_gain,
+        1.0 if velocity_product_term else 0.0,
+        problem.store,
+    )
+    return problem
+
+
+NO_FORCE = np.zeros(0)
+_NO_SURFACE = np.zeros((0, 3))
+
+
+def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
+    """Inertia, joint axes and placements, and bias forces at a state, into the robot's ``data``.
+
+    Raises:
+        StateError: a quaternion whose norm is not 1.
+    """
     for name, part in robot.unit_parts:
         norm = hypot(*q[part].tolist())
         if not abs(norm - 1.0) <= UNIT_TOLERANCE:
             raise StateError(f"{name} in q has norm {norm:.6g}, must be 1")
-    acceleration = _vector("desired_acceleration", desired_acceleration, robot.na)
-    force = _NO_FORCE
-    if external_forces is not None:
-        force = _vector("external_forces", external_forces, robot.nv)
-    model = robot.model
-    data, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
+    model, data = robot.model, robot.data
     pin.crba(model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
     pin.nonLinearEffects(model, data, q, v)
-    bodies, pair = contacts.links(robot)
-    known = None if external_forces is None else force.copy()
-    problem = Problem(robot, contacts, period, keep, known)
-    surface = contacts.surface_velocities
+
+
+def fill_store(
+    robot: RobotModel,
+    v: NDArray[np.float64],
+    acceleration: NDArray[np.float64],
+    force: NDArray[np.float64],
+    links: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    surface: NDArray[np.float64] | None,
+    penetration_gain: float,
+    drift_share: float,
+    store: NDArray[np.float64],
+) -> None:
+    """The numbers of a problem at the state of ``compute_dynamics``; its first two are there already.
+
+    Args:
+        acceleration: (na,) desired, rad/s2.  force: (nv,) N and N·m, or ``NO_FORCE``.
+        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,).
+        surface: (n, 3) m/s, or None.  penetration_gain, drift_share, store: see ``reduce``.
+
+    Raises:
+        StateError: numbers that are not finite, or an inertia that is not positive definite.
+    """
+    _, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
+    bodies, pair = links
+    points, normals, gaps = places
     sound = reduce(
         mass_matrix,
         jacobian,
@@ -234,24 +284,19 @@ def build_problem(
         robot.coordinate_joint,
         bodies,
         pair,
-        contacts.points,
-        contacts.normals,
-        contacts.gaps,
+        points,
+        normals,
+        gaps,
         _NO_SURFACE if surface is None else surface,
         penetration_gain,
-        1.0 if velocity_product_term else 0.0,
-        problem.store,
+        drift_share,
+        store,
     )
     if not sound:
         raise StateError(
             "state or inertia gives no finite problem: q, v, desired_acceleration must be "
             "finite and the unactuated inertia positive definite"
         )
-    return problem
-
-
-_NO_FORCE = np.zeros(0)
-_NO_SURFACE = np.zeros((0, 3))
 
 
 def kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:
@@ -272,7 +317,12 @@ def kept_velocity(period: float, time_constant: float | None, penetration_gain: 
 _FLOAT = np.dtype(np.float64)
 
 
-def _vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
+def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
+    """A value as an array (size,) of numbers.
+
+    Raises:
+        StateError: another shape.
+    """
     # ``is``: comparing a dtype with a type costs more than all the rest.
     if type(value) is not np.ndarray or value.dtype is not _FLOAT or not value.flags.c_contiguous:
         value = np.ascontiguousarray(value, dtype=np.float64)

@@ -17,7 +17,13 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller import (
+    ContactSet,
+    InverseDynamics,
+    RobotModel,
+    build_problem,
+    solve,
+)
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import contact_models
 from contact_id_controller.runs.machine import describe_machine, installed_versions
@@ -29,6 +35,8 @@ CONTACTS = (4, 8, 20, 40, 100, 400, 1000)
 QUADPROG, QUANTECON = "coulomb/qp, quadprog", "QuantEcon Lemke"
 MODELS = {str(row): {} for row in contact_models()} | {QUADPROG: {"backend": "quadprog"}}
 """What is measured: every contact model, and one by a library; name -> options."""
+PREPARED = {f"{row}, prepared": row.pair for row in contact_models() if row.frames}
+"""Models once more by ``InverseDynamics``, which has all but the state made ready; name -> model."""
 LARGEST = {
     str(row): row.most_contacts or row.practical_contacts
     for row in contact_models()
@@ -99,7 +107,7 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
     Raises:
         ConfigurationError: a number of contacts below 1, or no such row.
     """
-    known = (*MODELS, QUANTECON)
+    known = (*MODELS, *PREPARED, QUANTECON)
     for name in names:
         if name not in known:
             raise ConfigurationError(f"--models names {name!r}, must be of {choices(known)}")
@@ -136,6 +144,14 @@ def measure(contacts, placo_python: str | None = None, names: Sequence[str] = ()
             cell = timed(step, yardstick)
             cell["status"] = last[0].status
             rows[name][n] = cell
+        for name, model in PREPARED.items():
+            if name in names:
+                ready = InverseDynamics(
+                    robot, contact_set, PERIOD_S, *model, contact_time_constant_s=TIME_CONSTANT_S
+                )
+                cell = timed(lambda k, ready=ready: ready.torques(*visited[k]), yardstick)
+                cell["status"] = ready.solution(*visited[0]).status
+                rows[name][n] = cell
         if QUANTECON in names and n <= LARGEST[QUANTECON]:
             rows[QUANTECON][n] = quantecon_cell(robot, visited, contact_set, yardstick)
     if placo_python:

@@ -7,16 +7,11 @@ each period.
 
 from __future__ import annotations
 
-from math import hypot
-
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import StateError
-from contact_id_controller.kernels.reduction import reduce
-from contact_id_controller.problem import UNIT_TOLERANCE, Problem
+from contact_id_controller.problem import NO_FORCE, Problem, compute_dynamics, fill_store
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -42,14 +37,7 @@ class StepProblem:
         Raises:
             StateError: a quaternion whose norm is not 1.
         """
-        robot = self._robot
-        for name, part in robot.unit_parts:
-            norm = hypot(*q[part].tolist())
-            if not abs(norm - 1.0) <= UNIT_TOLERANCE:
-                raise StateError(f"{name} in q has norm {norm:.6g}, must be 1")
-        data = robot.data
-        pin.crba(robot.model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
-        pin.nonLinearEffects(robot.model, data, q, v)
+        compute_dynamics(self._robot, q, v)
 
     def at(
         self,
@@ -64,35 +52,17 @@ class StepProblem:
             StateError: as ``build_problem``.
         """
         robot = self._robot
-        _, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
-        bodies, pair = contacts.links(robot)
         problem = Problem(robot, contacts, self._period_s, self._keep, external_forces)
-        surface = contacts.surface_velocities
-        sound = reduce(
-            mass_matrix,
-            jacobian,
-            nonlinear_effects,
+        fill_store(
+            robot,
             v,
             acceleration,
-            _NO_FORCE if external_forces is None else external_forces,
-            robot.actuated,
-            robot.unactuated,
-            robot.supports,
-            robot.coordinate_joint,
-            bodies,
-            pair,
-            contacts.points,
-            contacts.normals,
-            contacts.gaps,
-            _NO_SURFACE if surface is None else surface,
+            NO_FORCE if external_forces is None else external_forces,
+            contacts.links(robot),
+            (contacts.points, contacts.normals, contacts.gaps),
+            contacts.surface_velocities,
             self._penetration_gain,
             self._drift_share,
             problem.store,
         )
-        if not sound:
-            raise StateError("state or inertia gives no finite problem: q and v must be finite")
         return problem
-
-
-_NO_FORCE = np.zeros(0)
-_NO_SURFACE = np.zeros((0, 3))

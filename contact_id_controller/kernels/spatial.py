@@ -28,33 +28,31 @@ def link_motion(J, v, supports, coordinate_joint, twist, drift):
     The axes turn with their own link: d/dt J_k = twist(link of k) x J_k.
     """
     joints, nv = supports.shape
+    begin = 0
     for j in range(joints):
+        end = begin
+        while end < nv and coordinate_joint[end] == j:
+            end += 1
+        # A link moves as what carries it, and by its own coordinates; what carries it has smaller numbers.
+        carrier = begin - 1
+        while carrier >= 0 and not supports[j, carrier]:
+            carrier -= 1
+        t, d = twist[j], drift[j]
         for r in range(6):
-            twist[j, r] = 0.0
-            drift[j, r] = 0.0
-    for k in range(nv):
-        for j in range(joints):
-            if supports[j, k]:
-                for r in range(6):
-                    twist[j, r] += J[r, k] * v[k]
-    for k in range(nv):
-        # An axis' share is the same for all links that it moves.
-        t = twist[coordinate_joint[k]]
-        lx, ly, lz = J[0, k] * v[k], J[1, k] * v[k], J[2, k] * v[k]
-        wx, wy, wz = J[3, k] * v[k], J[4, k] * v[k], J[5, k] * v[k]
-        ax = t[4] * lz - t[5] * ly + t[1] * wz - t[2] * wy
-        ay = t[5] * lx - t[3] * lz + t[2] * wx - t[0] * wz
-        az = t[3] * ly - t[4] * lx + t[0] * wy - t[1] * wx
-        bx, by, bz = t[4] * wz - t[5] * wy, t[5] * wx - t[3] * wz, t[3] * wy - t[4] * wx
-        for j in range(joints):
-            if supports[j, k]:
-                row = drift[j]
-                row[0] += ax
-                row[1] += ay
-                row[2] += az
-                row[3] += bx
-                row[4] += by
-                row[5] += bz
+            t[r] = twist[coordinate_joint[carrier], r] if carrier >= 0 else 0.0
+            d[r] = drift[coordinate_joint[carrier], r] if carrier >= 0 else 0.0
+            for k in range(begin, end):
+                t[r] += J[r, k] * v[k]
+        for k in range(begin, end):
+            lx, ly, lz = J[0, k] * v[k], J[1, k] * v[k], J[2, k] * v[k]
+            wx, wy, wz = J[3, k] * v[k], J[4, k] * v[k], J[5, k] * v[k]
+            d[0] += t[4] * lz - t[5] * ly + t[1] * wz - t[2] * wy
+            d[1] += t[5] * lx - t[3] * lz + t[2] * wx - t[0] * wz
+            d[2] += t[3] * ly - t[4] * lx + t[0] * wy - t[1] * wx
+            d[3] += t[4] * wz - t[5] * wy
+            d[4] += t[5] * wx - t[3] * wz
+            d[5] += t[3] * wy - t[4] * wx
+        begin = end
 
 
 @bare_kernel

@@ -30,8 +30,7 @@ from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.models.batch_kernels import keep_frames
 from contact_id_controller.models.frame_problems import (
-    FrameAnswers,
-    FrameProblems,
+    FramesCall,
     Places,
     States,
     reduce_frames,
@@ -460,12 +459,12 @@ def _solve_rows(
     keywords: Any,
     out: FrameSolutions,
 ) -> None:
-    answer = row_with(*model, keywords).answer_frames
+    prepare = row_with(*model, keywords).prepare_frames
     left = np.ones(len(frames.q), bool)
-    if answer is not None:
+    if prepare is not None:
         sound = _sound(frames)
         for rows in _alike(frames.contacts.touching, sound):
-            left[rows] = ~_solve_together(frames, rows, partial(answer, **keywords), how, out)
+            left[rows] = ~_solve_together(frames, rows, partial(prepare, **keywords), how, out)
     for k in np.flatnonzero(left).tolist():
         _solve_alone(frames, k, model, how, keywords, out)
 
@@ -504,7 +503,7 @@ def _solve_alone(
 def _solve_together(
     frames: _Frames,
     rows: NDArray[np.intp],
-    answer: Callable[[FrameProblems], FrameAnswers | None],
+    prepare: Callable[..., FramesCall | None],
     how: dict[str, Any],
     out: FrameSolutions,
 ) -> NDArray[np.bool_]:
@@ -534,7 +533,7 @@ def _solve_together(
         float(how["velocity_product_term"]),
     )
     known = np.zeros(len(rows), bool)
-    answers = answer(problems) if len(problems) else None
+    answers = problems.answers(prepare) if len(problems) else None
     if answers is None:
         return known
     rows = rows[: len(problems)]

@@ -113,8 +113,9 @@ class ContactModel:
         carried: "module:function" in ``models``, which says of a solution what each contact carries
             and how it moves (``models.carried``): with that held fixed the derivative of its torques
             by the state is known (``control.state_gain``). Empty: it is not.
-        frames: "module:function" in ``models``, which answers many problems in one compiled call
-            (``models.frame_problems``), bit for bit as one by one. Empty: no such call.
+        frames: "module:function" in ``models``: ``function(friction, load_share, **options)`` returns what
+            answers problems with these contacts in one compiled call (``frame_problems.FramesCall``), bit
+            for bit as one by one, or None where these options need more. Empty: no such call.
     """
 
     friction: str
@@ -181,7 +182,7 @@ class ContactModel:
         return _loaded(self.carried)
 
     @functools.cached_property
-    def answer_frames(self) -> Callable[..., Any] | None:
+    def prepare_frames(self) -> Callable[..., Any] | None:
         """The function that ``frames`` names, loaded when first asked for; None where there is none."""
         return _loaded(self.frames) if self.frames else None
 

@@ -21,7 +21,7 @@ from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.views import view
-from contact_id_controller.models.frame_problems import FrameAnswers, FrameProblems
+from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
     finish,
@@ -97,8 +97,9 @@ def solve_coulomb_qp(
     )
 
 
-def answer_frames(
-    frames: FrameProblems,
+def prepare_frames(
+    friction: np.ndarray,
+    load_share: np.ndarray,
     *,
     edges: int = 4,
     polygon: str = "inscribed",
@@ -107,27 +108,33 @@ def answer_frames(
     consistency: str = "project",
     backend: str = "kernel",
     cone: str = "pyramid",
-) -> FrameAnswers | None:
-    """What ``solve_coulomb_qp`` says of many problems, in one compiled call; options as there.
+) -> FramesCall | None:
+    """What gives the answers of ``solve_coulomb_qp`` to many problems in one compiled call; options as there.
 
     None where these options need more than that call.
     """
     _check(edges, polygon, objective, distribution, consistency, backend, cone)
     if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
         return None
-    answers = frames.room()
-    _solve(
-        *frames.matrices(),
-        polygon_friction(frames.friction, edges, polygon),
-        edges,
-        frames.load_share,
-        DISTRIBUTIONS.index(distribution),
-        consistency == "project",
-        len(frames),
-        answers.room,
-        answers.verdicts,
-    )
-    return answers
+    mu, chosen = polygon_friction(friction, edges, polygon), DISTRIBUTIONS.index(distribution)
+    project = consistency == "project"
+
+    def call(store, actuated, unactuated, count, room, verdicts):
+        return _solve(
+            store,
+            actuated,
+            unactuated,
+            mu,
+            edges,
+            load_share,
+            chosen,
+            project,
+            count,
+            room,
+            verdicts,
+        )
+
+    return call
 
 
 def _check(edges, polygon, objective, distribution, consistency, backend, cone) -> None:
@@ -174,7 +181,7 @@ def solve_cones(
         consistency == "project",
         1,
         room,
-        _UNTOLD,
+        UNTOLD,
     )
     if exact and code == SOLVED:
         # Its own kernel: who does not ask for it need not compile the interior-point method.
@@ -192,9 +199,6 @@ def _from_quadprog(module: str, function: str):
             "objective kinetic_energy and backend quadprog need the extra quadprog: "
             "pip install 'contact_id_controller[quadprog]'"
         ) from error
-
-
-_UNTOLD = np.empty((0, 3))
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,15 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.kernels.reduction import empty_store, reduce
 from contact_id_controller.models.steps.reduced import room_size
 from contact_id_controller.robot import RobotModel
+
+FramesCall = Callable[..., tuple[int, int, float]]
+"""``call(store, actuated, unactuated, count, room, verdicts)``: fills the room and verdicts of ``FrameAnswers``.
+
+It returns the last problem's verdict; verdicts may be ``UNTOLD``.
+"""
+
+UNTOLD = np.empty((0, 3))
+"""In the place of verdicts that nobody reads."""
 
 
 class FrameAnswers(NamedTuple):
@@ -40,6 +50,15 @@ class FrameProblems:
     friction: NDArray[np.float64]
     load_share: NDArray[np.float64]
     count: int
+
+    def answers(self, prepare: Callable[..., FramesCall | None]) -> FrameAnswers | None:
+        """What the call says of them that ``prepare(friction, load_share)`` makes; None where it makes none."""
+        call = prepare(self.friction, self.load_share)
+        if call is None:
+            return None
+        answers = self.room()
+        call(*self.matrices(), self.count, *answers)
+        return answers
 
     def __len__(self) -> int:
         """Number of problems."""

@@ -26,6 +26,8 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.views import view
+from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
     finish,
@@ -98,13 +100,50 @@ def solve_no_slip_lcp(
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,
+        1,
         room,
+        UNTOLD,
     )
     solution = outcome(problem, code, steps, contradiction, room, loaded)
     if solution.status in WITH_FORCES:
         return solution
     held = np.where(problem.gap_speed <= TOUCHING_SPEED, problem.contacts.friction, 0.0)
     return with_fallback(solution, held, edges)
+
+
+def prepare_frames(
+    friction: np.ndarray,
+    load_share: np.ndarray,
+    *,
+    edges: int = 4,
+    distribution: str = "least_torque",
+    consistency: str = "project",
+) -> FramesCall:
+    """What gives the answers of ``solve_no_slip_lcp`` to many problems in one compiled call; options as there."""
+    check_option("distribution", distribution, DISTRIBUTIONS)
+    check_option("consistency", consistency, CONSISTENCIES)
+    check_edges(edges)
+    chosen, project = DISTRIBUTIONS.index(distribution), consistency == "project"
+    loaded = np.empty(len(friction), dtype=bool)
+
+    def call(store, actuated, unactuated, count, room, verdicts):
+        loaded[:] = False
+        return _solve(
+            store,
+            actuated,
+            unactuated,
+            friction,
+            edges,
+            load_share,
+            chosen,
+            project,
+            loaded,
+            count,
+            room,
+            verdicts,
+        )
+
+    return call
 
 
 @kernel
@@ -314,18 +353,26 @@ def _solve(
     distribution,
     project,
     loaded,
+    frames,
     room,
+    verdicts,
 ):
-    """Opens the arrays for ``_hold``."""
-    reduced = open_store(store, actuated, unactuated)
-    return _hold(
-        reduced,
-        Cones(mu, edges, load_share),
-        distribution,
-        project,
-        loaded,
-        begin(reduced, room),
-    )
+    """Opens the arrays for ``_hold``, of one problem or of several; see ``coulomb_qp._solve``."""
+    n, numbers, width = mu.shape[0] // frames, store.shape[0] // frames, room.shape[0] // frames
+    status, steps, contradiction = SOLVED, 0, 0.0
+    for k in range(frames):
+        reduced = open_store(view(store, k * numbers, (numbers,)), actuated, unactuated)
+        status, steps, contradiction = _hold(
+            reduced,
+            Cones(view(mu, k * n, (n,)), edges, view(load_share, k * n, (n,))),
+            distribution,
+            project,
+            loaded[k * n : (k + 1) * n],
+            begin(reduced, view(room, k * width, (width,))),
+        )
+        if verdicts.shape[0]:
+            verdicts[k, 0], verdicts[k, 1], verdicts[k, 2] = status, steps, contradiction
+    return status, steps, contradiction
 
 
 @kernel

@@ -73,7 +73,7 @@ for _row in (
         engine=True,
         switchable=True,
         carried="carried:of_coulomb_qp",
-        frames="coulomb_qp:answer_frames",
+        frames="coulomb_qp:prepare_frames",
     ),
     ContactModel(
         "coulomb",
@@ -162,6 +162,7 @@ for _row in (
         engine=True,
         switchable=True,
         carried="carried:of_no_slip_lcp",
+        frames="no_slip_lcp:prepare_frames",
     ),
     ContactModel(
         "viscous",
