@@ -368,6 +368,14 @@ def test_three_feet_hold_while_one_parts_without_crawling(friction):
             assert changed < 1e-5  # m/s, of the plan
 
 
+def test_a_start_that_pauses_is_resumed_before_the_plan_gives_way():
+    """Thirty contacts of a humanoid: what ended its first start early would have changed the plan by 2.5 m/s."""
+    solution = solve(random_problem(5, 2442).problem, "coulomb", "ncp")
+    assert solution.status == "solved" and defect(solution) < EXACT
+    assert solution.contradiction_m_s < 1e-3
+    assert np.abs(solution.joint_velocity_change).max() < 1e-3
+
+
 def test_contradictory_contacts_are_not_called_solved_by_huge_impulses():
     """Two walls that close on what stands between them: no impulses of any size are called solved."""
     Y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, -1.0], [1.0, 0.0], [0.0, 0.0]])

@@ -1,5 +1,8 @@
 """The same contacts at many states: bit for bit what ``build_problem`` and ``solve`` say, and no less refused."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from robots import SOLO_FEET, random_contacts, random_state, solo12, standing_solo
@@ -103,3 +106,55 @@ def test_bad_states_are_refused_as_build_problem_does(robot):
     with pytest.raises(ContactSetError, match=r"points must have shape \(4, 3\), got \(3, 3\)"):
         ready.torques(q, v, rest, contacts.points[:3])
     assert ready.torques(q.tolist(), v, rest).tobytes() == good.tobytes()
+
+
+@pytest.mark.parametrize("pair", [("coulomb", "qp"), ("no_slip", "lcp"), ("coulomb", "lcp")])
+def test_copies_have_room_of_their_own(robot, pair):
+    q, contacts = standing_solo(robot)
+    v, rest = np.zeros(robot.nv), np.zeros(robot.na)
+    ready = InverseDynamics(robot, contacts, DT, *pair, contact_time_constant_s=0.02, edges=8)
+    held = ready.torques(q, v, rest)
+    expected = held.copy()
+    for twin in (copy.deepcopy(ready), pickle.loads(pickle.dumps(ready))):
+        assert twin.torques(q, v, rest).tobytes() == expected.tobytes()
+        assert not np.array_equal(twin.torques(q, v, rest + 3.0), expected)
+        assert held.tobytes() == expected.tobytes()
+
+
+def test_a_solution_keeps_its_own_points(robot):
+    q, contacts = standing_solo(robot)
+    v, rest, points = np.zeros(robot.nv), np.zeros(robot.na), contacts.points.copy()
+    solution = InverseDynamics(robot, contacts, DT).solution(q, v, rest, points)
+    points += 0.05
+    assert solution.dynamics_defect(q, v) < 1e-9
+
+
+@pytest.mark.parametrize("pair", [("coulomb", "qp"), ("no_slip", "lcp"), ("coulomb", "ncp")])
+def test_values_that_do_not_lie_together_in_memory(robot, pair):
+    """Columns of tables, one value for all: kernels read numbers that lie together."""
+    q, contacts = standing_solo(robot)
+    table, shifted = np.zeros((4, 2)), np.zeros((4, 6))
+    table[:, 0], shifted[:, ::2] = (0.3, 0.5, 0.7, 0.9), contacts.points + 0.001
+    for loose in (
+        {"friction": table[:, 0]},
+        {"friction": table[::-1, 0]},
+        {"load_share": np.broadcast_to(0.1, (4,))},
+        {"points": shifted[:, ::2]},
+    ):
+        dense = {name: np.array(values) for name, values in loose.items()}
+        torques = [
+            solve(
+                build_problem(
+                    robot,
+                    q,
+                    0.1 * np.arange(robot.nv),
+                    np.zeros(robot.na),
+                    contacts.moved(**values),
+                    DT,
+                    contact_time_constant_s=0.02,
+                ),
+                *pair,
+            ).torques
+            for values in (loose, dense)
+        ]
+        assert torques[0].tobytes() == torques[1].tobytes()

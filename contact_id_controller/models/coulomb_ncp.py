@@ -22,6 +22,7 @@ from contact_id_controller.kernels.exact_cones.continuation import (
     STARTS,
     WARM_POLISH,
     Budget,
+    first_start_steps,
     solve_law,
 )
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED as LAW_SOLVED
@@ -163,9 +164,10 @@ def _choose(reduced, cones, distribution, answer):
 def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
     """The law where not all contacts ``held`` (n,) rest, and the forces chosen at its motion; (code, steps).
 
-    First the guess is polished, then the first start is made, then the others. Where one of the first two comes near a
-    motion in which other contacts than ``held`` rest, and none slips, these are held: three feet that stand while
-    a fourth parts are redundant, and what rounding makes of their slip no Newton step takes away.
+    First the guess is polished, then the first start is made, which ends early where it no longer gains; then it goes
+    on, and the others follow. Where one of the first two comes near a motion in which other contacts than ``held``
+    rest, and none slips, these are held: three feet that stand while a fourth parts are redundant, and what rounding
+    makes of their slip no Newton step takes away. Not where nothing of the plan may be taken away (noise 0).
     """
     moved, z, mu = answer.moved, answer.z, cones.mu
     Y, gap_speed = reduced.Y, reduced.gap_speed
@@ -176,18 +178,21 @@ def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
         for d in range(3):
             z[3 * i + d] = guess[i, d]
             warm = warm or guess[i, d] != 0.0
+    first = 0
     for phase in range(0 if warm else 1, 3):
         if phase == 0:
             budget = Budget(WARM_POLISH, 0, 0, 0.0, 0)
         elif phase == 1:
-            budget = Budget(0, 0, 1, 0.0, PATIENCE)
+            budget = Budget(0, 0, 1, 0.0, PATIENCE if noise > 0.0 else 0)
         else:
-            budget = Budget(0, 1, starts, 0.0, 0)
+            budget = Budget(0, first, starts, 0.0, 0)
         code, count, _ = solve_law(Y, moved, gap_speed, mu, budget, z)
         steps += count
         if code == LAW_SOLVED:
             return SOLVED, steps + _choose(reduced, cones, distribution, answer)
-        if phase < 2 and rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
+        first = 1 if phase == 1 and count >= first_start_steps(Y.shape[1]) else 0
+        near = noise > 0.0 and phase < 2
+        if near and rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
             holds, count = stick(
                 reduced, moved, answer.delta, resting, cones, weight, noise, forces
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,11 +44,12 @@ class InverseDynamics:
             ``build_problem``.
         friction, solver, keywords: see ``solve``.
 
-    Not to be shared between threads: it has one room for the numbers of a step.
+    Not to be shared between threads: it has one room for the numbers of a step. A copy has its own.
 
     Raises:
         ConfigurationError: period, time constant or gain outside its range.
-        UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``.
+        UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``; where there is no
+            compiled call, an option's value that does not exist is refused by the first step.
     """
 
     def __init__(
@@ -141,11 +143,15 @@ class InverseDynamics:
         points: NDArray[np.float64] | None = None,
     ) -> Solution:
         """All that is known of a step, of which ``torques`` is a part; arguments and errors as there."""
-        contacts = self.contacts if points is None else self.contacts.moved(self._at(points))
+        contacts = self.contacts if points is None else self.contacts.moved(self._at(points).copy())
         problem = build_problem(
             self.robot, q, v, desired_acceleration, contacts, self.period, **self._how
         )
         return solve(problem, *self._model, **self._keywords)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rebuilt = partial(InverseDynamics, **self._how, **self._keywords)
+        return rebuilt, (self.robot, self.contacts, self.period, *self._model)
 
     def _at(self, points: ArrayLike) -> NDArray[np.float64]:
         given = np.ascontiguousarray(points, dtype=np.float64)

@@ -54,7 +54,7 @@ REST = 1e-300  # velocities below this are none
 class Budget(NamedTuple):
     """Steps of polish of a first guess; the starts to make, [first, end), and the rho of the first (0: the usual one).
 
-    With all of them, growing friction is tried too. patience: stages that gain nothing after which a start ends that
+    With all of them, growing friction is tried before the second. patience: stages that gain nothing after which a start ends that
     has come near, 0 for none.
     """
 
@@ -182,6 +182,12 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
 
 
 @bare_kernel
+def first_start_steps(nu):
+    """Newton steps that the first start may take with nu unknowns."""
+    return max(START_STEPS, nu) if nu >= MANY else START_STEPS
+
+
+@bare_kernel
 def _search(law, budget, warm, best, room, work):
     """All starts; best (3n,) in and out. Returns (its defect, Newton steps)."""
     steps, nu, trial = 0, work.u.shape[0], room.trial
@@ -189,11 +195,16 @@ def _search(law, budget, warm, best, room, work):
     if warm and budget.polish and least > TOLERANCE:
         least, steps = polish(law, best, TOLERANCE, budget.polish, work)
     for start in range(budget.first, budget.end):
+        if start == 1 and budget.end >= STARTS and least > TOLERANCE:
+            least, taken = _grow_friction(law, least, best, room, work)
+            steps += taken
         if least <= TOLERANCE:
             break
         rho, growth, limit = RHO[start % STARTS], GROWTH[start % STARTS], START_STEPS
+        if start == 0:
+            limit = first_start_steps(nu)
         if start == 0 and nu >= MANY:
-            rho, growth, limit = MANY_RHO, MANY_GROWTH, max(START_STEPS, nu)
+            rho, growth = MANY_RHO, MANY_GROWTH
         if start == 0 and budget.rho > 0.0:
             rho = budget.rho
         if start == 0 and warm and least < NEAR:
@@ -203,9 +214,6 @@ def _search(law, budget, warm, best, room, work):
         stages = Stages(rho, growth, limit, budget.patience)
         least, taken = _descend(law, stages, least, best, room, work)
         steps += taken
-        if start == budget.first and budget.end >= STARTS and least > TOLERANCE:
-            least, taken = _grow_friction(law, least, best, room, work)
-            steps += taken
     return least, steps
 
 
@@ -257,9 +265,9 @@ def _grow_friction(law, least, best, room, work):
     if most <= LITTLE:
         return least, 0
     weaker = Law(law.Y, law.c, room.mu, law.starts, law.columns, law.blocks)
-    rho, growth, limit = RHO[0], GROWTH[0], START_STEPS
+    rho, growth, limit = RHO[0], GROWTH[0], first_start_steps(nu)
     if nu >= MANY:
-        rho, growth, limit = MANY_RHO, MANY_GROWTH, max(START_STEPS, nu)
+        rho, growth = MANY_RHO, MANY_GROWTH
     bound, reached, factor, steps, patience = LITTLE, 0.0, FRICTION_GROWTH, 0, FRICTION_STEPS
     if nu >= MANY:
         patience = max(patience, 20 * nu)
