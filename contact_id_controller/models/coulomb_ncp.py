@@ -19,10 +19,10 @@ from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.exact_cones.continuation import (
     LATE_RHO,
+    PAUSED,
     STARTS,
     WARM_POLISH,
     Budget,
-    first_start_steps,
     solve_law,
 )
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED as LAW_SOLVED
@@ -164,8 +164,8 @@ def _choose(reduced, cones, distribution, answer):
 def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
     """The law where not all contacts ``held`` (n,) rest, and the forces chosen at its motion; (code, steps).
 
-    First the guess is polished, then the first start is made, which ends early where it no longer gains; then it goes
-    on, and the others follow. Where one of the first two comes near a motion in which other contacts than ``held``
+    First the guess is polished, then the first start is made, which pauses where it no longer gains; then come the
+    others, and what paused goes on. Where one of the first two comes near a motion in which other contacts than ``held``
     rest, and none slips, these are held: three feet that stand while a fourth parts are redundant, and what rounding
     makes of their slip no Newton step takes away. Not where nothing of the plan may be taken away (noise 0).
     """
@@ -178,19 +178,24 @@ def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
         for d in range(3):
             z[3 * i + d] = guess[i, d]
             warm = warm or guess[i, d] != 0.0
-    first = 0
-    for phase in range(0 if warm else 1, 3):
+    paused = False
+    for phase in range(0 if warm else 1, 4):
         if phase == 0:
             budget = Budget(WARM_POLISH, 0, 0, 0.0, 0)
         elif phase == 1:
             budget = Budget(0, 0, 1, 0.0, PATIENCE if noise > 0.0 else 0)
+        elif phase == 2:
+            budget = Budget(0, 1, starts, 0.0, 0)
         else:
-            budget = Budget(0, first, starts, 0.0, 0)
+            budget = Budget(0, 0, 1, 0.0, 0)
+        if phase == 3 and not paused:
+            break
         code, count, _ = solve_law(Y, moved, gap_speed, mu, budget, z)
         steps += count
         if code == LAW_SOLVED:
             return SOLVED, steps + _choose(reduced, cones, distribution, answer)
-        first = 1 if phase == 1 and count >= first_start_steps(Y.shape[1]) else 0
+        if phase == 1:
+            paused = code == PAUSED
         near = noise > 0.0 and phase < 2
         if near and rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
             holds, count = stick(

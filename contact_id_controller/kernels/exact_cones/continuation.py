@@ -17,7 +17,7 @@ from contact_id_controller.kernels.exact_cones.coulomb import HUGE, defect
 from contact_id_controller.kernels.exact_cones.linear import MANY, Law, law_of, motion
 from contact_id_controller.kernels.exact_cones.newton import make_work, polish, stage
 
-SOLVED, NOT_SOLVED = 0, 1
+SOLVED, NOT_SOLVED, PAUSED = 0, 1, 2
 
 TOLERANCE = 1e-10  # accepted defect
 RHO = (100.0, 1000.0, 1.0, 30.0, 1e4)  # of each start
@@ -146,8 +146,8 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
         Y (3n, nu), c (3n,) m/s, gap_speed (n,) m/s, mu (n,) finite: see ``Problem``.
         budget: see ``Budget``.
 
-    Returns (SOLVED or NOT_SOLVED, Newton steps, defect); of what is not solved z is the best found, its defect
-    infinite where z is huge.
+    Returns (SOLVED, PAUSED where the last start was out of patience, or NOT_SOLVED; Newton steps; defect). Of what is
+    not solved z is the best found, its defect infinite where z is huge.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     inertia, speed = _scales(Y, c, gap_speed)
@@ -170,7 +170,7 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
             best[place] = amount * z[r]
             warm = warm or z[r] != 0.0
     law = law_of(scaled, moved, mu)
-    least, steps = _search(law, budget, warm, best, room, work)
+    least, steps, paused = _search(law, budget, warm, best, room, work)
     largest = 0.0
     for i in range(n):
         for d in range(3):
@@ -178,7 +178,9 @@ def solve_law(Y, c, gap_speed, mu, budget, z):
             z[3 * i + d] = best[d * n + i] / amount
     if not largest <= HUGE:
         least = np.inf
-    return SOLVED if least <= TOLERANCE else NOT_SOLVED, steps, least
+    if least <= TOLERANCE:
+        return SOLVED, steps, least
+    return PAUSED if paused else NOT_SOLVED, steps, least
 
 
 @bare_kernel
@@ -189,8 +191,8 @@ def first_start_steps(nu):
 
 @bare_kernel
 def _search(law, budget, warm, best, room, work):
-    """All starts; best (3n,) in and out. Returns (its defect, Newton steps)."""
-    steps, nu, trial = 0, work.u.shape[0], room.trial
+    """All starts; best (3n,) in and out. Returns (its defect, Newton steps, whether the last start paused)."""
+    steps, nu, trial, paused = 0, work.u.shape[0], room.trial, False
     least = defect(law, best, work.F, work.y, work.image)
     if warm and budget.polish and least > TOLERANCE:
         least, steps = polish(law, best, TOLERANCE, budget.polish, work)
@@ -212,14 +214,17 @@ def _search(law, budget, warm, best, room, work):
         else:
             fill(trial, 0.0)
         stages = Stages(rho, growth, limit, budget.patience)
-        least, taken = _descend(law, stages, least, best, room, work)
+        least, taken, paused = _descend(law, stages, least, best, room, work)
         steps += taken
-    return least, steps
+    return least, steps, paused
 
 
 @bare_kernel
 def _descend(law, stages, least, best, room, work):
-    """Stages from room.trial on; best (3n,), whose defect is ``least``, in and out. Returns (its defect, steps)."""
+    """Stages from room.trial on; best (3n,), whose defect is ``least``, in and out.
+
+    Returns (its defect, steps, whether its patience was at an end).
+    """
     trial, polished, steps, failures, idle = room.trial, room.polished, 0, 0, 0
     rho, limit = stages.rho, stages.limit
     motion(law, trial, work.u)
@@ -240,17 +245,17 @@ def _descend(law, stages, least, best, room, work):
         if found < least:
             least = found
             assign(best, polished)
-        if idle >= stages.patience > 0 and least <= NEARLY:
-            break
         motion(law, trial, work.u)
         largest = 0.0
         for r in range(trial.shape[0]):
             largest = max(largest, abs(trial[r]))
         if not largest <= HUGE:
             break
+        if idle >= stages.patience > 0 and least <= NEARLY:
+            return least, steps, True
         if taken <= FEW:
             rho = min(LARGEST_RHO, stages.growth * rho)
-    return least, steps
+    return least, steps, False
 
 
 @bare_kernel
@@ -281,7 +286,7 @@ def _grow_friction(law, least, best, room, work):
         if found > TOLERANCE:
             assign(room.trial, room.reached)
             stages = Stages(rho, growth, limit, 0)
-            found, taken = _descend(weaker, stages, found, room.next, room, work)
+            found, taken, _ = _descend(weaker, stages, found, room.next, room, work)
             steps += taken
         if found <= TOLERANCE:
             assign(room.reached, room.next)
