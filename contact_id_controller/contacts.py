@@ -167,16 +167,16 @@ class ContactSet:
         The caller vouches for shapes and values: this is the control loop's way, without checks.
         """
         return _assembled(
-            self.points if points is None else _dense(points),
-            self.normals if normals is None else _dense(normals),
+            self.points if points is None else points,
+            self.normals if normals is None else normals,
             self.frames,
-            self.friction if friction is None else _dense(friction),
-            self.gaps if gaps is None else _dense(gaps),
+            self.friction if friction is None else friction,
+            self.gaps if gaps is None else gaps,
             self.identities,
             self.against,
             self.surface_velocities,
-            self.viscosity if viscosity is None else _dense(viscosity),
-            self.load_share if load_share is None else _dense(load_share),
+            self.viscosity if viscosity is None else viscosity,
+            self.load_share if load_share is None else load_share,
             self._resolved,
         )
 
@@ -200,11 +200,6 @@ class ContactSet:
             self.load_share[keep],
             resolved,
         )
-
-
-def _dense(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row after row in memory, as kernels read it."""
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 _Draft = draft_of(ContactSet)

@@ -15,6 +15,7 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.reduction import Reduced, empty_store, open_store, reduce
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 
 UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
@@ -271,6 +272,7 @@ def fill_store(
     _, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
     bodies, pair = links
     points, normals, gaps = places
+    points, normals, gaps = dense(points), dense(normals), dense(gaps)
     sound = reduce(
         mass_matrix,
         jacobian,

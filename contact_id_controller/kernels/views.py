@@ -5,8 +5,15 @@ In a kernel these views hold no reference: what they look at must outlive them.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import carray, farray, types
 from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+
+
+def dense(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The array, or a copy whose numbers lie row after row: what views take for granted."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def view(store, at, shape):

@@ -20,7 +20,7 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import view
+from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
@@ -117,6 +117,7 @@ def prepare_frames(
     if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
         return None
     mu, chosen = polygon_friction(friction, edges, polygon), DISTRIBUTIONS.index(distribution)
+    mu, load_share = dense(mu), dense(load_share)
     project = consistency == "project"
 
     def call(store, actuated, unactuated, count, room, verdicts):
@@ -171,10 +172,10 @@ def solve_cones(
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     room = answer_room(problem)
-    share = problem.contacts.load_share
+    share = dense(problem.contacts.load_share)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        mu,
+        dense(mu),
         edges,
         share,
         DISTRIBUTIONS.index(distribution),

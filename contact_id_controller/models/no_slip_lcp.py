@@ -26,7 +26,7 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import view
+from contact_id_controller.kernels.views import dense, view
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
@@ -94,9 +94,9 @@ def solve_no_slip_lcp(
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        problem.contacts.friction,
+        dense(problem.contacts.friction),
         edges,
-        problem.contacts.load_share,
+        dense(problem.contacts.load_share),
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,
@@ -124,6 +124,7 @@ def prepare_frames(
     check_option("consistency", consistency, CONSISTENCIES)
     check_edges(edges)
     chosen, project = DISTRIBUTIONS.index(distribution), consistency == "project"
+    friction, load_share = dense(friction), dense(load_share)
     loaded = np.empty(len(friction), dtype=bool)
 
     def call(store, actuated, unactuated, count, room, verdicts):
