@@ -20,6 +20,7 @@ import rclpy
 import yaml
 from paths import ROOT
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -131,7 +132,11 @@ class Host:
         self.file.write_text(yaml.safe_dump(parameters_of(joints)))
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
-        self.node = rclpy.create_node("bystander", context=self.context)
+        # rclpy destroys this service of a node twice, and a process once died of that.
+        undescribed = Parameter("start_type_description_service", value=False)
+        self.node = rclpy.create_node(
+            "bystander", context=self.context, parameter_overrides=[undescribed]
+        )
         self.node.create_subscription(JointState, "/joint_states", self._on_states, 1)
         self.commands = self.node.create_publisher(
             Float64MultiArray, "/effort_controller/commands", RELIABLE
