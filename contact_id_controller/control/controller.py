@@ -53,7 +53,7 @@ from contact_id_controller.plans.trajectories import (
     PlanSlot,
     Reference,
 )
-from contact_id_controller.problem import Problem
+from contact_id_controller.problem import Problem, compute_dynamics
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -461,7 +461,7 @@ class Controller:
         if self.pid:
             pin.computeJointJacobians(robot.model, robot.data, q)
         else:
-            self._problems.compute_dynamics(q, v)
+            compute_dynamics(robot, q, v)
         self.feet.update(robot.data)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
         contact = np.empty(len(planned), dtype=bool)

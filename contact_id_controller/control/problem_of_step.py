@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.problem import NO_FORCE, Problem, compute_dynamics, fill_store
+from contact_id_controller.problem import NO_FORCE, Problem, fill_store
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
@@ -30,14 +30,6 @@ class StepProblem:
         self._keep = 0.0 if same else 1.0 - settings.period_s / time_constant_s
         self._penetration_gain = settings.penetration_gain
         self._drift_share = float(settings.velocity_product_term)
-
-    def compute_dynamics(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
-        """Inertia, joint axes and placements, and bias forces at a state, into the robot's ``data``.
-
-        Raises:
-            StateError: a quaternion whose norm is not 1.
-        """
-        compute_dynamics(self._robot, q, v)
 
     def at(
         self,

@@ -165,9 +165,9 @@ def _slide(reduced, cones, distribution, noise, starts, guess, held, answer):
     """The law where not all contacts ``held`` (n,) rest, and the forces chosen at its motion; (code, steps).
 
     First the guess is polished, then the first start is made, which pauses where it no longer gains; then come the
-    others, and what paused goes on. Where one of the first two comes near a motion in which other contacts than ``held``
-    rest, and none slips, these are held: three feet that stand while a fourth parts are redundant, and what rounding
-    makes of their slip no Newton step takes away. Not where nothing of the plan may be taken away (noise 0).
+    others, and what paused goes on. Where one of the first two comes near a motion in which other contacts than
+    ``held`` rest, and none slips, these are held: three feet that stand while a fourth parts are redundant, and what
+    rounding makes of their slip no Newton step takes away. Not where nothing may be taken from the plan (noise 0).
     """
     moved, z, mu = answer.moved, answer.z, cones.mu
     Y, gap_speed = reduced.Y, reduced.gap_speed

@@ -43,19 +43,17 @@ LARGE, LARGE_GROWTH = (
     4.0,
 )  # bound from which factors are larger: next to nothing slides any more
 LEAST_FRICTION_GROWTH, FRICTIONS, FRICTION_STEPS = 1.005, 60, 2000
-GAIN, NEARLY = (
-    0.5,
-    1e-6,
-)  # a stage gains nothing that leaves more than this share of a defect, where that is as small
+GAIN = 0.5  # a stage that leaves more than this share of the defect gains nothing
+NEARLY = 1e-6  # defect below which a start may pause
 NEAR = 0.1  # defect below which a first guess is where the first start begins
 REST = 1e-300  # velocities below this are none
 
 
 class Budget(NamedTuple):
-    """Steps of polish of a first guess; the starts to make, [first, end), and the rho of the first (0: the usual one).
+    """Steps of polish of a first guess; the starts to make, [first, end); the rho of the first, 0 for the usual one.
 
-    With all of them, growing friction is tried before the second. patience: stages that gain nothing after which a start ends that
-    has come near, 0 for none.
+    With all of them, growing friction is tried before the second. patience: stages that gain nothing after
+    which a start that has come near pauses, 0 for never.
     """
 
     polish: int

@@ -245,8 +245,8 @@ def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
                 return False, 0
     if noise > 0.0:
         for i in range(n):
-            for r in range(3 * i, 3 * i + (3 if held[i] and mu[i] > 0.0 else 1)):
-                if held[i]:
+            if held[i]:
+                for r in range(3 * i, 3 * i + (3 if mu[i] > 0.0 else 1)):
                     moved[r] -= free[r]
     shift_offset(reduced, delta, shifted)
     steps = choose_forces(
@@ -259,7 +259,7 @@ def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
 
 @kernel
 def rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
-    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they are next to at rest, and not ``held``."""
+    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they next to rest and are not ``held``."""
     n, nu = mu.shape[0], Y.shape[1]
     u, speed, slip, others = np.zeros(nu), 0.0, 0.0, False
     for r in range(3 * n):
