@@ -69,7 +69,7 @@ class Problem:
         problem: Problem = _Draft()
         draft: Any = problem
         draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
-        store = draft.store = empty_store(len(contacts), robot.nu, robot.na)
+        store = draft.store = empty_store(len(contacts.points), robot.nu, robot.na)
         store[0], store[1] = period, keep
         draft.external_forces, draft._opened = external_forces, None
         draft.__class__ = cls
@@ -219,7 +219,7 @@ def build_problem(
         acceleration,
         force,
         contacts.links(robot),
-        (contacts.points, contacts.normals, contacts.gaps),
+        (dense(contacts.points), dense(contacts.normals), dense(contacts.gaps)),
         contacts.surface_velocities,
         penetration_gain,
         1.0 if velocity_product_term else 0.0,
@@ -263,7 +263,8 @@ def fill_store(
 
     Args:
         acceleration: (na,) desired, rad/s2.  force: (nv,) N and N·m, or ``NO_FORCE``.
-        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,).
+        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,), whose
+            numbers lie row after row (``dense``).
         surface: (n, 3) m/s, or None.  penetration_gain, drift_share, store: see ``reduce``.
 
     Raises:
@@ -272,7 +273,6 @@ def fill_store(
     _, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
     bodies, pair = links
     points, normals, gaps = places
-    points, normals, gaps = dense(points), dense(normals), dense(gaps)
     sound = reduce(
         mass_matrix,
         jacobian,

@@ -678,7 +678,7 @@ class Controller:
 
         forces: gets what ground and feet exert on each other, where it has rows.
         """
-        limited, acting = np.empty_like(self._decided), np.empty_like(self._bounded)
+        limited, acting = np.empty(self.robot.na), np.empty(self.robot.na, np.uint8)
         loss = after_problem(
             self._numbers,
             torques,

@@ -153,7 +153,7 @@ class ContactModel:
         """Whether it predicts contact forces; the others are references to compare with."""
         return self.normal is not Normal.NONE
 
-    @property
+    @functools.cached_property
     def feedback_only(self) -> bool:
         """Whether no problem is solved: the controller's feedback is the torque."""
         return self.home is None

@@ -37,6 +37,7 @@ from contact_id_controller.models.steps.options import (
     POLYGONS,
     check_edges,
     check_option,
+    once,
     polygon_friction,
 )
 from contact_id_controller.models.steps.plan import project_plan
@@ -138,6 +139,7 @@ def prepare_frames(
     return call
 
 
+@once
 def _check(edges, polygon, objective, distribution, consistency, backend, cone) -> None:
     """Refuse an option's value that does not exist, or not beside the others."""
     check_option("objective", objective, OBJECTIVES)

@@ -12,6 +12,7 @@ from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ContactSetError, UnknownModelError
 from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.kernels.reduction import empty_store
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.registry import row_with, solve
 from contact_id_controller.models.steps.reduced import room_size
@@ -86,7 +87,7 @@ class InverseDynamics:
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
         self._links = contacts.links(robot)
-        self._places = contacts.points, contacts.normals, contacts.gaps
+        self._places = dense(contacts.points), dense(contacts.normals), dense(contacts.gaps)
         self._penetration_gain = penetration_gain
         self._drift_share = 1.0 if velocity_product_term else 0.0
 

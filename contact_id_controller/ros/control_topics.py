@@ -114,6 +114,7 @@ class ControlTopics:
             self._commands = self._sends(Float64MultiArray, "commands", reliable)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        # Not set anew by each state: when it is due it looks when the last good one came.
         self._watchdog = timer(settings.state_timeout_s, self._on_silence)
         self._watchdog.cancel()
         self._timers = [
@@ -247,7 +248,7 @@ class ControlTopics:
             return refusal
         self.active = True
         self._note("started", lockstep=self._loop.guard.lockstep)
-        self._watchdog.reset()
+        self._watch(self._loop.guard.timeout_s)
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._on_joint_states(waiting)
@@ -281,9 +282,10 @@ class ControlTopics:
         if self._contact_input is not None:
             self._contact_input.destroy()
 
-    def set_timeout(self, timeout_s: float) -> None:
-        """Change the time after which silence is answered by the safe output."""
-        self._watchdog.timer_period_ns = round(timeout_s * 1e9)
+    def _watch(self, within_s: float) -> None:
+        """Look within this time, and again after as long, whether states are silent."""
+        self._watchdog.timer_period_ns = round(within_s * 1e9)
+        self._watchdog.reset()
 
     def _on_joint_states(self, message: bytes) -> None:
         arrival_s = time.perf_counter()
@@ -297,9 +299,8 @@ class ControlTopics:
         now_ns, self._last = self._now_ns(), message
         self._publish(loop.command(message, now_ns))
         loop.finish(arrival_s)
-        # In a stop each state is answered by the safe output: that is no silence.
-        if guard.result is not None or guard.machine.latched:
-            self._watchdog.reset()
+        if guard.machine.latched:  # each state is answered by the safe output: that is no silence
+            self._watch(guard.timeout_s)
 
     def _observe(self, message: bytes) -> None:
         """Keep an eye on the robot while inactive: activation needs to know its state."""
@@ -311,7 +312,8 @@ class ControlTopics:
         self._waiting = message if self._loop.guard.lockstep else None
 
     def _now_ns(self) -> int | None:
-        return None if self._clock is None else self._clock.now().nanoseconds
+        # Without the Time that `now` makes of it, which costs as much as a check of the state.
+        return None if self._clock is None else self._clock.handle.get_now().nanoseconds
 
     def _take_newest(self, message: bytes) -> bytes:
         """Take the odometry that has come with a state, without a turn of the executor.
@@ -321,13 +323,12 @@ class ControlTopics:
         loop, checks = self._loop, self._loop.guard.checks
         for odometry in take_waiting(self._odometry):
             loop.take_odometry(odometry)
-        if not loop.guard.lockstep and checks.base_ns is not None:
-            newer = take_waiting(self._states)
-            while checks.base_ns > stamp_ns(message):
-                following = next(newer, None)
-                if following is None:
-                    break
-                message = following
+        if loop.guard.lockstep or checks.base_ns is None or checks.base_ns <= stamp_ns(message):
+            return message
+        for newer in take_waiting(self._states):
+            message = newer
+            if checks.base_ns <= stamp_ns(message):
+                break
         return message
 
     def _waits_for_odometry(self, message: bytes) -> bool:
@@ -336,7 +337,7 @@ class ControlTopics:
         if not self._robot.floating_base or (base_ns is not None and base_ns >= stamp_ns(message)):
             return False
         self._waiting = message
-        self._watchdog.reset()
+        self._watch(self._loop.guard.timeout_s)
         return True
 
     def _on_odometry(self, message: bytes) -> None:
@@ -353,8 +354,10 @@ class ControlTopics:
         """No good state for `state_timeout_s`."""
         guard = self._loop.guard
         if not guard.lockstep:
-            if not guard.is_silent():
-                return  # the timer is late because we are
+            silent_in_s = guard.silent_in_s()
+            self._watch(guard.timeout_s if silent_in_s < 0.0 else silent_in_s)
+            if silent_in_s >= 0.0:
+                return
             self._publish(guard.silence())
             self._note("silence")
         elif self._waiting is not None:
@@ -407,6 +410,8 @@ class ControlTopics:
     def note_settings(self, changed: dict[str, Any]) -> None:
         """Other settings, name -> value, hold from the next state on."""
         self._note("settings", values=changed)
+        if self.active:
+            self._watch(self._loop.guard.timeout_s)
 
     def _note(self, event: str, **facts: Any) -> None:
         self._journal.note(event, stamp_ns(self._last), **facts)

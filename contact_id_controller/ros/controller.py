@@ -42,6 +42,9 @@ _IDLE_WAIT_S = 0.05
 _TURN_INTERVAL_S = 0.05
 """Time between turns of the executor while states come: as often as there are chores."""
 
+_LOOK_INTERVAL_S = 0.004
+"""While states come, plans and emergency stop are waited for so rarely; each state costs less then."""
+
 _COLLECT_S = 0.25
 """Time between two searches for garbage while active."""
 
@@ -322,7 +325,6 @@ class ControllerNode(LifecycleNode):
             self._topics.note_settings(
                 {name: value for name, value in vars(settings).items() if value != before[name]}
             )
-            self._topics.set_timeout(settings.state_timeout_s)
 
 
 class _Autostart:
@@ -360,6 +362,13 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
         return 1
     executor = GuardedExecutor(node, node.incidents)
+    collect_garbage, autostart = _GarbageBreak(node), _Autostart(node)
+
+    def between() -> None:
+        collect_garbage()
+        autostart()
+        node.beat()
+
     direct = DirectLoop(
         executor,
         lambda: node.direct_subscriptions,
@@ -367,15 +376,13 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         lambda: node.direct_services,
         lambda: node.polled_subscriptions,
         turn_interval_s=_TURN_INTERVAL_S,
-        between=_GarbageBreak(node),
+        look_interval_s=_LOOK_INTERVAL_S,
+        between=between,
         looked=node.look,
     )
-    autostart = _Autostart(node)
 
     def turn() -> None:
         direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
-        autostart()
-        node.beat()
 
     return serve_lifecycle(node, interrupt, turn)
 

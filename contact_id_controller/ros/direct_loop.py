@@ -47,8 +47,9 @@ def take(subscription: Subscription) -> tuple[Any, Mapping[str, Any]] | None:
 
     A raw subscription gives it serialised.
     """
-    with subscription.handle:
-        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    handle = subscription.handle
+    with handle:
+        return handle.take_message(subscription.msg_type, subscription.raw)
 
 
 def take_newest(subscription: Subscription):
@@ -84,7 +85,7 @@ def hand_on_newest(subscription: Subscription) -> bool:
     return True
 
 
-def _serve(service: Service) -> None:
+def _answer(service: Service) -> None:
     """Answer a request that waits, if there is one."""
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
@@ -110,6 +111,8 @@ class DirectLoop:
         polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
             ready; one without any costs a tenth of a millisecond.
+        look_interval_s: while the subscriptions alone keep the loop busy, so rarely patient ones and
+            services are waited for, too: each more costs every wait.
         between: called after each turn.
         looked: called after each wait, before the messages it found are handed on.
     """
@@ -123,15 +126,17 @@ class DirectLoop:
         polled: Callable[[], Sequence[Subscription]] = lambda: (),
         turn_interval_s: float = 0.02,
         turn_s: float = 0.002,
+        look_interval_s: float = 0.0,
         between: Callable[[], None] = lambda: None,
         looked: Callable[[], None] = lambda: None,
     ) -> None:
-        self._executor = executor
+        self._executor, self._guarded = executor, executor.incidents.guarded
         self._subscriptions, self._patient = subscriptions, patient
         self._services, self._polled = services, polled
         self._turn_interval_s = turn_interval_s
         self._turn_s, self._between, self._looked = turn_s, between, looked
-        self._next_turn_s = self._whole_turn_s = 0.0
+        self._look_interval_s = look_interval_s
+        self._next_turn_s = self._whole_turn_s = self._next_look_s = 0.0
         self._next_patient = 0
         self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
 
@@ -142,11 +147,13 @@ class DirectLoop:
             self._run_one(timeout_s)
             self._between()
             return
+        look_in_s = self._next_look_s - time.monotonic()
+        if look_in_s > 0.0 and self._serve(subscriptions, min(look_in_s, timeout_s)):
+            return
         patient, services = self._patient(), self._services()
         ready = self._wait([*subscriptions, *patient], services, timeout_s)
         self._looked()
-        for subscription in subscriptions:
-            self._take(subscription, ready)
+        served = [each for each in subscriptions if self._take(each, ready)]
         for step in range(len(patient)):
             place = (self._next_patient + step) % len(patient)
             if self._take(patient[place], ready):
@@ -154,9 +161,20 @@ class DirectLoop:
                 break
         for service in services:
             if service.handle.pointer in ready:
-                self._guarded(service.srv_type.__name__, _serve, service)
-        if not ready or time.monotonic() >= self._next_turn_s:
+                self._guarded(service.srv_type.__name__, _answer, service)
+        now_s = time.monotonic()
+        busy = 0 < len(ready) == len(served)  # else there may be more to serve at once
+        self._next_look_s = now_s + self._look_interval_s if busy else 0.0
+        if not ready or now_s >= self._next_turn_s:
             self._turn([*subscriptions, *patient, *self._polled()])
+
+    def _serve(self, subscriptions: Sequence[Subscription], timeout_s: float) -> bool:
+        """Wait for some subscriptions and nothing else; whether something came."""
+        ready = self._wait(subscriptions, (), timeout_s)
+        self._looked()
+        for subscription in subscriptions:
+            self._take(subscription, ready)
+        return bool(ready)
 
     def _take(self, subscription: Subscription, ready: Sequence[int]) -> bool:
         """Hand on the newest message of a subscription; whether there was one."""
@@ -213,6 +231,3 @@ class DirectLoop:
         handler()
         self._guarded("callback", handler.result)
         return True
-
-    def _guarded(self, name: str, action: Callable[..., Any], *entity: Any) -> Any:
-        return self._executor.incidents.guarded(name, action, *entity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import check_record, write_arrays
+from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.state import RobotState
 
 _CHUNK = 8192
@@ -34,27 +36,40 @@ class Recorder:
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
         check_record(self.path)
         self._joint_names, self._foot_names = tuple(joint_names), tuple(foot_names)
-        joints, feet = (len(self._joint_names),), (len(self._foot_names),)
+        joints, feet = len(self._joint_names), len(self._foot_names)
+        # In the order in which `_write` writes them into a row.
         self._columns = {
             "time_s": ((), float),
-            "position": (joints, float),
-            "velocity": (joints, float),
-            "torques": (joints, float),
-            "reference_position": (joints, float),
-            "reference_velocity": (joints, float),
-            "forces": ((*feet, 3), float),
-            "contact": (feet, bool),
-            "saturated": (joints, bool),
             "solve_time_s": ((), float),
             "step_time_s": ((), float),
-            "status": ((), np.int16),
             "power_loss_w": ((), float),
+            "status": ((), np.int16),
+            "position": ((joints,), float),
+            "velocity": ((joints,), float),
+            "torques": ((joints,), float),
+            "reference_position": ((joints,), float),
+            "reference_velocity": ((joints,), float),
+            "saturated": ((joints,), bool),
+            "forces": ((feet, 3), float),
+            "contact": ((feet,), bool),
         }
+        self._width = sum(math.prod(shape) for shape, _ in self._columns.values())
         self._codes: dict[str, int] = {}
-        self._chunks: list[dict[str, np.ndarray]] = []
-        self._spare: dict[str, np.ndarray] | None = None
+        self._chunks: list[np.ndarray] = []
+        self._spare: np.ndarray | None = None
         self._row = _CHUNK
         self.prepare()
+        number, numbers, truths = 0.0, np.zeros(joints), np.zeros(joints, dtype=bool)
+        forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
+        _write(
+            self._spare[0],
+            *(number,) * 4,
+            0,
+            *(numbers,) * 5,
+            truths,
+            forces,
+            contact,
+        )
 
     def __len__(self) -> int:
         return max(len(self._chunks) - 1, 0) * _CHUNK + (self._row if self._chunks else 0)
@@ -63,10 +78,7 @@ class Recorder:
         """Take memory for the next rows where that disturbs nobody."""
         if self._spare is None and self._row > _CHUNK - _ROOM:
             # Filled, not only reserved: the pages are really there when the first row comes.
-            self._spare = {
-                name: np.full((_CHUNK, *shape), 0, dtype=dtype)
-                for name, (shape, dtype) in self._columns.items()
-            }
+            self._spare = np.full((_CHUNK, self._width), 0.0)
 
     def add(
         self,
@@ -81,20 +93,22 @@ class Recorder:
             self.prepare()
             self._chunks.append(self._spare)
             self._spare, self._row = None, 0
-        chunk, row = self._chunks[-1], self._row
-        chunk["time_s"][row] = time_s
-        chunk["position"][row] = position
-        chunk["velocity"][row] = velocity
-        chunk["torques"][row] = result.torques
-        chunk["reference_position"][row] = result.reference.position
-        chunk["reference_velocity"][row] = result.reference.velocity
-        chunk["forces"][row] = result.forces
-        chunk["contact"][row] = result.contact
-        chunk["saturated"][row] = result.saturated
-        chunk["power_loss_w"][row] = result.power_loss_w
-        chunk["solve_time_s"][row] = result.solve_time_s
-        chunk["step_time_s"][row] = step_time_s
-        chunk["status"][row] = self._codes.setdefault(result.status, len(self._codes))
+        _write(
+            self._chunks[-1][self._row],
+            time_s,
+            result.solve_time_s,
+            step_time_s,
+            result.power_loss_w,
+            self._codes.setdefault(result.status, len(self._codes)),
+            position,
+            velocity,
+            result.torques,
+            result.reference.position,
+            result.reference.velocity,
+            result.saturated,
+            result.forces,
+            result.contact,
+        )
         self._row += 1
 
     def save(self, refusals: Mapping[str, int], deadline_misses: int) -> None:
@@ -104,13 +118,12 @@ class Recorder:
             RecordError: the file cannot be written, or something else is there by now.
         """
         check_record(self.path)
-        n = len(self)
-        arrays = {
-            name: np.concatenate(
-                [chunk[name] for chunk in self._chunks] or [np.zeros((0, *shape), dtype)]
-            )[:n]
-            for name, (shape, dtype) in self._columns.items()
-        }
+        n, arrays, at = len(self), {}, 0
+        for name, (shape, dtype) in self._columns.items():
+            size = math.prod(shape)
+            parts = [chunk[:, at : at + size].astype(dtype) for chunk in self._chunks]
+            rows = np.concatenate(parts or [np.zeros((0, size), dtype)])[:n]
+            arrays[name], at = rows.reshape(n, *shape), at + size
         names = np.array(list(self._codes) or [""])
         arrays["status"] = names[arrays["status"]]
         write_arrays(
@@ -124,6 +137,38 @@ class Recorder:
                 "deadline_misses": deadline_misses,
             },
         )
+
+
+@bare_kernel
+def _write(
+    row,
+    time_s,
+    solve_time_s,
+    step_time_s,
+    power_loss_w,
+    status,
+    position,
+    velocity,
+    torques,
+    reference_position,
+    reference_velocity,
+    saturated,
+    forces,
+    contact,
+):
+    """A step's numbers, one after the other: one call instead of an assignment for each."""
+    row[0], row[1], row[2], row[3], row[4] = time_s, solve_time_s, step_time_s, power_loss_w, status
+    joints, feet = position.shape[0], contact.shape[0]
+    for j in range(joints):
+        at = 5 + j
+        row[at], row[at + joints], row[at + 2 * joints] = position[j], velocity[j], torques[j]
+        row[at + 3 * joints], row[at + 4 * joints] = reference_position[j], reference_velocity[j]
+        row[at + 5 * joints] = saturated[j]
+    at = 5 + 6 * joints
+    for i in range(feet):
+        for k in range(3):
+            row[at + 3 * i + k] = forces[i, k]
+        row[at + 3 * feet + i] = contact[i]
 
 
 class EstimateRecorder:

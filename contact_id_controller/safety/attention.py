@@ -22,7 +22,9 @@ class Attention:
     def look(self, now_s: float) -> None:
         """A message that has come can be noticed now, by a clock that never jumps."""
         if self._last_s is not None:
-            self.slept_s += max(now_s - self._last_s - LONGEST_S, 0.0)
+            beyond_s = now_s - self._last_s - LONGEST_S
+            if beyond_s > 0.0:
+                self.slept_s += beyond_s
         self._last_s = now_s
 
 

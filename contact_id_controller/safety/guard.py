@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,10 @@ class Guard:
         ahead: torques solved ahead, None where the settings ask for none.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
         simulated_time: whether stamps are of a time that may go slower than the clock.
+        timeout_s: longest time between two good states, s.
         reads_at_once: whether nobody waits for the next step while a long plan is read.
+        guarded: the one door at which errors end (`Incidents.guarded`): counted, told once, None
+            returned. Whatever a host or a callback calls goes through it, or it could end the process.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
     """
@@ -95,6 +97,7 @@ class Guard:
         self.clock = clock
         self.host_enforces = self.simulated_time = False
         self._limits, self._pace = CommandLimits(robot), Pace()
+        self._slower = 1.0  # seconds of the clock in one of the states' time
         self._watched: tuple[float, float] | None = None
         self._parts, self._reader = PlanParts(), PlanReader()
         self.reads_at_once = lockstep
@@ -117,6 +120,7 @@ class Guard:
         self._incidents = Incidents(
             lambda line: self._news.append(line), self.monitor.refusals, lambda: self.clock()
         )
+        self.guarded = self._incidents.guarded
         self._stop_told = ""
         self._reported = 0, self.monitor.statuses.copy()
         self._latch = latch
@@ -172,7 +176,7 @@ class Guard:
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
         self.machine.limits = _limits(controller)
         self.checks.apply(settings)
-        self._timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
+        self.timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
         watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
         if (watched_s, self._period_s) != self._watched:
             self._watched = watched_s, self._period_s
@@ -186,9 +190,9 @@ class Guard:
         """Why the robot's state is not known well enough to command it; empty when it is."""
         if self.lockstep:
             return "" if self._good_s > -math.inf else self._trouble
-        if not self._silent():
+        if self._silent_in_s() >= 0.0:
             return ""
-        return f"no good state for {self._timeout_s:g} s: {self._trouble}"
+        return f"no good state for {self.timeout_s:g} s: {self._trouble}"
 
     def observe(self, joints: JointReading | Refusal | None, now_ns: int | None) -> None:
         """Look at a state without commanding; time may begin anew meanwhile."""
@@ -365,7 +369,7 @@ class Guard:
         if self.machine.latched:
             self.result = None
             sent = self.output.jump(self.safe_torques())
-        elif not commanding and not self.lockstep and self._silent():
+        elif not commanding and not self.lockstep and self._silent_in_s() < 0.0:
             sent = self.output.jump(self.safe_torques())
         else:
             # To the safe output and back: an offset belongs to the source it was taken from.
@@ -476,20 +480,24 @@ class Guard:
 
     def is_silent(self) -> bool:
         """No good state has come for `state_timeout_s` in which the door listened."""
+        return self.silent_in_s() < 0.0
+
+    def silent_in_s(self) -> float:
+        """So long from now, s, it is silent if no good state comes; negative: it is."""
         self.look()
-        return self._silent()
+        return self._silent_in_s()
 
     def silence(self, refusal: Refusal | None = None) -> np.ndarray:
         """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
         self.result = None
-        refusal = refusal or Refusal("states_stopped", f"no good state for {self._timeout_s:g} s")
+        refusal = refusal or Refusal("states_stopped", f"no good state for {self.timeout_s:g} s")
         self.refuse(refusal)
         self.machine.interrupt(refusal.detail)
         return self._jump(self.safe_torques())
 
     def safe_torques(self) -> np.ndarray:
         """The safe output (na,), N·m; it damps only a velocity measured a moment ago."""
-        fresh = self.clock() - self._velocity_s <= self._timeout_s
+        fresh = self.clock() - self._velocity_s <= self.timeout_s
         stopped = self.machine.state is SafetyState.EMERGENCY_STOP
         safe = self._emergency if stopped else self._safe
         return safe.torques(self.checks.velocity if fresh else None)
@@ -567,7 +575,9 @@ class Guard:
                 state = self._check_contact(state.time_s) or state
         if isinstance(state, RobotState):
             self._good_s, self._good_stamp_s = self.clock(), state.time_s
-            self._pace.state(state.time_s, self._good_s)
+            if self.simulated_time:
+                self._pace.state(state.time_s, self._good_s)
+                self._slower = self._pace.factor
             slept_s = self._attention.slept_s
             self._slept_between_s = (slept_s - self._slept_by_good_s) / self._slower
             self._slept_by_good_s = slept_s
@@ -593,28 +603,15 @@ class Guard:
             "contact_not_measured", f"no contact was measured for {detector.timeout_s:g} s"
         )
 
-    def _silent(self) -> bool:
-        """No good state has come for `state_timeout_s`."""
+    def _silent_in_s(self) -> float:
         slept_s = self._attention.slept_s - self._slept_by_good_s
-        return self.clock() - self._good_s - slept_s > self._timeout_s * self._slower
-
-    @property
-    def _slower(self) -> float:
-        """Seconds of the clock in one of the states' time: a simulation need not keep up."""
-        return self._pace.factor if self.simulated_time else 1.0
+        return self.timeout_s * self._slower - (self.clock() - self._good_s - slept_s)
 
     def _jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; the controller's rate limit counts from them."""
         return self._sent(self.output.jump(torques))
 
     # Errors, counts, words
-
-    def guarded(self, what: str, action: Callable[..., Any], *arguments: Any) -> Any:
-        """The one door at which errors end: counted, told once, None returned.
-
-        Whatever a host or a callback calls goes through here, or it could end the process.
-        """
-        return self._incidents.guarded(what, action, *arguments)
 
     def refuse(self, refusal: Refusal) -> None:
         """Count a refusal by its reason; the first one of each since the start is news.

@@ -57,12 +57,3 @@ def _unexplained(place, row, dt, turns):
         if away > most:
             worst, most = k, away
     return worst, most
-
-
-@bare_kernel
-def first_outside(row, low, high):
-    """Index of the first number of a row that is not within its limits, -1 if there is none."""
-    for k in range(row.shape[0]):
-        if not low[k] <= row[k] <= high[k]:
-            return k
-    return -1

@@ -36,13 +36,17 @@ class JumpFilter(abc.ABC):
 
         Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
         """
-        if self._place_ns is None:
-            self._accept(row, stamp_ns)
-            return "", False
-        away = self._away(self._place, row, 1e-9 * (stamp_ns - self._place_ns))
-        if not away:
-            self._accept(row, stamp_ns)
-            return "", False
+        last_ns = self._place_ns
+        away = "" if last_ns is None else self._away(self._place, row, 1e-9 * (stamp_ns - last_ns))
+        moved = bool(away) and self._is_confirmed(row, stamp_ns)
+        if away and not moved:
+            return away, False
+        self._place[:] = row
+        self._place_ns, self._agreeing = stamp_ns, 0
+        return "", moved
+
+    def _is_confirmed(self, row: np.ndarray, stamp_ns: int) -> bool:
+        """Whether enough measurements in a row, this is the last, agree on a new place."""
         if stamp_ns != self._candidate_ns:
             agrees = self._agreeing and not self._away(
                 self._candidate, row, 1e-9 * (stamp_ns - self._candidate_ns)
@@ -50,11 +54,4 @@ class JumpFilter(abc.ABC):
             self._agreeing = self._agreeing + 1 if agrees else 1
             self._candidate[:] = row
             self._candidate_ns = stamp_ns
-        if self._agreeing >= AGREEING:
-            self._accept(row, stamp_ns)
-            return "", True
-        return away, False
-
-    def _accept(self, row: np.ndarray, stamp_ns: int) -> None:
-        self._place[:] = row
-        self._place_ns, self._agreeing = stamp_ns, 0
+        return self._agreeing >= AGREEING

@@ -134,7 +134,8 @@ class SafetyMachine:
     Times are those of the states (their stamps), s, so that it holds in simulated time as well.
 
     Attributes:
-        state: the present `SafetyState`.
+        state: the present `SafetyState`.  commanding: whether the controller's torque may go out.
+        latched: whether only an explicit call leads back.
         overruns: steps in a row before the last one that lost states.
         reason: why it is interrupted or stopped, one line; empty otherwise.
         limits: may be replaced at any time.
@@ -142,23 +143,12 @@ class SafetyMachine:
 
     def __init__(self, limits: SafetyLimits):
         self.limits = limits
-        self.state = SafetyState.INACTIVE
-        self.reason = ""
+        self._enter(SafetyState.INACTIVE)
         self._forget()
 
     def _forget(self, last_good_s: float | None = None) -> None:
         self._last_good_s = last_good_s
         self._failures = self.overruns = 0
-
-    @property
-    def commanding(self) -> bool:
-        """Whether the controller's torque may go out."""
-        return self.state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
-
-    @property
-    def latched(self) -> bool:
-        """Whether only an explicit call leads back."""
-        return self.state in (SafetyState.STOPPED, SafetyState.EMERGENCY_STOP)
 
     # Asked from outside
 
@@ -257,3 +247,5 @@ class SafetyMachine:
 
     def _enter(self, state: SafetyState, reason: str = "") -> None:
         self.state, self.reason = state, reason
+        self.commanding = state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
+        self.latched = state in (SafetyState.STOPPED, SafetyState.EMERGENCY_STOP)

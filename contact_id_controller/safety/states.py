@@ -13,7 +13,7 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.safety.joint_jump import JointJump, first_outside
+from contact_id_controller.safety.joint_jump import JointJump
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -30,7 +30,7 @@ _FIRST = (0, 7, 10)
 """Of a base whose size has a limit: name and unit; first of its three numbers."""
 
 _GOOD, _NOT_FINITE, _NOT_UNIT = -1, -2, -3
-"""What is wrong with a base, other than the number of a part that is impossible."""
+"""What is wrong with a base or joints, other than the number of what is impossible."""
 
 ANOTHER_CLOCK_S = 60.0
 """No stamp is so wrong by lateness: it is of a clock that counts from elsewhere."""
@@ -143,13 +143,20 @@ class StateChecks:
         """
         self.velocity_is_true = self.moved_elsewhere = False
         time_ns, robot = joints.time_ns, self._robot
-        refusal = self._check_joints(joints) or self._check_time(time_ns, now_ns)
+        outside = _read_joints(
+            joints.position, joints.velocity, self._low, self._high, self._joints
+        )
+        if outside == _NOT_FINITE:
+            return self._not_finite(joints)
+        refusal = self._check_time(time_ns, now_ns)
         if refusal is not None:
             return refusal
         self._last_ns = time_ns
-        refusal = self._check_possible(joints)
-        if refusal is not None:
-            return refusal
+        if outside != _GOOD:
+            return self._impossible(outside)
+        away, self.moved_elsewhere = self._joint_jump.judge(self._joints, time_ns)
+        if away:
+            return Refusal("joint_jump", away)
         _keep_joints(
             self._joints,
             self._base,
@@ -170,9 +177,7 @@ class StateChecks:
                 return refusal
         return RobotState(time_ns * NANO, self._q, self._v)
 
-    def _check_joints(self, joints: JointReading) -> Refusal | None:
-        if _read_joints(joints.position, joints.velocity, self._joints):
-            return None
+    def _not_finite(self, joints: JointReading) -> Refusal:
         bad = ~(np.isfinite(joints.position**2) & np.isfinite(joints.velocity**2))
         names = [name for name, is_bad in zip(self._robot.joint_names, bad) if is_bad]
         return Refusal(
@@ -180,20 +185,15 @@ class StateChecks:
             f"joint state of {', '.join(names) or 'the joints'} is not finite",
         )
 
-    def _check_possible(self, joints: JointReading) -> Refusal | None:
-        """Whether joints can be where and as fast as they say, after where they were."""
-        row, na = self._joints, self._robot.na
-        k = first_outside(row, self._low, self._high)
-        if k >= 0:
-            what = "position" if k < na else "velocity"
-            return Refusal(
-                f"joint_{what}_impossible",
-                f"measured {what} of joint {self._robot.joint_names[k % na]!r} is {row[k]:.6g}, "
-                f"possible is [{self._low[k]:.6g}, {self._high[k]:.6g}]",
-            )
-        away, moved = self._joint_jump.judge(row, joints.time_ns)
-        self.moved_elsewhere = moved
-        return Refusal("joint_jump", away) if away else None
+    def _impossible(self, k: int) -> Refusal:
+        """Why no joint can be where, or as fast, as number k of the joints says."""
+        na = self._robot.na
+        what = "position" if k < na else "velocity"
+        return Refusal(
+            f"joint_{what}_impossible",
+            f"measured {what} of joint {self._robot.joint_names[k % na]!r} is "
+            f"{self._joints[k]:.6g}, possible is [{self._low[k]:.6g}, {self._high[k]:.6g}]",
+        )
 
     def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
         last_ns = self._last_ns
@@ -292,13 +292,18 @@ def all_finite(values: np.ndarray) -> bool:
 
 
 @bare_kernel
-def _read_joints(position, velocity, row):
-    """Whether all joints' numbers (na,) are finite; they are the row (2 na,) then."""
+def _read_joints(position, velocity, low, high, row):
+    """Joints' numbers (na,) into the row (2 na,): good, not finite, or the first beyond its limits."""
     count, total = position.shape[0], 0.0
     for j in range(count):
         row[j], row[count + j] = position[j], velocity[j]
         total += position[j] * position[j] + velocity[j] * velocity[j]
-    return abs(total) < np.inf  # compared: a sum that is reassociated is no test by itself
+    if not abs(total) < np.inf:  # compared: a sum that is reassociated is no test by itself
+        return _NOT_FINITE
+    for k in range(2 * count):
+        if not low[k] <= row[k] <= high[k]:
+            return k
+    return _GOOD
 
 
 @bare_kernel
@@ -347,9 +352,8 @@ def warm_up() -> None:
     joint_jump, row = JointJump(["one"]), np.zeros(2)
     base, one, place = np.zeros(BASE_SIZE), np.zeros(1), np.zeros(1, dtype=np.int64)
     _keep_base(base, np.zeros(3), base)
-    _read_joints(one, one, row)
+    _read_joints(one, one, row, row, row)
     _keep_joints(row, base, False, place, place, np.zeros(1, dtype=np.bool_), one, one, one, one)
-    first_outside(row, row, row)
     for time_ns in (1, 2):
         jump.take(pose, np.zeros(6), time_ns)
         joint_jump.judge(row, time_ns)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +17,7 @@ __all__ = [
     "POLYGONS",
     "check_edges",
     "check_option",
+    "once",
     "polygon_friction",
 ]
 
@@ -27,6 +30,20 @@ def check_option(name: str, value, valid) -> None:
     """
     if value not in valid:
         raise UnknownModelError(f"{name} is {value!r}; choose one of {choices(valid)}")
+
+
+def once(check: Callable[..., None]) -> Callable[..., None]:
+    """A check that looks at the same values only once: the same options come with every problem."""
+    known = functools.lru_cache(maxsize=64, typed=True)(check)
+
+    @functools.wraps(check)
+    def checked(*values) -> None:
+        try:
+            known(*values)
+        except TypeError:  # a list, as which some value was given, cannot be remembered
+            check(*values)
+
+    return checked
 
 
 def check_edges(edges) -> None:

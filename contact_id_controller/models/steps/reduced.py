@@ -63,7 +63,7 @@ def matrices(problem: Problem) -> tuple:
 def answer_room(problem: Problem) -> np.ndarray:
     """Room for an ``Answer``, one array, for a compiled entry to open and fill."""
     robot = problem.robot
-    return np.empty(room_size(len(problem), robot.na, robot.nv))
+    return np.empty(room_size(len(problem.contacts.points), robot.na, robot.nv))
 
 
 def room_size(n, na, nv):
@@ -98,7 +98,7 @@ def begin(reduced, room):
 
 def read_answer(problem: Problem, room: np.ndarray) -> Answer:
     """The arrays that a compiled entry has filled."""
-    at_z, na = 3 * len(problem), problem.robot.na
+    at_z, na = 3 * len(problem.contacts.points), problem.robot.na
     at_torques = 2 * at_z + na
     at_velocity = at_torques + na
     arrays = (
