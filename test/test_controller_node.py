@@ -287,6 +287,26 @@ def test_states_that_stop_are_answered_by_zero_again_and_again(bench_of):
     assert bench.node.loop.result is not None
 
 
+def test_silence_counts_from_the_last_good_state(bench_of):
+    """No state sets the timer anew: where it finds that one has come it waits for what is left."""
+    bench = bench_of(state_timeout_s=0.5)
+    bench.start()
+    topics, guard = bench.node._topics, bench.node.loop.guard
+    bench.answer(1.001)
+    good_s = guard._good_s
+    now_s, left_s = [good_s], []
+    guard.clock = lambda: now_s[0]
+    topics._watch = left_s.append
+    for _ in range(4):
+        for _ in range(20):  # the node listens all the time
+            now_s[0] += 0.01
+            guard.look()
+        refused = bench.refusals("states_stopped")
+        topics._on_silence()
+        assert bench.refusals("states_stopped") - refused == (now_s[0] > good_s + 0.5)
+    assert left_s == pytest.approx([0.3, 0.1, 0.5, 0.5])
+
+
 # Odometry
 
 

@@ -275,6 +275,18 @@ def test_impossible_pair_and_options_are_refused_with_the_choices(robot):
         solve(problem, edges=2)
 
 
+def test_a_bad_option_is_refused_however_often_it_comes(robot):
+    """Options are looked at once for each set of values; what is refused, or no key, is looked at again."""
+    q, contacts = standing_solo(robot)
+    problem = build_problem(robot, q, np.zeros(18), np.zeros(12), contacts, DT)
+    bad = ({"distribution": "most"}, {"distribution": ["least_torque"]}, {"edges": 2})
+    for _ in range(2):
+        solve(problem)
+        for options in bad:
+            with pytest.raises(UnknownModelError, match=next(iter(options))):
+                solve(problem, **options)
+
+
 def test_no_contact_and_airborne_robot(robot):
     q, contacts = standing_solo(robot)
     ignored = solve(

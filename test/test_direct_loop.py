@@ -43,9 +43,15 @@ class Topics:
         executor = SimpleNamespace(incidents=Incidents(pytest.fail))
         self.turns = 0
         self.loop = DirectLoop(executor, lambda: subscriptions[:1], lambda: subscriptions[1:])
-        self.loop._wait = lambda *_: [name for name, messages in self.waiting.items() if messages]
+        self.loop._wait = self._wait
+        self.waits = []
         self.loop._turn = self._turn
         self.loop._next_turn_s = float("inf")
+
+    def _wait(self, subscriptions, services, timeout_s):
+        self.waits.append(timeout_s)
+        names = [each.name for each in subscriptions]
+        return [name for name, messages in self.waiting.items() if messages and name in names]
 
     def _turn(self, served):
         self.turns += 1
@@ -80,6 +86,40 @@ def test_states_without_end_and_a_busy_topic_keep_no_other_waiting(topics):
         assert served[0] == "states" and len(served) == 2
         seen.update(served)
     assert seen == set(topics.waiting)
+
+
+def test_a_busy_loop_looks_at_the_patient_now_and_then(topics, monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr(direct_loop.time, "monotonic", lambda: now_s[0])
+    topics.loop._look_interval_s = 0.004
+
+    def state():
+        topics.waiting["states"].append(1)
+
+    state()
+    assert topics.spin() == ["states"]
+    topics.waiting["base"].append(1)
+    for _ in range(3):
+        now_s[0] += 0.001
+        state()
+        assert topics.spin() == ["states"], "nobody else was waited for"
+    now_s[0] += 0.001
+    state()
+    assert topics.spin() == ["states", "base"]
+    # Where one was served more may wait: it looks again at once.
+    topics.waiting["joints"].append(1)
+    state()
+    assert topics.spin() == ["states", "joints"]
+
+
+def test_a_loop_whose_states_stop_looks_at_the_patient_at_once(topics):
+    topics.loop._look_interval_s = 3600.0
+    topics.waiting["states"].append(1)
+    assert topics.spin() == ["states"]
+    topics.waiting["joints"].append(1)
+    topics.waits.clear()
+    assert topics.spin() == ["joints"]
+    assert len(topics.waits) == 2, "first for states alone, then for all"
 
 
 def test_the_executor_gets_its_turn_though_messages_never_end(topics):
