@@ -355,9 +355,11 @@ class ControlTopics:
         guard = self._loop.guard
         if not guard.lockstep:
             silent_in_s = guard.silent_in_s()
-            self._watch(guard.timeout_s if silent_in_s < 0.0 else silent_in_s)
             if silent_in_s >= 0.0:
+                # No longer than that: a simulation that hardly moved may be as fast as the clock by then.
+                self._watch(min(silent_in_s, guard.timeout_s))
                 return
+            self._watch(guard.timeout_s)
             self._publish(guard.silence())
             self._note("silence")
         elif self._waiting is not None:
