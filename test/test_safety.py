@@ -192,6 +192,16 @@ def test_the_pace_of_a_simulation_is_a_mean_and_never_faster_than_the_clock():
     assert pace.factor == pytest.approx(2.0, rel=0.1)
 
 
+def test_a_simulation_that_waited_is_soon_taken_for_as_fast_as_it_is():
+    """While it waits its stamps grow by a nanosecond; then silence is to be noticed again."""
+    pace = Pace()
+    for k in range(300):
+        pace.state(1e-9 * k, 6e-3 * k)
+    for k in range(1, 301):
+        pace.state(1e-3 * k, 1.8 + 1e-3 * k)
+    assert pace.factor < 2.0
+
+
 def test_every_reaction_is_told_in_the_documentation():
     text = (ROOT / "docs" / "safety.md").read_text("utf-8")
     assert len(REACTIONS) >= 11

@@ -31,6 +31,9 @@ class Attention:
 LARGEST_CHANGE = 10.0
 """Times the pace that a single interval may count: a pause is no pace."""
 
+SLOWEST = 100.0
+"""Times slower than the clock: what goes slower stands, and may go on at any time."""
+
 SLOWEST_CHANGE = 0.02
 """Part of a new interval in the pace, more at the beginning: one late state is no slow time."""
 
@@ -39,7 +42,7 @@ class Pace:
     """How much slower than the clock the robot's time goes: a simulation need not keep up.
 
     Attributes:
-        factor: seconds of the clock in one of the stamps, 1 or more.
+        factor: seconds of the clock in one of the stamps, 1 to ``SLOWEST``.
     """
 
     def __init__(self) -> None:
@@ -53,6 +56,7 @@ class Pace:
             ratio = (now_s - self._last[1]) / (stamp_s - self._last[0])
             self._count += 1
             weight = max(SLOWEST_CHANGE, 1.0 / self._count)
-            self._mean += weight * (min(ratio, LARGEST_CHANGE * self._mean) - self._mean)
+            ratio = min(ratio, LARGEST_CHANGE * self._mean, SLOWEST)
+            self._mean += weight * (ratio - self._mean)
             self.factor = max(1.0, self._mean)
         self._last = stamp_s, now_s
