@@ -3,6 +3,7 @@
 Whatever comes in, the node lives on, and what goes out is its torque or the safe output.
 """
 
+import itertools
 import math
 import time
 
@@ -308,6 +309,43 @@ def test_silence_counts_from_the_last_good_state(bench_of):
     guard._slower = 1e6  # a simulation that waits: its stamps grow by a nanosecond each
     topics._on_silence()
     assert left_s[-1] == 0.5, "it may go on at any time"
+
+
+def test_settings_that_change_again_and_again_put_silence_off_no_further(bench_of):
+    bench = bench_of(state_timeout_s=0.3)
+    bench.start()
+    bench.answer(1.001)
+    end_s, refused = time.monotonic() + 30.0, bench.refusals("states_stopped")
+    for tilt_rad in itertools.cycle((1.0, 1.001)):
+        bench.node.set_parameters([Parameter("tilt_limit_rad", value=tilt_rad)])
+        bench.until(bench.node.look, 0.1)
+        if bench.refusals("states_stopped") > refused:
+            break
+        assert time.monotonic() < end_s
+
+
+def test_a_shorter_time_out_holds_at_once(bench_of):
+    bench = bench_of(state_timeout_s=10.0)
+    bench.start()
+    bench.answer(1.001)
+    bench.node.set_parameters([Parameter("state_timeout_s", value=0.05)])
+    refused, begun_s = bench.refusals("states_stopped"), time.monotonic()
+    assert bench.until(
+        lambda: bench.node.look() or bench.refusals("states_stopped") > refused, patience_s=8.0
+    )
+    assert time.monotonic() - begun_s < 8.0
+
+
+def test_in_lockstep_a_state_has_the_whole_time_out_for_its_odometry(bench_of):
+    """Whatever was left of the timer when it came."""
+    bench = bench_of(mode="lockstep", state_timeout_s=1.0)
+    bench.start()
+    bench.answer(1.001)
+    time.sleep(0.8)
+    begun_s = time.monotonic()
+    assert bench.answer(1.002, base=False) is not None
+    assert bench.refusals("odometry_missing") == 1
+    assert time.monotonic() - begun_s > 0.9
 
 
 # Odometry

@@ -379,6 +379,24 @@ def test_record_holds_every_step_across_chunks(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_step_of_another_robot_is_not_recorded(tmp_path):
+    recorder = Recorder(tmp_path / "record.npz", ["a", "b"], ["foot"])
+    one, two, three = np.zeros(1), np.zeros(2), np.zeros(3)
+    step = result(1)
+    recorder.add(0.0, two, two, step, 0.0)
+    for position, velocity, other in (
+        (three, three, step),
+        (two, one, step),
+        (two, two, step._replace(torques=three)),
+        (two, two, step._replace(forces=np.zeros((2, 3)))),
+        (two, two, step._replace(forces=np.zeros((2, 3)), contact=np.ones(2, dtype=bool))),
+        (two, two, step._replace(saturated=np.zeros(3, dtype=bool))),
+    ):
+        with pytest.raises(RecordError, match="joints and feet"):
+            recorder.add(0.001, position, velocity, other, 0.0)
+    assert len(recorder) == 1
+
+
 def test_record_without_steps_is_a_record(tmp_path):
     recorder = Recorder(tmp_path / "empty.npz", ["a"], [])
     recorder.save({}, 0)

@@ -112,6 +112,37 @@ def test_a_busy_loop_looks_at_the_patient_now_and_then(topics, monkeypatch):
     assert topics.spin() == ["states", "joints"]
 
 
+@pytest.mark.parametrize("states_stop", [True, False])
+def test_a_busy_loop_answers_an_emergency_stop_after_its_look_interval(
+    topics, monkeypatch, states_stop
+):
+    now_s, answered = [100.0], []
+    monkeypatch.setattr(direct_loop.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(direct_loop, "_answer", answered.append)
+    topics.loop._look_interval_s = 0.004
+    stop = SimpleNamespace(handle=SimpleNamespace(pointer="stop"), srv_type=str)
+    topics.loop._services = lambda: [stop]
+    waits = topics.loop._wait
+    topics.loop._wait = lambda subscriptions, services, timeout_s: [
+        *waits(subscriptions, services, timeout_s),
+        *(each.handle.pointer for each in services),
+    ]
+    topics.waiting["states"].append(1)
+    topics.spin()
+    assert answered == [stop]
+    topics.loop._next_look_s = now_s[0] + 0.004
+    for _ in range(3):
+        now_s[0] += 0.001
+        topics.waiting["states"].extend([] if states_stop else [1])
+        topics.spin()
+        if states_stop:
+            break
+        assert len(answered) == 1
+    now_s[0] += 0.001
+    topics.spin()
+    assert len(answered) >= 2
+
+
 def test_a_loop_whose_states_stop_looks_at_the_patient_at_once(topics):
     topics.loop._look_interval_s = 3600.0
     topics.waiting["states"].append(1)

@@ -345,14 +345,16 @@ def test_diagnostics_count_what_could_not_be_heard(bench_of):
     assert int(diagnostics(bench)[1]["error heartbeat"]) >= 1
 
 
-def test_states_that_a_stop_answers_are_no_silence(bench_of):
+@pytest.mark.parametrize("good", [True, False])
+def test_states_that_a_stop_answers_are_no_silence(bench_of, good):
     bench = bench_of(state_timeout_s=0.4)
     bench.start()
     call(bench, SetBool, "emergency_stop", data=True)
     before = bench.refusals("states_stopped")
     end = time.monotonic() + 1.2
     for k in itertools.count():
-        bench.answer(1.0 + 1e-3 * k)
+        time_s = 1.0 + 1e-3 * k
+        bench.answer(time_s, None if good else joint_state(time_s, **NAN_STATE))
         if time.monotonic() > end:
             break
     assert bench.refusals("states_stopped") == before

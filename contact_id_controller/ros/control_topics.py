@@ -412,8 +412,10 @@ class ControlTopics:
     def note_settings(self, changed: dict[str, Any]) -> None:
         """Other settings, name -> value, hold from the next state on."""
         self._note("settings", values=changed)
-        if self.active:
-            self._watch(self._loop.guard.timeout_s)
+        guard = self._loop.guard
+        if self.active and not guard.lockstep:
+            # What is left, as others may go on changing them while no state comes.
+            self._watch(min(max(guard.silent_in_s(), 0.0), guard.timeout_s))
 
     def _note(self, event: str, **facts: Any) -> None:
         self._journal.note(event, stamp_ns(self._last), **facts)

@@ -156,7 +156,7 @@ class ControllerNode(LifecycleNode):
 
     @property
     def patient_subscriptions(self) -> list[Subscription]:
-        """The subscriptions of which one is served between two states."""
+        """The subscriptions of which no more than one is served between two states."""
         return self._topics.patient_subscriptions if self._topics is not None else []
 
     @property
@@ -166,7 +166,7 @@ class ControllerNode(LifecycleNode):
 
     @property
     def direct_services(self) -> list[Service]:
-        """The services to serve without delay: emergency stop and resume."""
+        """The services that wait for no turn of the executor: emergency stop and resume."""
         topics = [] if self._topics is None else self._topics.direct_services
         return [self._stop_service, *topics]
 

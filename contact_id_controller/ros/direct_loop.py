@@ -104,7 +104,7 @@ class DirectLoop:
         executor: holds the node; gets a turn every `turn_interval_s`, and when nothing arrives.
         subscriptions: returns the subscriptions to serve now (it may return none), in order of
             importance.
-        patient: returns subscriptions of which one, in turn, is served after every wait: a state
+        patient: returns subscriptions of which one, in turn, is served after a wait: a state
             that comes amid the parts of a plan is not held back by all of them.
         services: returns the services to wait for, too, such as an emergency stop; all others wait for a
             turn.

@@ -88,12 +88,16 @@ class Recorder:
         result: StepResult,
         step_time_s: float,
     ) -> None:
-        """Add the step for the state at `time_s`."""
+        """Add the step for the state at `time_s`.
+
+        Raises:
+            RecordError: arrays of another number of joints or feet.
+        """
         if self._row == _CHUNK:
             self.prepare()
             self._chunks.append(self._spare)
             self._spare, self._row = None, 0
-        _write(
+        fits = _write(
             self._chunks[-1][self._row],
             time_s,
             result.solve_time_s,
@@ -109,6 +113,8 @@ class Recorder:
             result.forces,
             result.contact,
         )
+        if not fits:
+            raise RecordError("a step has not the joints and feet that the record was begun with")
         self._row += 1
 
     def save(self, refusals: Mapping[str, int], deadline_misses: int) -> None:
@@ -156,9 +162,16 @@ def _write(
     forces,
     contact,
 ):
-    """A step's numbers, one after the other: one call instead of an assignment for each."""
-    row[0], row[1], row[2], row[3], row[4] = time_s, solve_time_s, step_time_s, power_loss_w, status
+    """A step's numbers, one after the other: one call instead of an assignment for each; whether they fit."""
     joints, feet = position.shape[0], contact.shape[0]
+    if not (
+        velocity.shape[0] == torques.shape[0] == saturated.shape[0] == joints
+        and reference_position.shape[0] == reference_velocity.shape[0] == joints
+        and forces.shape == (feet, 3)
+        and row.shape[0] == 5 + 6 * joints + 4 * feet
+    ):
+        return False
+    row[0], row[1], row[2], row[3], row[4] = time_s, solve_time_s, step_time_s, power_loss_w, status
     for j in range(joints):
         at = 5 + j
         row[at], row[at + joints], row[at + 2 * joints] = position[j], velocity[j], torques[j]
@@ -169,6 +182,7 @@ def _write(
         for k in range(3):
             row[at + 3 * i + k] = forces[i, k]
         row[at + 3 * feet + i] = contact[i]
+    return True
 
 
 class EstimateRecorder:

@@ -478,12 +478,11 @@ class Guard:
         if told and self.controller.settings.solve_every == AS_FAST_AS_IT_CAN:
             self._news.append(f"solves {rate.hz:.0f} times a second")
 
-    def is_silent(self) -> bool:
-        """No good state has come for `state_timeout_s` in which the door listened."""
-        return self.silent_in_s() < 0.0
-
     def silent_in_s(self) -> float:
-        """So long from now, s, it is silent if no good state comes; negative: it is."""
+        """So long from now, s, it is silent if no good state comes.
+
+        Negative: it is, none has come for `state_timeout_s` in which the door listened.
+        """
         self.look()
         return self._silent_in_s()
 
