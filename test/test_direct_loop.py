@@ -44,12 +44,10 @@ class Topics:
         self.turns = 0
         self.loop = DirectLoop(executor, lambda: subscriptions[:1], lambda: subscriptions[1:])
         self.loop._wait = self._wait
-        self.waits = []
         self.loop._turn = self._turn
         self.loop._next_turn_s = float("inf")
 
     def _wait(self, subscriptions, services, timeout_s):
-        self.waits.append(timeout_s)
         names = [each.name for each in subscriptions]
         return [name for name, messages in self.waiting.items() if messages and name in names]
 
@@ -112,45 +110,28 @@ def test_a_busy_loop_looks_at_the_patient_now_and_then(topics, monkeypatch):
     assert topics.spin() == ["states", "joints"]
 
 
-@pytest.mark.parametrize("states_stop", [True, False])
-def test_a_busy_loop_answers_an_emergency_stop_after_its_look_interval(
-    topics, monkeypatch, states_stop
-):
-    now_s, answered = [100.0], []
-    monkeypatch.setattr(direct_loop.time, "monotonic", lambda: now_s[0])
+def test_a_busy_loop_answers_an_emergency_stop_at_once(topics, monkeypatch):
+    answered, stop = [], SimpleNamespace(handle=SimpleNamespace(pointer="stop"), srv_type=str)
     monkeypatch.setattr(direct_loop, "_answer", answered.append)
-    topics.loop._look_interval_s = 0.004
-    stop = SimpleNamespace(handle=SimpleNamespace(pointer="stop"), srv_type=str)
+    topics.loop._look_interval_s = 3600.0
     topics.loop._services = lambda: [stop]
-    waits = topics.loop._wait
+    wait = topics.loop._wait
     topics.loop._wait = lambda subscriptions, services, timeout_s: [
-        *waits(subscriptions, services, timeout_s),
+        *wait(subscriptions, services, timeout_s),
         *(each.handle.pointer for each in services),
     ]
-    topics.waiting["states"].append(1)
-    topics.spin()
-    assert answered == [stop]
-    topics.loop._next_look_s = now_s[0] + 0.004
-    for _ in range(3):
-        now_s[0] += 0.001
-        topics.waiting["states"].extend([] if states_stop else [1])
-        topics.spin()
-        if states_stop:
-            break
-        assert len(answered) == 1
-    now_s[0] += 0.001
-    topics.spin()
-    assert len(answered) >= 2
+    for count in range(1, 4):
+        topics.waiting["states"].append(1)
+        assert topics.spin() == ["states"]
+        assert answered == [stop] * count
 
 
-def test_a_loop_whose_states_stop_looks_at_the_patient_at_once(topics):
+def test_a_loop_whose_states_stop_looks_at_the_patient_with_the_next_wait(topics):
     topics.loop._look_interval_s = 3600.0
     topics.waiting["states"].append(1)
     assert topics.spin() == ["states"]
     topics.waiting["joints"].append(1)
-    topics.waits.clear()
-    assert topics.spin() == ["joints"]
-    assert len(topics.waits) == 2, "first for states alone, then for all"
+    assert topics.spin() == [] and topics.spin() == ["joints"]
 
 
 def test_the_executor_gets_its_turn_though_messages_never_end(topics):

@@ -43,7 +43,7 @@ _TURN_INTERVAL_S = 0.05
 """Time between turns of the executor while states come: as often as there are chores."""
 
 _LOOK_INTERVAL_S = 0.004
-"""While states come, plans and emergency stop are waited for so rarely; each state costs less then."""
+"""While states come, plans are waited for so rarely; each state costs less then."""
 
 _COLLECT_S = 0.25
 """Time between two searches for garbage while active."""
@@ -166,7 +166,7 @@ class ControllerNode(LifecycleNode):
 
     @property
     def direct_services(self) -> list[Service]:
-        """The services that wait for no turn of the executor: emergency stop and resume."""
+        """The services to serve without delay: emergency stop and resume."""
         topics = [] if self._topics is None else self._topics.direct_services
         return [self._stop_service, *topics]
 

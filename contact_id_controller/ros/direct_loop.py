@@ -111,8 +111,8 @@ class DirectLoop:
         polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
             ready; one without any costs a tenth of a millisecond.
-        look_interval_s: while the subscriptions alone keep the loop busy, so rarely patient ones and
-            services are waited for, too: each more costs every wait.
+        look_interval_s: while the subscriptions keep the loop busy, so rarely patient ones are waited
+            for, too: each more costs every wait.
         between: called after each turn.
         looked: called after each wait, before the messages it found are handed on.
     """
@@ -147,34 +147,30 @@ class DirectLoop:
             self._run_one(timeout_s)
             self._between()
             return
-        look_in_s = self._next_look_s - time.monotonic()
-        if look_in_s > 0.0 and self._serve(subscriptions, min(look_in_s, timeout_s)):
-            return
         patient, services = self._patient(), self._services()
-        ready = self._wait([*subscriptions, *patient], services, timeout_s)
+        looks = time.monotonic() >= self._next_look_s
+        waited = [*subscriptions, *patient] if looks else subscriptions
+        ready = self._wait(waited, services, timeout_s)
         self._looked()
-        served = [each for each in subscriptions if self._take(each, ready)]
+        served = [self._take(each, ready) for each in subscriptions]
+        more = looks and self._take_one(patient, ready)
+        for service in services:
+            if service.handle.pointer in ready:
+                self._guarded(service.srv_type.__name__, _answer, service)
+        now_s, busy = time.monotonic(), any(served)
+        if looks or not busy:
+            self._next_look_s = now_s + self._look_interval_s if busy and not more else 0.0
+        if not ready or now_s >= self._next_turn_s:
+            self._turn([*subscriptions, *patient, *self._polled()])
+
+    def _take_one(self, patient: Sequence[Subscription], ready: Sequence[int]) -> bool:
+        """Hand on the newest message of one that waits, in turn; whether there was one."""
         for step in range(len(patient)):
             place = (self._next_patient + step) % len(patient)
             if self._take(patient[place], ready):
                 self._next_patient = place + 1
-                break
-        for service in services:
-            if service.handle.pointer in ready:
-                self._guarded(service.srv_type.__name__, _answer, service)
-        now_s = time.monotonic()
-        busy = 0 < len(ready) == len(served)  # else there may be more to serve at once
-        self._next_look_s = now_s + self._look_interval_s if busy else 0.0
-        if not ready or now_s >= self._next_turn_s:
-            self._turn([*subscriptions, *patient, *self._polled()])
-
-    def _serve(self, subscriptions: Sequence[Subscription], timeout_s: float) -> bool:
-        """Wait for some subscriptions and nothing else; whether something came."""
-        ready = self._wait(subscriptions, (), timeout_s)
-        self._looked()
-        for subscription in subscriptions:
-            self._take(subscription, ready)
-        return bool(ready)
+                return True
+        return False
 
     def _take(self, subscription: Subscription, ready: Sequence[int]) -> bool:
         """Hand on the newest message of a subscription; whether there was one."""
