@@ -19,7 +19,7 @@ from rclpy.subscription import Subscription
 
 from contact_id_controller.ros.executor import GuardedExecutor
 
-WHOLE_TURN_S = 0.2
+WHOLE_TURN_S = 0.5
 """Longest time between turns in which the executor itself looks at everything."""
 
 
