@@ -14,10 +14,11 @@ from contact_id_controller.files import check_record, write_arrays
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.state import RobotState
 
-_CHUNK = 8192
-"""Steps for which memory is taken at a time."""
+_CHUNK = 1024
+"""Steps for which memory is taken at a time: for a quadruped not a megabyte, in a fraction of a millisecond. From
+four megabytes on numpy asks for large pages, which the kernel may search for 10 ms."""
 
-_ROOM = 2048
+_ROOM = 512
 """With less room than this `prepare` takes the next chunk."""
 
 
