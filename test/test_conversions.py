@@ -357,12 +357,13 @@ def result(number):
 def test_record_holds_every_step_across_chunks(tmp_path):
     path = tmp_path / "record.npz"
     recorder = Recorder(path, ["a", "b"], ["foot"])
-    n = 8192 * 2 + 5
+    n = 20_000
     for number in range(n):
         recorder.add(0.001 * number, np.full(2, number), np.full(2, -number), result(number), 2e-4)
         if number % 1000 == 0:
             recorder.prepare()
-    assert len(recorder) == n
+        assert len(recorder) == number + 1
+    assert len(recorder._chunks) > 2
     recorder.save({"stale": 3}, 4)
     record = np.load(path, allow_pickle=False)
     counted = np.arange(n)
@@ -377,6 +378,13 @@ def test_record_holds_every_step_across_chunks(tmp_path):
     assert record["refused_counts"].tolist() == [3]
     assert record["deadline_misses"] == 4
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("joints, feet", [(1, 0), (12, 4), (500, 40)])
+def test_a_record_takes_no_memory_for_which_the_kernel_searches(tmp_path, joints, feet):
+    names = [[f"{kind}{k}" for k in range(count)] for kind, count in (("j", joints), ("f", feet))]
+    recorder = Recorder(tmp_path / "record.npz", *names)
+    assert 1e5 < recorder._spare.nbytes <= 2**20
 
 
 def test_a_step_of_another_robot_is_not_recorded(tmp_path):

@@ -14,12 +14,9 @@ from contact_id_controller.files import check_record, write_arrays
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.state import RobotState
 
-_CHUNK = 1024
-"""Steps for which memory is taken at a time: for a quadruped not a megabyte, in a fraction of a millisecond. From
-four megabytes on numpy asks for large pages, which the kernel may search for 10 ms."""
-
-_ROOM = 512
-"""With less room than this `prepare` takes the next chunk."""
+_CHUNK_BYTES = 1 << 20
+"""Memory that is taken at a time, in a fraction of a millisecond. From four megabytes on numpy asks for large pages,
+for which the kernel may search for 10 ms."""
 
 
 class Recorder:
@@ -58,7 +55,8 @@ class Recorder:
         self._codes: dict[str, int] = {}
         self._chunks: list[np.ndarray] = []
         self._spare: np.ndarray | None = None
-        self._row = _CHUNK
+        self._rows = max(_CHUNK_BYTES // (8 * self._width), 2)
+        self._row = self._rows
         self.prepare()
         number, numbers, truths = 0.0, np.zeros(joints), np.zeros(joints, dtype=bool)
         forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
@@ -73,13 +71,13 @@ class Recorder:
         )
 
     def __len__(self) -> int:
-        return max(len(self._chunks) - 1, 0) * _CHUNK + (self._row if self._chunks else 0)
+        return max(len(self._chunks) - 1, 0) * self._rows + (self._row if self._chunks else 0)
 
     def prepare(self) -> None:
         """Take memory for the next rows where that disturbs nobody."""
-        if self._spare is None and self._row > _CHUNK - _ROOM:
+        if self._spare is None and self._row > self._rows // 2:
             # Filled, not only reserved: the pages are really there when the first row comes.
-            self._spare = np.full((_CHUNK, self._width), 0.0)
+            self._spare = np.full((self._rows, self._width), 0.0)
 
     def add(
         self,
@@ -94,7 +92,7 @@ class Recorder:
         Raises:
             RecordError: arrays of another number of joints or feet.
         """
-        if self._row == _CHUNK:
+        if self._row == self._rows:
             self.prepare()
             self._chunks.append(self._spare)
             self._spare, self._row = None, 0
