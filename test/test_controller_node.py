@@ -6,6 +6,7 @@ Whatever comes in, the node lives on, and what goes out is its torque or the saf
 import itertools
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -297,7 +298,8 @@ def test_silence_counts_from_the_last_good_state(bench_of):
     good_s = guard._good_s
     now_s, left_s = [good_s], []
     guard.clock = lambda: now_s[0]
-    topics._watch = left_s.append
+    timer = topics._watchdog = SimpleNamespace(timer_period_ns=0, cancel=lambda: None)
+    timer.reset = lambda: left_s.append(1e-9 * timer.timer_period_ns)
     for _ in range(4):
         for _ in range(20):  # the node listens all the time
             now_s[0] += 0.01

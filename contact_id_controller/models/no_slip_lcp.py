@@ -42,6 +42,7 @@ from contact_id_controller.models.steps.options import (
     DISTRIBUTIONS,
     check_edges,
     check_option,
+    once,
 )
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
@@ -84,9 +85,7 @@ def solve_no_slip_lcp(
 
     Source: first paper, section 4, algorithms 1 and 2; viscous and no-slip paper, section V.
     """
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_edges(edges)
+    _check(edges, distribution, consistency)
     n = len(problem)
     room = answer_room(problem)
     loaded = np.zeros(n, dtype=bool)
@@ -111,6 +110,14 @@ def solve_no_slip_lcp(
     return with_fallback(solution, held, edges)
 
 
+@once
+def _check(edges, distribution, consistency) -> None:
+    """Refuse an option's value that does not exist."""
+    check_option("distribution", distribution, DISTRIBUTIONS)
+    check_option("consistency", consistency, CONSISTENCIES)
+    check_edges(edges)
+
+
 def prepare_frames(
     friction: np.ndarray,
     load_share: np.ndarray,
@@ -120,9 +127,7 @@ def prepare_frames(
     consistency: str = "project",
 ) -> FramesCall:
     """What gives the answers of ``solve_no_slip_lcp`` to many problems in one compiled call; options as there."""
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_edges(edges)
+    _check(edges, distribution, consistency)
     chosen, project = DISTRIBUTIONS.index(distribution), consistency == "project"
     friction, load_share = dense(friction), dense(load_share)
     loaded = np.empty(len(friction), dtype=bool)

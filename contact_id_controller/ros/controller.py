@@ -381,10 +381,9 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
         looked=node.look,
     )
 
-    def turn() -> None:
-        direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
-
-    return serve_lifecycle(node, interrupt, turn)
+    return serve_lifecycle(
+        node, interrupt, lambda: direct.spin_once(_WAIT_S if node.active else _IDLE_WAIT_S)
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

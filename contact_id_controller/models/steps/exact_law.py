@@ -259,7 +259,7 @@ def stick(reduced, moved, delta, held, cones, torque_weight, noise, z):
 
 @kernel
 def rests_otherwise(Y, moved, gap_speed, mu, z, held, resting):
-    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they next to rest and are not ``held``."""
+    """Mark in resting (n,) the contacts that impulses z (3n,) load; whether they nearly rest and are not ``held``."""
     n, nu = mu.shape[0], Y.shape[1]
     u, speed, slip, others = np.zeros(nu), 0.0, 0.0, False
     for r in range(3 * n):
