@@ -45,7 +45,7 @@ _TURN_INTERVAL_S = 0.05
 _LOOK_INTERVAL_S = 0.004
 """While states come, plans are waited for so rarely; each state costs less then."""
 
-_COLLECT_S = 1.0
+_COLLECT_S = 0.25
 """Time between two searches for garbage while active."""
 
 _PATIENCE_S = 5.0
