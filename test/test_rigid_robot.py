@@ -461,8 +461,10 @@ def test_friction_by_place_acts_under_each_foot():
     simulated.step(np.zeros(0))
     forces = simulated.contact_forces()
     expected = ground(simulated.last_solution.problem.contacts.points)
-    np.testing.assert_allclose(-forces[:, 0] / forces[:, 2], expected, rtol=1e-6)
-    assert np.ptp(expected) > 0.1
+    # Three of four feet carry a rigid block; which ones rounding decides, and 0 N times 0.382 is 0 N.
+    np.testing.assert_allclose(-forces[:, 0], expected * forces[:, 2], rtol=1e-6, atol=1e-9)
+    carrying = forces[:, 2] > 0.1
+    assert np.count_nonzero(carrying) >= 3 and np.ptp(expected[carrying]) > 0.1
 
 
 @pytest.mark.parametrize("command", [np.full(12, np.nan), np.ones(11), np.ones((12, 1)), 3.0])
