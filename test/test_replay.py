@@ -35,8 +35,8 @@ from contact_id_controller.view.run_record import record_of_replay, record_of_ru
 from contact_id_controller.view.timeline import events_of
 from contact_id_controller.view.topics import replayed_topics
 
-SECONDS = 0.6
-"""Long enough for the first steps: plans have come and feet have left the ground."""
+SECONDS = 1.25
+"""Plans have come, feet have left the ground, and one plan begins at 1.17 s, which 1 + .17 is not exactly."""
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ from contact_id_controller.exceptions import StateError, TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.ros import packed, plan_bytes
+from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.samples import NO_WORDS, NumbersReader
-from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
+from contact_id_controller.safety.states import BASE_SIZE, NANO, JointReading, Refusal
 
 
 def seconds(stamp) -> float:
@@ -204,7 +205,7 @@ def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory
         positions=_rows("positions", [point.positions for point in points]),
         velocities=_rows("velocities", [point.velocities for point in points]),
         accelerations=_rows("accelerations", [point.accelerations for point in points]),
-        start_s=seconds(message.header.stamp),
+        start_s=stamp_ns(message) * NANO,
         allow_moving_end=allow_moving_end,
     )
 
@@ -241,7 +242,7 @@ def base_trajectory(message) -> BaseTrajectory:
         quaternions_xyzw=[(o.x, o.y, o.z, o.w) for o in turns],
         linear_velocities=[(u.x, u.y, u.z) for u in linear],
         angular_velocities=[(w.x, w.y, w.z) for w in angular],
-        start_s=seconds(message.header.stamp),
+        start_s=stamp_ns(message) * NANO,
     )
 
 
@@ -259,7 +260,7 @@ def contact_schedule(message) -> ContactSchedule:
         points = message.points
         plan_bytes.refuse_count(len(points))
         rows = _rows("positions", [point.positions for point in points])
-        frames, start_s = list(message.joint_names), seconds(message.header.stamp)
+        frames, start_s = list(message.joint_names), stamp_ns(message) * NANO
         times = np.array([seconds(point.time_from_start) for point in points])
         stance = np.zeros((0, len(frames))) if rows is None else rows
     if not np.isin(stance, (0.0, 1.0)).all():

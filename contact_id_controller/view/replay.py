@@ -280,7 +280,7 @@ class Replay:
         for _ in range((known or fitting[:1])[-1]):
             queue.popleft()
         data = queue.popleft().data
-        getattr(self.loop, f"take_{topic}")(deserialize_message(data, PLANS[topic]))
+        getattr(self.loop, f"take_{topic}")(data)
 
     def _sent(self) -> np.ndarray:
         """Torques (c, m), N·m, of the commands, the first ones of trajectories; NaN: unreadable."""
