@@ -72,7 +72,8 @@ def test_what_is_no_record_is_named(tmp_path, content):
 
 def test_what_was_estimated_goes_with_the_record(tmp_path):
     walk = synthetic_walk(2.0)
-    told = records.Estimated(walk.q.copy(), walk.v.copy(), walk.simulated_forces.copy())
+    feet = np.tile(np.arange(4), (len(walk), 1))
+    told = records.Estimated(walk.q.copy(), walk.v.copy(), walk.simulated_forces.copy(), feet)
     told.q[:, 0] += np.linspace(0.3, 0.5, len(walk))
     told.v[:, 1] += 0.03
     told.forces[:, 2] += [0.0, 4.0, 3.0]

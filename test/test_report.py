@@ -104,24 +104,26 @@ def test_joint_errors_are_means_of_absolute_values():
     assert figures["mean_joint_velocity_error_rad_s"] == pytest.approx(0.05)
 
 
-def _write_records(folder, *, control_times, robot_times, shuffle_feet=False):
+def _write_records(
+    folder, *, control_times, robot_times, shuffle_feet=False, feet=("left", "right")
+):
     """Records whose every value tells the time and the foot it belongs to."""
-    joints, feet = ["a", "b"], ["left", "right"]
-    order = [1, 0] if shuffle_feet else [0, 1]
+    joints, f = ["a", "b"], len(feet)
+    order = list(range(f))[:: -1 if shuffle_feet else 1]
     n, m = len(control_times), len(robot_times)
     stamps, times = np.array(control_times), np.array(robot_times)
     per_joint = np.repeat(stamps[:, None], 2, axis=1)
-    foot_values = np.array([10.0, 20.0])
-    predicted = np.zeros((n, 2, 3))
+    foot_values = 10.0 * np.arange(1, f + 1)
+    predicted = np.zeros((n, f, 3))
     predicted[..., 2] = stamps[:, None] + foot_values
-    simulated = np.zeros((m, 2, 3))
+    simulated = np.zeros((m, f, 3))
     simulated[..., 2] = times[:, None] + foot_values[order]
     np.savez(
         folder / "controller.npz",
         time_s=stamps,
         torques=per_joint,
         forces=predicted,
-        contact=np.ones((n, 2), bool),
+        contact=np.ones((n, f), bool),
         saturated=np.zeros((n, 2), bool),
         position=per_joint,
         velocity=per_joint,
@@ -165,6 +167,29 @@ def test_records_are_paired_by_stamp_and_by_name(tmp_path):
     np.testing.assert_allclose(walk.torques[:, 0], walk.position[:, 0])
     assert walk.unanswered_states == 2
     assert walk.refused_inputs == {"stale": 2}
+
+
+def test_estimated_forces_of_flat_feet_are_compared_foot_by_foot(tmp_path):
+    """An estimator knows whole feet, a simulator contacts: here two soles with four corners, and a ball."""
+    times = [0.0, 0.001, 0.002, 0.003]
+    soles = [f"{side}_{corner}" for side in ("left", "right") for corner in range(1, 5)]
+    files = _write_records(
+        tmp_path, control_times=times, robot_times=times, feet=["tail_1", *soles]
+    )
+    forces = np.zeros((4, 3, 3))
+    forces[..., 2] = [10.0, 20.0 + 30.0 + 40.0 + 50.0, 60.0 + 70.0 + 80.0 + 90.0]
+    forces[..., 2] += np.array([1.0, 4.0, 4.0]) * (np.array(times) - PERIOD_S)[:, None]
+    forces[..., 1] += 3.0
+    path = tmp_path / "dynamics_estimator.npz"
+    arrays = {"time_s": times, "q": np.zeros((4, 2)), "v": np.zeros((4, 2)), "forces": forces}
+    np.savez(path, **arrays, foot_names=["tail_1", "left", "right"])
+    walk = merge_records(*files, PERIOD_S, path)
+    assert walk.estimated.forces.shape == walk.simulated_forces.shape == (3, 9, 3)
+    found = metrics.measure(walk, WEIGHT_N, UP, ["estimated_force_rms"])["estimated_force_rms"]
+    assert found == pytest.approx(3.0 / WEIGHT_N)
+    np.savez(path, **arrays, foot_names=["tail_1", "left", "other"])
+    with pytest.raises(RecordError, match="not of the feet"):
+        merge_records(*files, PERIOD_S, path)
 
 
 def test_of_states_repeated_while_the_robot_is_held_the_last_counts(tmp_path):

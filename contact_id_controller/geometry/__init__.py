@@ -7,6 +7,7 @@ from contact_id_controller.geometry.feet import (
     FootContacts,
     SphereFoot,
     contact_names,
+    feet_of_contacts,
 )
 from contact_id_controller.geometry.friction_map import FrictionMap
 from contact_id_controller.geometry.ground_file import read_ground
@@ -39,6 +40,7 @@ __all__ = [
     "closest",
     "contact_names",
     "contact_points",
+    "feet_of_contacts",
     "feet_on",
     "field_points",
     "lower_onto",

@@ -57,6 +57,21 @@ def contact_names(frames: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def feet_of_contacts(names: Sequence[str], frames: Sequence[str]) -> np.ndarray | None:
+    """Numbers (n,) of the frames that contacts of these names are on; None: one is on none of them.
+
+    names: as `contact_names` makes them.
+    """
+    numbers = []
+    for name in names:
+        stem, _, last = name.rpartition("_")
+        frame = name if name in frames else stem if last.isdecimal() else ""
+        if frame not in frames:
+            return None
+        numbers.append(frames.index(frame))
+    return np.array(numbers, dtype=int) if set(numbers) == set(range(len(frames))) else None
+
+
 class FeetOnGround(Protocol):
     """What controllers and simulated robots ask of n contacts over some ground, whatever its shape.
 

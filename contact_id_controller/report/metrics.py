@@ -199,7 +199,8 @@ def _estimated_force_error(measured: Measured) -> float | None:
     told, forces = measured.record.estimated, measured.record.simulated_forces
     if told is None:
         return None
-    error = (told.forces - forces)[measured.settled]
+    part_of = np.eye(1 + int(told.foot.max()))[told.foot[0]]  # contact by foot
+    error = np.einsum("nci,cf->nfi", told.forces - forces, part_of)[measured.settled]
     known = np.isfinite(error).all(axis=(1, 2))
     return rms_of_vectors(error[known]) / measured.weight_n if known.any() else None
 

@@ -102,7 +102,7 @@ class DynamicsEstimatorNode(LifecycleNode):
                     robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
                 )
             path = settings.record_path
-            self._recorder = EstimateRecorder(path) if path else None
+            self._recorder = EstimateRecorder(path, pipeline.feet) if path else None
             publisher = EstimatePublisher(self, pipeline, settings)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")

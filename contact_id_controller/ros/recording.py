@@ -188,17 +188,19 @@ class EstimateRecorder:
     """Collects what the dynamics estimator said in a run; `save` writes it to a NumPy .npz file.
 
     The file holds, for n steps and f feet: time_s (n,); q (n, nq), v (n, nv); forces (n, f, 3) N,
-    odometry frame, of the period that ended then, not a number where they could not be told.
+    odometry frame, of the period that ended then, not a number where they could not be told;
+    foot_names.
 
     Raises:
         RecordError: the folder does not exist; in `save`, the file cannot be written.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, foot_names: Sequence[str] = ()):
         self.path = Path(path).expanduser()
         if not self.path.parent.is_dir():
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
         check_record(self.path)
+        self._foot_names = np.array(foot_names, dtype=str)
         self._rows: list[tuple] = []
 
     def add(self, state: RobotState, forces: np.ndarray) -> None:
@@ -210,4 +212,5 @@ class EstimateRecorder:
         check_record(self.path)
         names = ("time_s", "q", "v", "forces")
         columns = zip(*self._rows) if self._rows else ([] for _ in names)
-        write_arrays(self.path, {name: np.array(column) for name, column in zip(names, columns)})
+        arrays = {name: np.array(column) for name, column in zip(names, columns)}
+        write_arrays(self.path, {**arrays, "foot_names": self._foot_names})

@@ -328,7 +328,8 @@ class InProcessRun:
             builder.add(**row_of(period, self.robot))
             if period.estimated_forces is not None:
                 told = period.believed
-                builder.add_estimate(Estimated(told.q, told.v, period.estimated_forces))
+                foot = self.controller.feet.foot
+                builder.add_estimate(Estimated(told.q, told.v, period.estimated_forces, foot))
             each(period)
             if fall.has_fallen(period.after):
                 fell_time_s = fall.fell_time_s

@@ -16,6 +16,7 @@ import numpy as np
 
 from contact_id_controller.exceptions import RecordError, choices
 from contact_id_controller.files import write_arrays
+from contact_id_controller.geometry import feet_of_contacts
 
 
 class Column(NamedTuple):
@@ -59,8 +60,12 @@ ESTIMATED = {
     "q": Column(("q",), "", "configuration that was estimated from sensors, odometry frame"),
     "v": Column(("v",), "", "generalized velocity that was estimated"),
     "forces": Column(
-        ("f", 3), "N", "of the ground on each foot over the period, estimated, known at its end"
+        ("f", 3),
+        "N",
+        "of the ground on each foot over the period, estimated, known at its end; in equal parts on the "
+        "contacts of a foot that has several",
     ),
+    "foot": Column(("f",), "", "number of the foot that each contact is part of", int),
 }
 """The columns of a run that knew its state from sensors only; in a file with ``estimated_`` before."""
 
@@ -117,6 +122,7 @@ class Estimated(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     forces: np.ndarray
+    foot: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -304,16 +310,16 @@ def merge_records(
         periods, _periods(robot["time_s"], period_s), return_indices=True
     )
     rows = last_rows[common]
+    joints, feet = _names(control["joint_names"]), _names(control["foot_names"])
     told = None
     if estimator_record is not None:
-        told, kept = _estimated(estimator_record, robot["time_s"][robot_rows], period_s)
+        told, kept = _estimated(estimator_record, robot["time_s"][robot_rows], feet, period_s)
         rows, robot_rows = rows[kept], robot_rows[kept]
     if len(rows) < 2:
         raise RecordError(
             f"the records {str(controller_record)!r} and {str(robot_record)!r} have {len(rows)} "
             "states in common, need 2 or more"
         )
-    joints, feet = _names(control["joint_names"]), _names(control["foot_names"])
     joint_columns = _columns(joints, robot["joint_names"], "joint")
     foot_columns = _columns(feet, robot["foot_names"], "foot")
     return RunRecord(
@@ -345,12 +351,17 @@ def merge_records(
     )
 
 
-def _estimated(path: Path, time_s: np.ndarray, period_s: float) -> tuple[Estimated, np.ndarray]:
+def _estimated(
+    path: Path, time_s: np.ndarray, contacts: Sequence[str], period_s: float
+) -> tuple[Estimated, np.ndarray]:
     """What an estimator's record says of the periods that begin at ``time_s``, and those it knows.
 
-    Its forces at a stamp are those of the period that ended there.
+    Its forces at a stamp are those of the period that ended there, on whole feet.
     """
-    content = _load(path, ("time_s", *ESTIMATED), "dynamics estimator")
+    content = _load(path, ("time_s", "q", "v", "forces", "foot_names"), "dynamics estimator")
+    foot = feet_of_contacts(contacts, _names(content["foot_names"]))
+    if foot is None:
+        raise RecordError(f"the record {str(path)!r} is not of the feet {choices(contacts)}")
     periods, last_rows = _last_of_each(_periods(content["time_s"], period_s))
     wanted = _periods(time_s, period_s)
     _, kept, begins = np.intersect1d(wanted, periods, return_indices=True)
@@ -358,7 +369,9 @@ def _estimated(path: Path, time_s: np.ndarray, period_s: float) -> tuple[Estimat
     there = ends < len(periods)
     there[there] = periods[ends[there]] == wanted[kept][there] + 1
     begins, ends, kept = last_rows[begins[there]], last_rows[ends[there]], kept[there]
-    return Estimated(content["q"][begins], content["v"][begins], content["forces"][ends]), kept
+    forces = (content["forces"][ends] / np.bincount(foot)[:, None])[:, foot]
+    feet = np.tile(foot, (len(kept), 1))
+    return Estimated(content["q"][begins], content["v"][begins], forces, feet), kept
 
 
 def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndarray]:
