@@ -10,6 +10,7 @@ Source: Nori (2017), sections III and VI; formulation by limbs: docs/theory.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -63,10 +64,8 @@ class Estimate:
 
     def contact_force(self, contact: str) -> np.ndarray:
         """(3,) N, force of a contact in base axes."""
-        layout, force = self._estimator._layout, np.zeros(3)
-        for k, amount in zip(layout.components[contact], self._estimator._components(contact)):
-            force += amount * layout.system.units[layout.component_place[k], :3]
-        return force
+        layout, places = self._estimator._layout, self._estimator._component_places(contact)
+        return self._estimator._components(contact) @ layout.system.units[places[2], :3]
 
     @property
     def joint_wrenches(self) -> dict[str, np.ndarray]:
@@ -151,6 +150,7 @@ class DynamicsEstimator:
         self.observability: Observability = observe(self, regularisation)
         if self.observability.undetermined:
             raise UnobservableError(self.observability.sentence())
+        self._found_places: dict[str, tuple] = {}
         self._left_out = LeftOut(self)
         self.by_limbs = self._limbs_suffice()
         self.estimate(*self.observability.states[0])  # compiles
@@ -335,17 +335,23 @@ class DynamicsEstimator:
         return True
 
     def _components(self, contact):
-        layout, values = self._layout, []
-        for k in layout.components[contact]:
-            place = layout.component_place[k]
-            column = layout.columns.wrench[place]
-            if column >= 0:
-                values.append(
-                    layout.results.z[layout.limbs.column[layout.wrenches[k].limb] + column]
-                )
-            else:
-                values.append(self._y[layout.columns.wrench_value[place]])
-        return np.array(values)
+        unknown, measured, _ = self._component_places(contact)
+        amounts = self._layout.results.z[unknown]
+        return amounts if measured is None else np.where(measured >= 0, self._y[measured], amounts)
+
+    def _component_places(self, contact):
+        """Of a contact's components: places among unknowns; among exact measurements, or None; in the system."""
+        if contact not in self._found_places:
+            layout, components = self._layout, self._layout.components[contact]
+            places = np.array([layout.component_place[k] for k in components], dtype=int)
+            columns = layout.columns.wrench[places]
+            first = [layout.limbs.column[layout.wrenches[k].limb] for k in components]
+            exact = columns < 0
+            # The last of y is zero, which is what nobody measures.
+            values = np.where(exact, layout.columns.wrench_value[places] % len(self._y), -1)
+            unknown = np.where(exact, 0, columns + np.array(first, dtype=int))
+            self._found_places[contact] = unknown, values if exact.any() else None, places
+        return self._found_places[contact]
 
     def _residuals(self):
         layout, found = self._layout, {}
@@ -370,14 +376,34 @@ class DynamicsEstimator:
     def _inverse_of(self, A, B):
         K, free, _ = self._system(A, B)
         scale = 1.0 / np.sqrt(np.maximum(np.abs(K).max(axis=1), 1e-300))
-        inverse = np.linalg.pinv(K * scale[:, None] * scale) * scale[:, None] * scale
+        inverse = np.linalg.pinv(K * scale[:, None] * scale, hermitian=True)
+        inverse *= scale[:, None] * scale
         count = int(free.sum())
         P = np.zeros((len(free), len(free)))
         P[np.ix_(free, free)] = inverse[:count, :count]
         return P
 
     def _normalised_residuals(self):
-        """From the state of the last estimate; all measured rows and unknowns as one matrix."""
+        return self.normalise(self._residuals(), self.whitening())
+
+    @staticmethod
+    def normalise(residuals, whitening):
+        """Sensor -> normalised residual, of `residuals` and what `whitening` returned."""
+        found = {}
+        for name, residual in residuals.items():
+            rows = whitening[name]
+            if rows.shape[1] != len(residual):  # exact: nothing is left to compare
+                found[name] = 0.0
+            else:
+                found[name] = math.hypot(*(rows @ residual)) / math.sqrt(max(1, len(rows)))
+        return found
+
+    def whitening(self):
+        """Sensor -> (k, m), by which its m residuals are k numbers of variance 1; of another m where they are exact.
+
+        At the state of the last estimate; all measured rows and unknowns as one matrix. It changes as slowly as the
+        posture does, and costs far more than an estimate.
+        """
         layout = self._layout
         A, _, B = self._swept()
         names = {at: name for name, p in self.slices.items() for at in range(p.start, p.stop)}
@@ -400,13 +426,9 @@ class DynamicsEstimator:
         for name, residual in self._residuals().items():
             own = [k for k, owner in enumerate(owners) if owner == name]
             C = covariance[np.ix_(own, own)] if own else np.eye(len(residual))
-            if len(C) != len(residual):  # exact: nothing is left to compare
-                found[name] = 0.0
-                continue
             values, vectors = np.linalg.eigh(C)
             seen = values > CHECKED
-            along = (vectors.T @ residual)[seen] / np.sqrt(values[seen])
-            found[name] = float(scipy.linalg.norm(along) / np.sqrt(max(1, seen.sum())))
+            found[name] = vectors.T[seen] / np.sqrt(values[seen])[:, None]
         return found
 
     def _covariance(self, name):

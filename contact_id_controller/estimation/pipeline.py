@@ -51,6 +51,10 @@ SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
 """A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
 simulator that waits, and whose time hardly advances."""
 
+WHITENING_LOOKS = 25
+"""So many looks at residuals are weighed for the same posture, as long as none is suspicious: that costs
+twenty times what a step does."""
+
 
 class PipelineEstimate:
     """What one step found; valid until the next one.
@@ -153,7 +157,8 @@ class EstimationPipeline:
         self.base.start(position, yaw)
         self._begin_filters()
         self._time_s: float | None = None
-        self._look_s, self._suspects = 0.0, frozenset()
+        self._look_s, self._suspects, self._look_due = 0.0, frozenset(), False
+        self._whitening, self._whitening_looks = None, 0
         self._lying: tuple[str, ...] = ()
         self.detector = ContactDetector(len(self.feet))
         self.detector.debounce_s = self.settings.contact_debounce_s
@@ -174,6 +179,7 @@ class EstimationPipeline:
         wrenches=(),
         imu_time_s: float | None = None,
         planned=None,
+        look: bool = True,
     ) -> PipelineEstimate:
         """One period on.
 
@@ -186,6 +192,8 @@ class EstimationPipeline:
                 where one was silent.
             planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
                 odometry, and it stands in where forces cannot be told; None: not known.
+            look: look at the residuals when it is time, which takes much longer than all else. False: the
+                caller does so with ``look``, when what was found is on its way.
 
         Raises:
             StateError: wrong shapes.
@@ -204,7 +212,10 @@ class EstimationPipeline:
         self._find_contact(time_s, planned)
         skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
         base.advance(self._feet_that_stay(planned), skew)
-        estimate.faults = (*base.estimate.reasons, *trouble, *self._lying)
+        self._trouble = *base.estimate.reasons, *trouble
+        estimate.faults = *self._trouble, *self._lying
+        if look:
+            self.look()
         return estimate
 
     # Forces
@@ -243,8 +254,7 @@ class EstimationPipeline:
         if not self._told.all():
             untold = [foot for foot, told in zip(self.feet, self._told) if not told]
             trouble.append(f"the forces on {', '.join(untold)} cannot be told")
-        if look:
-            self._look(found)
+        self._look_due = look
         return trouble
 
     def _take(self, effort, wrenches) -> list[str]:
@@ -264,6 +274,7 @@ class EstimationPipeline:
         if (lost != self._lost[given]).any():
             self._lost[given] = lost
             self.estimator.leave_out(self._lost[: self._measured])
+            self._whitening = None
             self._told = self._sure = np.ones(len(self.feet), dtype=bool)
             self._judged = False
         names = [name for name, gone in zip(self.robot.joint_names, lost) if gone]
@@ -311,10 +322,21 @@ class EstimationPipeline:
         size = math.sqrt(felt @ felt)
         return felt / size if size > 1.0 else None
 
+    def look(self) -> None:
+        """Look at the residuals of the last step if it is time: ``estimate.faults`` may become longer."""
+        if self._look_due:
+            self._look_due = False
+            self._look(self.estimator.latest)
+            self.estimate.faults = *self._trouble, *self._lying
+
     def _look(self, found):
         """Sensors whose residual is too large twice in a row are named."""
         self._look_s, limit = 0.0, self.settings.residual_limit
-        residuals = self.estimate.residuals = found.normalised_residuals
+        fresh = self._whitening is None or self._whitening_looks >= WHITENING_LOOKS
+        residuals = self._residuals_of(found, fresh)
+        if not fresh and max(residuals.values(), default=0.0) > limit:
+            residuals = self._residuals_of(found, True)
+        self.estimate.residuals = residuals
         suspects = frozenset(name for name, size in residuals.items() if size > limit)
         named = suspects & self._suspects
         self._suspects = suspects
@@ -326,6 +348,13 @@ class EstimationPipeline:
                 f"{residuals[worst]:.1f}, at most {limit:g} is believed"
                 f"{self._joint_of(worst, found)}",
             )
+
+    def _residuals_of(self, found, fresh: bool) -> dict[str, float]:
+        """Normalised residuals; fresh: weighed for the present posture."""
+        if fresh:
+            self._whitening, self._whitening_looks = self.estimator.whitening(), 0
+        self._whitening_looks += 1
+        return self.estimator.normalise(found.residuals, self._whitening)
 
     def _joint_of(self, sensor, found):
         """Which joint of a sensor that measures joints is furthest off."""
