@@ -10,7 +10,6 @@ from standing_sensors import StandingSensors
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from builtin_interfaces.msg import Time  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
@@ -18,6 +17,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
+from rclpy.serialization import deserialize_message  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
@@ -25,6 +25,7 @@ from contact_id_controller import RobotModel  # noqa: E402
 from contact_id_controller.estimation.pipeline import EstimationPipeline  # noqa: E402
 from contact_id_controller.ros import estimate_publisher  # noqa: E402
 from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode  # noqa: E402
+from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 from contact_id_controller.ros.state_publisher import fill_wrench  # noqa: E402
 from contact_id_controller.settings.dynamics_estimator import (  # noqa: E402
     DynamicsEstimatorSettings,
@@ -319,12 +320,17 @@ def test_the_pose_goes_to_tf_where_its_messages_exist(monkeypatch):
     publisher = module.EstimatePublisher(node, pipeline, settings)
     standing = StandingSensors(robot, SOLO_FEET, SOLO_POSTURE, RADIUS_M)
     for k in range(400):
-        publisher.publish(Time(sec=k), pipeline.step(1e-3 * k, **standing.sample()))
+        publisher.publish(PERIOD_NS * k, pipeline.step(1e-3 * k, **standing.sample()))
     poses, transforms = node.published["odometry"], node.published["/tf"]
-    assert len(poses) == len(transforms) > 50, "not before the odometry has begun"
-    (found,), pose = transforms[-1].transforms, poses[-1].pose.pose
+    assert len(poses) > 100, "not before the odometry has begun"
+    assert len(poses) / 20 <= len(transforms) <= len(poses) / 20 + 1, "20 ms apart"
+    by_stamp = {stamp_ns(data): deserialize_message(data, Odometry) for data in poses}
+    (found,) = transforms[-1].transforms
+    pose = by_stamp[stamp_ns(found)].pose.pose
     assert (found.header.frame_id, found.child_frame_id) == ("odom", "base")
-    assert found.header.stamp.sec == 399
+    count = len(transforms)
+    publisher.publish(0, pipeline.estimate)
+    assert len(transforms) == count + 1, "time has begun anew"
     place = found.transform.translation
     assert (place.x, place.y, place.z) == (pose.position.x, pose.position.y, pose.position.z)
     assert found.transform.rotation == pose.orientation and abs(place.y - 2.0) < 0.05

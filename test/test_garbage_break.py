@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from contact_id_controller.ros.controller import _GarbageBreak
+from contact_id_controller.ros.scheduling import GarbageBreak
 
 
 @pytest.fixture
@@ -27,9 +27,8 @@ def collections():
 
 
 def test_what_configure_made_is_searched_before_activation_and_not_after(collections):
-    logger = SimpleNamespace(warning=pytest.fail)
-    node = SimpleNamespace(loop=None, active=False, get_logger=lambda: logger)
-    between = _GarbageBreak(node)
+    node = SimpleNamespace(loop=None, active=False)
+    between = GarbageBreak(lambda: node.loop is not None, lambda: node.active, pytest.fail)
     between()
     assert collections == [] and gc.get_freeze_count() == 0
     node.loop = object()

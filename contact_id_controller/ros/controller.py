@@ -7,7 +7,6 @@ States and plans come in on `odometry`, `joint_states`, `joint_trajectory`, `bas
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 import time
 import traceback
@@ -45,9 +44,6 @@ _TURN_INTERVAL_S = 0.05
 _LOOK_INTERVAL_S = 0.004
 """While states come, plans are waited for so rarely; each state costs less then."""
 
-_COLLECT_S = 0.25
-"""Time between two searches for garbage while active."""
-
 _PATIENCE_S = 5.0
 """Time between two lines that say what activation waits for."""
 
@@ -74,35 +70,6 @@ def _reported(transition):
             return _ERROR
 
     return reporting
-
-
-class _GarbageBreak:
-    """Collects garbage between steps while the node is active, never in the middle of one.
-
-    What configure has made stays: it is searched once, before activation, because that takes
-    longer than a watchdog waits for a command.
-    """
-
-    def __init__(self, node: ControllerNode) -> None:
-        self._node = node
-        self._settled = False
-        self._next_s = 0.0
-
-    def __call__(self) -> None:
-        node = self._node
-        if node.loop is not None and not self._settled:
-            scheduling.settle(node.get_logger().warning)
-            self._settled = True
-        elif self._settled and node.loop is None:
-            scheduling.unsettle()
-            self._settled = False
-        if not node.active:
-            gc.enable()
-            return
-        gc.disable()
-        if time.monotonic() >= self._next_s:
-            gc.collect()
-            self._next_s = time.monotonic() + _COLLECT_S
 
 
 class ControllerNode(LifecycleNode):
@@ -362,7 +329,10 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
     if node.starts_by_itself and node.trigger_configure() != _SUCCESS:
         return 1
     executor = GuardedExecutor(node, node.incidents)
-    collect_garbage, autostart = _GarbageBreak(node), _Autostart(node)
+    autostart = _Autostart(node)
+    collect_garbage = scheduling.GarbageBreak(
+        lambda: node.loop is not None, lambda: node.active, node.get_logger().warning
+    )
 
     def between() -> None:
         collect_garbage()

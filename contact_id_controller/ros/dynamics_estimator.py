@@ -13,7 +13,6 @@ import time
 from collections import deque
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -30,12 +29,13 @@ from contact_id_controller.exceptions import (
     TrajectoryError,
 )
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
+from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.conversions import JointStateReader, contact_schedule
 from contact_id_controller.ros.diagnostics import diagnostic_array
-from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.direct_loop import DirectLoop, take_waiting
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.executor import GuardedExecutor
-from contact_id_controller.ros.packed import IMU, stamp_parts
+from contact_id_controller.ros.packed import IMU
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
@@ -47,6 +47,9 @@ from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorS
 from contact_id_controller.settings.specification import table_of
 
 WAIT_S = 0.05
+TURN_INTERVAL_S = 0.05
+"""Time between turns of the executor while states come."""
+
 QUEUE = 20
 """Samples of the IMU that wait for their joint states."""
 
@@ -79,6 +82,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             locked=lambda: self.pipeline is not None,
         )
         self._subscriptions_made: list[Subscription] = []
+        self._served: list[Subscription] = []
+        self._polled: list[Subscription] = []
 
     @property
     def starts_by_itself(self) -> bool:
@@ -88,7 +93,12 @@ class DynamicsEstimatorNode(LifecycleNode):
     @property
     def direct_subscriptions(self) -> list[Subscription]:
         """The subscriptions to serve without delay, none unless configured."""
-        return self._subscriptions_made
+        return self._served
+
+    @property
+    def polled_subscriptions(self) -> list[Subscription]:
+        """Those that a step takes from."""
+        return self._polled
 
     # Transitions
 
@@ -134,12 +144,16 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.settings.wrench_timeout_s,
             self._serve_waiting,
         )
-        self._subscriptions_made = [
+        sensors = [
             subscribe(Imu, "imu", self._on_imu, stream, raw=True),
-            subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True),
             *self._wrenches.subscriptions,
-            subscribe(JointState, "joint_states", self._on_joints, stream, raw=True),
         ]
+        schedule = subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True)
+        joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
+        self._subscriptions_made = [*sensors, schedule, joints]
+        # In real time a step takes what has come; in lockstep joints wait for what has not.
+        self._polled = sensors if self.settings.mode == "real_time" else []
+        self._served = [each for each in self._subscriptions_made if each not in self._polled]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timers = [
@@ -196,7 +210,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.pipeline = None
         for subscription in self._subscriptions_made:
             self.destroy_subscription(subscription)
-        self._subscriptions_made = []
+        self._subscriptions_made, self._served, self._polled = [], [], []
         for timer in self._timers:
             self.destroy_timer(timer)
         self.destroy_publisher(self._diagnostics)
@@ -234,6 +248,9 @@ class DynamicsEstimatorNode(LifecycleNode):
         if not self.active:
             return
         self._heard_s["joint_states"] = time.monotonic()
+        for subscription in self._polled:
+            for sample in take_waiting(subscription):
+                subscription.callback(sample)
         stamp_ns = packed_stamp_ns(message)
         if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
             self._waiting = message
@@ -263,9 +280,10 @@ class DynamicsEstimatorNode(LifecycleNode):
             wrenches=self._wrenches.at(stamp_ns),
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
+            look=False,
         )
-        sec, nanosec = stamp_parts(stamp_ns)
-        self._publisher.publish(Time(sec=sec, nanosec=nanosec), estimate)
+        self._publisher.publish(stamp_ns, estimate)
+        self.pipeline.look()
         self.steps += 1
         if self._recorder is not None and estimate.ready:
             self._recorder.add(estimate.state, estimate.world_forces)
@@ -352,7 +370,15 @@ def _serve(node: DynamicsEstimatorNode, interrupt: Interrupt) -> int:
     ):
         return 1
     executor = GuardedExecutor(node)
-    direct = DirectLoop(executor, lambda: node.direct_subscriptions)
+    direct = DirectLoop(
+        executor,
+        lambda: node.direct_subscriptions,
+        polled=lambda: node.polled_subscriptions,
+        turn_interval_s=TURN_INTERVAL_S,
+        between=scheduling.GarbageBreak(
+            lambda: node.pipeline is not None, lambda: node.active, node.get_logger().warning
+        ),
+    )
     return serve_lifecycle(node, interrupt, lambda: direct.spin_once(WAIT_S))
 
 

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,8 @@ ROS_ARGUMENTS = "--ros-args"
 _KEEP_MEMORY = 1 | 2 | 4
 """MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT of mlockall: what was touched stays, the rest is not fetched."""
 
+COLLECT_S = 0.25
+"""Time between two searches for garbage while a node is active."""
 
 BORNE_S = 0.01
 """A pause of the kernel up to this is not worth a word: a walk bears twice as long without a command."""
@@ -212,3 +215,40 @@ def unsettle() -> None:
 def settle(warn: Callable[[str], None]) -> None:
     """See ``Process.settle``; for nodes, when they have made all they need."""
     process.settle(warn)
+
+
+class GarbageBreak:
+    """Collects garbage between steps while a node is active, never in the middle of one.
+
+    What configure has made stays: it is searched once, before activation, because that takes
+    longer than a watchdog waits for a command.
+
+    Args:
+        configured, active: whether the node is.
+        warn: see ``Process.settle``.
+    """
+
+    def __init__(
+        self,
+        configured: Callable[[], bool],
+        active: Callable[[], bool],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._configured, self._active, self._warn = configured, active, warn
+        self._settled = False
+        self._next_s = 0.0
+
+    def __call__(self) -> None:
+        configured = self._configured()
+        if configured and not self._settled:
+            settle(self._warn)
+        elif self._settled and not configured:
+            unsettle()
+        self._settled = configured
+        if not self._active():
+            gc.enable()
+            return
+        gc.disable()
+        if time.monotonic() >= self._next_s:
+            gc.collect()
+            self._next_s = time.monotonic() + COLLECT_S

@@ -20,7 +20,6 @@ WORLD = "world"
 BASE = "base"
 CLOCK_PERIOD_NS = 10_000_000
 JOINT_FIELDS = "position", "velocity", "effort"
-ODOMETRY_MARKERS = markers(7, 0), markers(6, 1)
 
 
 class StatePublisher:
@@ -61,8 +60,7 @@ class StatePublisher:
         )
         self._positions, self._velocities, self._efforts = map(self._joints.doubles, rows)
         self._joints_publisher = node.create_publisher(JointState, "joint_states", qos)
-        self._odometry = _packed_odometry()
-        self._pose, self._twist = map(self._odometry.doubles, ODOMETRY_MARKERS)
+        self._odometry, (self._pose, _, self._twist, _) = packed_odometry(WORLD, BASE)
         self._odometry_publisher = (
             node.create_publisher(Odometry, f"{truth}odometry", qos)
             if robot.floating_base
@@ -89,12 +87,7 @@ class StatePublisher:
         )
 
     def _wrench_publisher(self, node, topic, frame, qos):
-        message = WrenchStamped()
-        message.header.frame_id = frame
-        numbers = markers(6, 0)
-        fill_wrench(message, numbers)
-        packed = PackedMessage(message)
-        return node.create_publisher(WrenchStamped, topic, qos), packed, packed.doubles(numbers)
+        return node.create_publisher(WrenchStamped, topic, qos), *packed_wrench(frame)
 
     def listened_to(self) -> tuple[bool, bool, bool]:
         """Whether somebody wants to know of the IMU, of wrenches, of the ground's forces."""
@@ -178,14 +171,26 @@ def _packed_imu(frame: str) -> tuple[PackedMessage, list[np.ndarray]]:
     return packed, [packed.doubles(row) for row in rows]
 
 
-def _packed_odometry() -> PackedMessage:
-    """Odometry of the base in the world; pose and twist are ``ODOMETRY_MARKERS``."""
-    message = Odometry(child_frame_id=BASE)
-    message.header.frame_id = WORLD
+def packed_wrench(frame: str) -> tuple[PackedMessage, np.ndarray]:
+    """A WrenchStamped; force and moment (6,) to be written."""
+    message, numbers = WrenchStamped(), markers(6, 0)
+    message.header.frame_id = frame
+    fill_wrench(message, numbers)
+    packed = PackedMessage(message)
+    return packed, packed.doubles(numbers)
+
+
+def packed_odometry(frame: str, child: str) -> tuple[PackedMessage, list[np.ndarray]]:
+    """Odometry of the child in a frame; pose (7,), its covariance (36,), twist (6,) and its covariance to be written."""
+    message = Odometry(child_frame_id=child)
+    message.header.frame_id = frame
+    rows = [markers(count, number) for number, count in enumerate((7, 36, 6, 36))]
     pose, twist = message.pose.pose, message.twist.twist
+    message.pose.covariance, message.twist.covariance = rows[1], rows[3]
+    numbers = iter(np.concatenate([rows[0], rows[2]]).tolist())
     parts = pose.position, pose.orientation, twist.linear, twist.angular
-    numbers = iter(np.concatenate(ODOMETRY_MARKERS).tolist())
     for part, names in zip(parts, ("xyz", "xyzw", "xyz", "xyz")):
         for name in names:
             setattr(part, name, next(numbers))
-    return PackedMessage(message)
+    packed = PackedMessage(message)
+    return packed, [packed.doubles(row) for row in rows]
