@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,9 +34,17 @@ import numpy as np
 from contact_id_controller import build_problem, solve
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.report.metrics import measure
 from contact_id_controller.runs import one_process
+from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
-from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
+from contact_id_controller.runs.setup import (
+    CONTROLLER_RECORD,
+    ESTIMATOR_RECORD,
+    ROBOT_RECORD,
+    RunSetup,
+    make_setup,
+)
 from contact_id_controller.state import RobotState
 
 ROBOT, MU = "quadruped", 1.0
@@ -43,7 +52,9 @@ BLOCK = 100
 SETTLED_S = 1.0  # of a real-time run: the start is not looked at
 SAMPLE_S = 0.25
 MS = 1e3
+UP = np.array([0.0, 0.0, 1.0])
 CONTROLLER, PLANNER, SIMULATION = "controller", "gait_planner", "simulated_robot"
+NODES = CONTROLLER, SIMULATION, PLANNER
 AIMS = {
     "Controller.step": 2.0,
     "node, median": 4.0,
@@ -136,7 +147,8 @@ def bare_and_step(kept: Walk) -> tuple[np.ndarray, np.ndarray, float]:
 class Cores:
     """Watches how much of a core each node of this process' children takes."""
 
-    def __init__(self):
+    def __init__(self, names: Sequence[str] = NODES):
+        self._names = frozenset(names)
         self._samples: dict[str, list[tuple[float, float, int]]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -171,7 +183,7 @@ class Cores:
         tick = os.sysconf("SC_CLK_TCK")
         nodes: dict[str, Path] = {}
         while not self._done.wait(SAMPLE_S):
-            for name in {CONTROLLER, PLANNER, SIMULATION} - nodes.keys():
+            for name in self._names - nodes.keys():
                 for process in _children(name):
                     nodes[name] = process
             for name, process in nodes.items():
@@ -204,7 +216,7 @@ class Node(NamedTuple):
 
     steps_s, solves_s: times from state to command and of them in the solver, s.  error_rad: mean joint
     error.  missed, unanswered: share of periods and of states.  late_periods: of the simulation.
-    shares, grown_mb: of a core, and of memory, by node.
+    shares, grown_mb: of a core, and of memory, by node.  drift_m: of an estimate; None: there is none.
     """
 
     steps_s: np.ndarray
@@ -216,19 +228,14 @@ class Node(NamedTuple):
     fell_s: float | None
     shares: dict[str, float]
     grown_mb: dict[str, float]
+    drift_m: float | None
 
 
 def in_node(seconds: float, folder: Path, **choices) -> Node:
-    """The demo's three processes in real time."""
-    setup = make_setup(
-        folder,
-        robot=ROBOT,
-        duration_s=seconds + SETTLED_S,
-        mode="real_time",
-        mu=MU,
-        **choices,
-    )
-    with Cores() as cores:
+    """The demo's processes, in real time unless another mode is chosen; ``choices`` as for `make_setup`."""
+    chosen = {"robot": ROBOT, "mode": "real_time", "mu": MU, **choices}
+    setup = make_setup(folder, duration_s=seconds + SETTLED_S, **chosen)
+    with Cores(setup.nodes) as cores:
         run_nodes(setup, folder)
     mine, robot = np.load(folder / CONTROLLER_RECORD), np.load(folder / ROBOT_RECORD)
     stamps = np.round(mine["time_s"] / setup.settings.period_s).astype(int)
@@ -248,7 +255,18 @@ def in_node(seconds: float, folder: Path, **choices) -> Node:
         None if np.isnan(robot["fell_time_s"]) else float(robot["fell_time_s"]),
         cores.shares(seconds),
         cores.grown_mb(0.8 * seconds),
+        _drift_m(folder, setup),
     )
+
+
+def _drift_m(folder: Path, setup: RunSetup) -> float | None:
+    """How far the estimate of a walk has drifted at its end, if there was one."""
+    estimate = folder / ESTIMATOR_RECORD
+    if not estimate.exists():
+        return None
+    records = folder / CONTROLLER_RECORD, folder / ROBOT_RECORD
+    walk = merge_records(*records, setup.settings.period_s, estimate)
+    return measure(walk, 1.0, UP, ["estimated_drift_m"])["estimated_drift_m"]
 
 
 def figures(times_s: np.ndarray, unit: float) -> str:
@@ -298,7 +316,7 @@ def main() -> int:
         found["node, median"] = float(np.median(node.steps_s)) / unit
         found["node, p99.9"] = float(np.percentile(node.steps_s, 99.9)) / unit
         found["missed periods, %"] = 100.0 * node.missed
-        for name in (CONTROLLER, SIMULATION, PLANNER):
+        for name in NODES:
             found[f"{name}, % of a core"] = 100.0 * node.shares[name]
         fell = node.fell_s is not None
         print(
