@@ -41,6 +41,16 @@ def serve(node, interrupt):
     if "profile" in sys.argv:
         print(os.environ["FASTDDS_DEFAULT_PROFILES_FILE"], flush=True)
     subscription = node.create_subscription(String, "words", print, 1)
+    if "talk" in sys.argv:
+        for number in range(1500):
+            node.get_logger().warning(f"line {number} " + 1000 * "x")
+            print("printed", number, 1000 * "x", file=sys.stderr)
+        open(os.environ["ROS_LOG_DIR"] + "/done", "x")
+    if "break" in sys.argv:
+        raise RuntimeError("broken")
+    if "abort" in sys.argv:
+        print("its last line", file=sys.stderr)
+        os.kill(os.getpid(), 9)
     print("ready", flush=True)
     end = time.monotonic() + LONG_S
     while not interrupt.requested and time.monotonic() < end:
@@ -129,7 +139,52 @@ def test_a_log_folder_that_cannot_be_written_ends_nothing(probe):
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE_S)
     (line,) = errors.splitlines()
-    assert process.returncode == 0 and "/dev/null/log" in line and "the log is in" in line
+    assert process.returncode == 0 and "/dev/null/log" in line and "no log file" in line
+
+
+def _until(condition):
+    end_s = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < end_s:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_output_that_nobody_reads_keeps_no_node_waiting(probe, tmp_path):
+    """One line in the loop blocked on a terminal after Ctrl-S, with the torque on."""
+    process = probe("talk")
+    assert _until(lambda: (tmp_path / "done").exists()), "it waits for a reader"
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0 and output == "ready\n"
+    lines = errors.splitlines()
+    dropped = sum(
+        int(line.split()[1]) for line in lines if line.endswith("not written in time ...")
+    )
+    assert "line 0 " in errors and 0 < dropped <= 3000 - len(lines) + 10
+
+
+def test_a_node_ends_though_nobody_reads_its_last_words(probe, tmp_path):
+    process = probe("talk")
+    assert _until(lambda: (tmp_path / "done").exists())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_the_log_file_has_what_a_node_prints_and_no_node_writes_it(probe, tmp_path):
+    process = probe()
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    (log,) = tmp_path.glob("probe_*.log")
+    assert _until(lambda: log.read_text() == "ready\n")
+    opened = [os.path.realpath(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()]
+    assert not [each for each in opened if each.startswith(str(tmp_path))]
+
+
+@pytest.mark.parametrize(
+    "way, words", [("break", "RuntimeError: broken"), ("abort", "its last line")]
+)
+def test_the_last_words_of_a_node_that_breaks_are_not_lost(probe, way, words):
+    _, errors = probe(way).communicate(timeout=PATIENCE_S)
+    assert words in errors
 
 
 @pytest.mark.parametrize("own", ["", "mine.xml"])

@@ -12,18 +12,15 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from contact_id_controller.exceptions import ContactIdError, RecordError
-from contact_id_controller.files import make_folder
-from contact_id_controller.ros import loopback, scheduling, security
+from contact_id_controller.exceptions import ContactIdError
+from contact_id_controller.ros import loopback, output, scheduling, security
 from contact_id_controller.ros.signals import ENDING, keep_running
 
 
@@ -72,8 +69,7 @@ class Interrupt:
         # Without the node's goodbye its peers would count on it for another 20 s.
         self._node.destroy_node()
         rclpy.try_shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        output.finish()
         os._exit(0)
 
 
@@ -92,6 +88,16 @@ def run_node(
         arguments: command line, None for that of the process; may begin with ``--rt-priority`` and
             ``--cpus`` (`scheduling`).
     """
+    with output.never_waiting(name):
+        return _run_node(name, make, serve, arguments)
+
+
+def _run_node(
+    name: str,
+    make: Callable[[Interrupt], Node],
+    serve: Callable[[Node, Interrupt], int],
+    arguments: list[str] | None,
+) -> int:
     interrupt = Interrupt().listen()
     try:
         words = sys.argv[1:] if arguments is None else arguments
@@ -102,11 +108,12 @@ def run_node(
     scheduling.take(asked)
     loopback.confine()
     loopback.send_again_soon()
-    _find_log_folder(name)
     node = None
     try:
         with security.explained(name):
-            rclpy.init(args=[name, *words], signal_handler_options=SignalHandlerOptions.NO)
+            # ROS would write its log file in the loop; `output` keeps one.
+            words = [name, *words, "--ros-args", "--disable-external-lib-logs"]
+            rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
             node = make(interrupt)
         return serve(node, interrupt)
     except ContactIdError as error:
@@ -116,17 +123,6 @@ def run_node(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
-
-
-def _find_log_folder(name: str) -> None:
-    """Let ROS write its log to a temporary folder where its own cannot be written: it would raise."""
-    home = os.environ.get("ROS_HOME") or str(Path("~/.ros").expanduser())
-    folder = Path(os.environ.get("ROS_LOG_DIR") or Path(home, "log")).expanduser()
-    try:
-        make_folder(folder)
-    except RecordError as error:
-        os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix=f"{name}_log_")
-        print(f"{name}: {error}: the log is in {os.environ['ROS_LOG_DIR']}", file=sys.stderr)
 
 
 def serve_lifecycle(node: LifecycleNode, interrupt: Interrupt, turn: Callable[[], None]) -> int:
