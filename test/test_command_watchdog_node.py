@@ -90,24 +90,24 @@ class Robot:
             JointState(name=["tail", *JOINTS[::-1]], velocity=[7.0, *self.velocity[::-1].tolist()])
         )
 
-    def run(self, name, *arguments):
+    def run(self, name, *arguments, output=None):
         environment = dict(
             os.environ,
             PYTHONPATH=str(HERE.parent),
             ROS_LOG_DIR=str(self.folder),
         )
-        with open(self.folder / f"{name}.log", "ab") as output:
+        with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
                 env=environment,
-                stdout=output,
+                stdout=log if output is None else output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         self.processes.append(process)
         return process
 
-    def watchdog(self, **changes):
+    def watchdog(self, output=None, **changes):
         values = {
             "joints": JOINTS,
             "effort_limits_nm": LIMITS,
@@ -125,6 +125,7 @@ class Robot:
             "--ros-args",
             "--params-file",
             str(file),
+            output=output,
         )
 
     def commander(self, *options):
@@ -283,6 +284,46 @@ def test_a_killed_watchdog_is_followed_at_once_by_the_one_in_reserve(robot, reco
     keeper.send_signal(signal.SIGTERM)
     assert keeper.wait(PATIENCE_S) == 0
     assert robot.holds(np.zeros(3))
+
+
+def test_a_watchdog_that_hangs_is_followed_by_the_one_in_reserve(robot, record_property):
+    """Its torque was held for as long as it was stopped; it commands no more when it is continued."""
+    keeper = robot.watchdog(timeout_s=0.3)
+    assert robot.holds(DAMPING), robot.log()
+    commander = robot.commander()
+    assert robot.holds(CLIPPED), robot.log() + robot.log("commander")
+    worker, reserve = _both_workers(robot, keeper)
+    assert robot.until(lambda: f"process {reserve} stands by" in robot.log()), robot.log()
+    begun_s = time.monotonic()
+    os.kill(worker, signal.SIGSTOP)
+    commander.kill()
+    assert robot.holds(DAMPING, 10.0), robot.log()
+    record_property("damping_after_a_hang_s", time.monotonic() - begun_s)
+    assert f"process {worker} has been silent for 0.9 s" in robot.log()
+    assert not _runs(worker) and _runs(reserve)
+    keeper.send_signal(signal.SIGTERM)
+    assert keeper.wait(PATIENCE_S) == 0
+    assert robot.holds(np.zeros(3)) and "Traceback" not in robot.log()
+
+
+def test_a_log_that_nobody_reads_keeps_no_watchdog_waiting(robot):
+    """One line blocked the loop: the last torque was held, the stop unanswered."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"full\n")
+    os.set_blocking(write, True)
+    robot.watchdog(output=write)
+    os.close(write)
+    assert robot.holds(DAMPING)
+    commander = robot.commander()
+    assert robot.holds(CLIPPED), robot.log("commander")
+    commander.kill()
+    assert robot.holds(DAMPING), "the line of the trip"
+    assert robot.stop(True).success
+    assert robot.holds(np.zeros(3)), "the line of the stop"
+    os.close(read)
 
 
 def test_who_says_false_on_the_topic_of_the_emergency_stop_takes_no_press_away(robot):
@@ -683,7 +724,11 @@ def test_an_error_of_its_own_leaves_zero(node_of, monkeypatch):
         command_watchdog, "GuardedExecutor", partial(GuardedExecutor, context=node.context)
     )
     worker = SimpleNamespace(
-        reserve=False, keeper=os.getpid(), outlive_keeper=lambda: None, ready=lambda wants: 1 / 0
+        reserve=False,
+        keeper=os.getpid(),
+        outlive_keeper=lambda: None,
+        ready=lambda wants: 1 / 0,
+        beat=lambda silent_s: None,
     )
     try:
         with pytest.raises(ZeroDivisionError):

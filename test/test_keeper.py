@@ -13,13 +13,14 @@ PROGRAM = """
 import os, signal, sys, time
 from contact_id_controller.ros.keeper import keep
 ending = []
+{before}
 def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 def work(worker):
     role = "reserve" if worker.reserve else "active"
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     say(role, os.getpid(), int(worker.is_proven))
-    while worker.reserve and not worker.is_called(0.01):
+    while worker.reserve and not worker.is_called(0.2):
         pass
     if role == "reserve":
         say("called", os.getpid(), 1)
@@ -27,7 +28,13 @@ def work(worker):
     if {outlives}:
         worker.outlive_keeper()
     worker.ready(True)
+    if {spins}:
+        worker.beat({silent_s})
+        signal.alarm(5)
+        while True:
+            pass
     while not ending:
+        worker.beat({silent_s})
         time.sleep(0.005)
     return 7
 sys.exit(keep("worker", work))
@@ -38,12 +45,17 @@ sys.exit(keep("worker", work))
 def start():
     processes = []
 
-    def started(body="pass", outlives=False):
+    def started(
+        body="pass", outlives=False, silent_s=0.0, spins=False, before="", stderr=subprocess.PIPE
+    ):
+        program = PROGRAM.format(
+            body=body, outlives=outlives, silent_s=silent_s, spins=spins, before=before
+        )
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(body=body, outlives=outlives)],
+            [sys.executable, "-c", program],
             env=dict(os.environ, PYTHONPATH=str(ROOT)),
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
         processes.append(process)
@@ -186,3 +198,146 @@ def test_a_worker_that_breaks_while_it_works_is_followed_by_the_reserve(start):
     process.send_signal(signal.SIGTERM)
     assert process.wait(10.0) == 7
     assert "ended with code 1, the reserve goes on" in process.stderr.read()
+
+
+def test_a_worker_that_hangs_is_killed_and_followed(start):
+    """Its last torque was held for as long as it was stopped."""
+    process = start(silent_s=0.06)
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    time.sleep(0.2)
+    os.kill(active, signal.SIGSTOP)
+    assert said(process) == ("called", reserve, True) and gone(active)
+    role, other, _ = said(process)
+    assert role == "reserve" and alive(reserve) and alive(other)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7
+    lines = process.stderr.read()
+    assert f"process {active} has been silent" in lines and lines.count("silent") == 1
+
+
+def test_a_worker_that_turns_round_and_round_is_killed_and_followed(start):
+    process = start(silent_s=0.06, spins="role == 'active'")
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    assert said(process) == ("called", reserve, True) and gone(active)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7
+    assert f"process {active} has been silent" in process.stderr.read()
+
+
+def test_a_reserve_that_hangs_is_replaced_while_the_active_one_works(start):
+    process = start(silent_s=0.06)
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    time.sleep(0.2)
+    os.kill(reserve, signal.SIGSTOP)
+    role, other, _ = said(process)
+    assert role == "reserve" and gone(reserve) and alive(active) and alive(other)
+
+
+def test_a_reserve_that_hangs_when_it_is_called_is_followed(start):
+    process = start(silent_s=0.06)
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    time.sleep(0.2)
+    os.kill(reserve, signal.SIGSTOP)
+    os.kill(active, signal.SIGKILL)
+    (role, other, _), (standing_by, _, _) = said(process), said(process)
+    assert (role, standing_by) == ("active", "reserve") and gone(reserve) and alive(other)
+
+
+def test_who_was_suspended_with_its_keeper_does_not_hang(start):
+    process = start(silent_s=0.06)
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    time.sleep(0.2)
+    pids = active, reserve, process.pid
+    for _ in range(2):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        for pid in reversed(pids):  # the keeper wakes first
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert alive(active) and alive(reserve)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7 and "silent" not in process.stderr.read()
+
+
+def test_who_waits_for_a_core_does_not_hang(start):
+    core = min(os.sched_getaffinity(0))
+    code = f"import os, time; os.sched_setaffinity(0, [{core}]); end = time.time() + 60\n"
+    code += "while time.time() < end: pass"
+    process = start(silent_s=0.02)
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    busy = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
+    try:
+        for pid in (active, reserve):
+            os.sched_setaffinity(pid, [core])
+            os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        time.sleep(3.0)
+        assert alive(active) and alive(reserve)
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7 and "silent" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("place", ["full", "closed"])
+def test_a_keeper_whose_lines_nobody_takes_goes_on(start, place):
+    """It died of its own line on a full disk: the second kill left the last torque to the end."""
+    if place == "full":
+        with open("/dev/full", "w") as file:
+            process = start(stderr=file)
+    else:
+        process = start()
+        process.stderr.close()
+        process.stderr = None
+    _, active, _ = said(process)
+    for _ in range(3):
+        _, reserve, _ = said(process)
+        time.sleep(0.05)
+        os.kill(active, signal.SIGKILL)
+        assert said(process) == ("called", reserve, True)
+        active = reserve
+    assert said(process)[0] == "reserve"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7
+
+
+FAILS = """
+forks, fork = [], os.fork
+def failing():
+    forks.append(1)
+    if len(forks) in {fails}:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+os.fork = failing
+"""
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_fork_that_fails_is_tried_again(start, first):
+    process = start(before=FAILS.format(fails=set(range(first, first + 3))))
+    (_, active, _), (_, reserve, _) = said(process), said(process)
+    time.sleep(0.05)
+    os.kill(active, signal.SIGKILL)
+    assert said(process) == ("called", reserve, True)
+    role, other, _ = said(process)
+    assert role == "reserve" and alive(reserve) and alive(other)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7
+    assert process.stderr.read().count("cannot start another process") == 1
+
+
+def test_without_a_reserve_a_fork_that_fails_is_tried_again(start):
+    process = start(
+        "ready = worker.ready; worker.ready = lambda wants: ready(False)",
+        before=FAILS.format(fails={2, 3, 4}),
+    )
+    _, active, _ = said(process)
+    time.sleep(0.05)
+    os.kill(active, signal.SIGKILL)
+    role, other, _ = said(process)
+    assert role == "active" and alive(other)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10.0) == 7

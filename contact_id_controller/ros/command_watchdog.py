@@ -4,8 +4,8 @@ Takes `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbe
 `transition_event`, and asks its service `get_state`; gives `commands`, `~/heartbeat` and `/diagnostics`; services `~/emergency_stop` and
 `~/reset`, none for parameters. It loads neither pinocchio nor numba, takes messages as bytes whose
 number it looks at first, and holds no decisions: those are in `safety.command_watchdog`. Its process is
-the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it. When
-something kills the keeper the one that works goes on until another keeper's is ready (`ros.at_work`).
+the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it or it
+hangs. When something kills the keeper the one that works goes on until another keeper's is ready (`ros.at_work`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
-from contact_id_controller.ros import scheduling
+from contact_id_controller.ros import output, scheduling
 from contact_id_controller.ros.at_work import AtWork
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import (
@@ -120,6 +120,9 @@ _CLAIM_S = 1.0
 _PRESSED_S = 1.0
 """An emergency stop that was asked for so short a time before is obeyed by whoever goes on."""
 
+_HANGS = 3.0
+"""Time-outs without a turn of the loop after which it hangs."""
+
 _RESERVE_LOOK_S = 0.2
 """How long a signal to a worker in reserve may go unnoticed."""
 
@@ -167,6 +170,7 @@ class CommandWatchdogNode(Node):
 
     Attributes:
         takes_over: one without a keeper is at work: connected only, as a reserve.
+        hangs_s: a turn of the loop that takes longer does not end any more.
 
     Raises:
         ConfigurationError: a bad parameter, or another order of the joints.
@@ -195,6 +199,7 @@ class CommandWatchdogNode(Node):
             self.takes_over = not reserve and self.at_work.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
+            self.hangs_s = _HANGS * max(settings.timeout_s, settings.period_s)
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             self._unlimited = ""
             # Publishers and subscriptions are discovered while the question is asked.
@@ -728,9 +733,11 @@ def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> i
         turn()
         worker.ready(node.hot_standby)
         while not interrupt.requested and (worker.has_keeper or node.goes_on_alone()):
+            worker.beat(node.hangs_s)
             turn()
             node.claim(worker)
     finally:
+        worker.beat(0.0)
         node.release()
     return 0
 
@@ -770,7 +777,8 @@ def main(arguments: list[str] | None = None) -> int:
         return run_node(name, make, serve, arguments)
 
     _load()
-    return keep(name, work)
+    with output.never_waiting(name):
+        return keep(name, work)
 
 
 if __name__ == "__main__":

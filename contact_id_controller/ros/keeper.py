@@ -4,8 +4,9 @@ Starting Python and importing ROS takes a second, and being discovered by others
 times as long on a busy machine. So the keeper, which runs nothing of ROS itself, forks workers that
 find everything loaded, and one of them in reserve: it has connected and is known to all, and waits.
 When the working one is ended by a signal that did not come through the keeper, the reserve goes on,
-and another one takes its place. The keeper's own death is that of its workers, but for one at work that
-asked to outlive it.
+and another one takes its place. One that hangs is killed first: each beats in a page of memory that
+they share with the keeper, and states how long it may be silent. The keeper's own death is that of its
+workers, but for one at work that asked to outlive it.
 """
 
 from __future__ import annotations
@@ -19,18 +20,30 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
 
 from contact_id_controller.ros.signals import ENDING, keep_running
 
 SHORTEST_LIFE_S, SHORT_LIVES = 1.0, 5
 """Workers killed so often after so short a life are not followed by others."""
 
-_LOOK_S = 0.02
-"""Time between two looks at a worker that is not ready yet."""
+_LOOK_S = 0.01
+"""Time between two looks at the workers; a death is noticed at once."""
 
-_PROVEN, _READY, _WANTS_RESERVE = range(3)
-"""Bytes that keeper and workers share: a worker was ready; this one is; it wants one in reserve."""
+_LONGEST_LOOK_S = 2.0 * _LOOK_S
+"""More time between two looks is the keeper's own: it was suspended, perhaps with all others."""
+
+_AGAIN_S = 0.5
+"""Time between two attempts to start a worker, after one that the system refused."""
+
+_RESERVE_SILENT_S = 1.0
+"""How long one in reserve may be silent, until it has been called and is at work."""
+
+_PROVEN, _READY, _WANTS_RESERVE, _BEATS, _SILENT_NS = 0, 1, 2, 3, 5
+"""Words that keeper and workers share: a worker was ready; this one is; it wants one in reserve; of each of
+the two: its beats, how long it may be silent, ns, 0: for ever."""
+
+_WORDS = 7
 
 _PR_SET_PDEATHSIG = 1
 
@@ -43,8 +56,8 @@ class Worker:
         keeper: number of its process.
     """
 
-    def __init__(self, page: mmap.mmap, call: int | None, keeper: int) -> None:
-        self._page, self._call, self.keeper = page, call, keeper
+    def __init__(self, page: memoryview, place: int, call: int | None, keeper: int) -> None:
+        self._page, self._place, self._call, self.keeper = page, place, call, keeper
         self.reserve = call is not None
 
     @property
@@ -57,6 +70,11 @@ class Worker:
         self._page[_PROVEN] = self._page[_READY] = 1
         self._page[_WANTS_RESERVE] = wants_reserve
 
+    def beat(self, silent_s: float) -> None:
+        """It does not hang; one that does not beat again for so long does, unless that is 0."""
+        self._page[_SILENT_NS + self._place] = int(1e9 * silent_s)
+        self._page[_BEATS + self._place] += 1
+
     @property
     def has_keeper(self) -> bool:
         """Whether the keeper lives."""
@@ -68,6 +86,7 @@ class Worker:
 
     def is_called(self, wait_s: float) -> bool:
         """Whether it is its turn now; waits up to ``wait_s`` for that. Ends the process with the keeper."""
+        self.beat(_RESERVE_SILENT_S)
         if not select.select([self._call], [], [], wait_s)[0]:
             return False
         if not os.read(self._call, 1):
@@ -81,12 +100,56 @@ def _end_with_parent(number: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
-class _Child(NamedTuple):
-    """A worker, seen by its keeper; where it is called, and when it began."""
+class _Child:
+    """A worker, seen by its keeper.
 
-    pid: int
-    call: int
-    begun_s: float
+    Attributes:
+        pid, handle: number of its process, and a file descriptor that is readable when that has ended.
+        call: where it is called.
+        place: its number in the page.
+        begun_s: when it began.
+    """
+
+    def __init__(self, pid: int, handle: int, call: int, place: int) -> None:
+        self.pid, self.handle, self.call, self.place = pid, handle, call, place
+        self.begun_s = self._looked_s = time.monotonic()
+        self._silent_s, self._beats = 0.0, 0
+        self._used_s: float | None = None
+
+    def hangs(self, page: memoryview, most_s: float) -> bool:
+        """Whether it has not beaten for longer than ``most_s`` though it could have; asked every `_LOOK_S`.
+
+        Neither the time counts in which nobody looked, nor, from half of it on, that in which it waited
+        for a core or a disk.
+        """
+        now_s, beats = time.monotonic(), page[_BEATS + self.place]
+        passed_s, self._looked_s = min(now_s - self._looked_s, _LONGEST_LOOK_S), now_s
+        if beats != self._beats:
+            self._beats, self._silent_s, self._used_s = beats, 0.0, None
+            return False
+        if self._silent_s > 0.5 * most_s:  # a look at its threads costs half a millisecond
+            busy, used_s = _threads(self.pid)
+            before_s, self._used_s = self._used_s, used_s
+            if busy:
+                passed_s = 0.0 if before_s is None else min(passed_s, used_s - before_s)
+        self._silent_s += passed_s
+        return self._silent_s > most_s
+
+    def close(self) -> None:
+        """Let go of what is known of it."""
+        for handle in (self.handle, self.call):
+            os.close(handle)
+
+
+def _threads(pid: int) -> tuple[bool, float]:
+    """Whether a process, unless it is stopped, runs or waits for a core or a disk; for how long it ran, s."""
+    busy, stopped, used_ns = False, False, 0
+    with contextlib.suppress(OSError, ValueError, IndexError):  # a thread has just ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            state = (task / "stat").read_bytes().rpartition(b")")[2].split()[0]
+            busy, stopped = busy or state in b"RD", stopped or state in b"Tt"
+            used_ns += int((task / "schedstat").read_bytes().split()[0])
+    return busy and not stopped, 1e-9 * used_ns
 
 
 def keep(name: str, work: Callable[[Worker], int]) -> int:
@@ -102,11 +165,12 @@ def keep(name: str, work: Callable[[Worker], int]) -> int:
 class _Keeper:
     def __init__(self, name: str, work: Callable[[Worker], int]) -> None:
         self._name, self._work = name, work
-        self._page = mmap.mmap(-1, 3)
+        self._page = memoryview(mmap.mmap(-1, 8 * _WORDS)).cast("Q")
         self._asked_to_end = False
         self._active: _Child | None = None
         self._reserve: _Child | None = None
         self._short_lives = 0
+        self._next_fork_s, self._refused = 0.0, False
         self._handed_on = [
             number
             for number in ENDING
@@ -117,17 +181,12 @@ class _Keeper:
         keep_running()
 
     def run(self) -> int:
-        self._active = self._fork(reserve=False)
+        if not self._begin():
+            return 0
         if self._asked_to_end:
             os.kill(self._active.pid, signal.SIGTERM)
         while True:
-            pid, code = self._wait()
-            if self._reserve is not None and pid == self._reserve.pid:
-                self._close(self._reserve)
-                self._reserve = None
-                continue
-            if pid != self._active.pid:
-                continue
+            code = self._wait()
             # A worker that was ready ends by itself only when asked: else it broke.
             done = code == 0 or (code > 0 and not self._page[_READY])
             if done or self._asked_to_end or not self._replace(code):
@@ -138,61 +197,116 @@ class _Keeper:
             if self._asked_to_end:  # while the other one took over
                 self._forward(signal.SIGTERM, None)
 
-    def _wait(self) -> tuple[int, int]:
-        """The next worker that ends, and its exit code, negative: the signal; makes reserves meanwhile."""
+    def _begin(self) -> bool:
+        """Start a worker that is at work at once, when the system lets it; False: asked to end before."""
+        while not self._fork(reserve=False):
+            if self._asked_to_end:
+                return False
+            time.sleep(_AGAIN_S)
+        return True
+
+    def _wait(self) -> int:
+        """Exit code of the active one when it has ended, negative: the signal; makes reserves meanwhile."""
         while True:
-            ready = self._page[_READY]
             wanted = self._page[_WANTS_RESERVE] and self._short_lives < SHORT_LIVES
-            if ready and wanted and self._reserve is None:
-                self._reserve = self._fork(reserve=True)
-            waits = self._reserve is not None or (ready and not wanted)
-            pid, status = os.waitpid(-1, 0 if waits else os.WNOHANG)
-            if pid:
-                child = self._active if pid == self._active.pid else self._reserve
-                if child is not None and pid == child.pid:
-                    short = time.monotonic() - child.begun_s < SHORTEST_LIFE_S
-                    self._short_lives = self._short_lives + 1 if short else 0
-                return pid, os.waitstatus_to_exitcode(status)
-            time.sleep(_LOOK_S)
+            if self._page[_READY] and wanted and self._reserve is None:
+                if time.monotonic() >= self._next_fork_s and not self._fork(reserve=True):
+                    self._next_fork_s = time.monotonic() + _AGAIN_S
+            children = [each for each in (self._reserve, self._active) if each is not None]
+            handles = [each.handle for each in children]
+            ended = select.select(handles, [], [], _LOOK_S)[0]
+            for child in children:
+                if child.handle in ended:
+                    code = self._end_of(child)
+                    if child is self._active:
+                        self._active = None
+                        return code
+                    self._reserve = None
+                else:
+                    self._end_if_it_hangs(child)
+
+    def _end_of(self, child: _Child) -> int:
+        """Exit code of one that has ended, and is forgotten."""
+        _, status = os.waitpid(child.pid, 0)
+        child.close()
+        short = time.monotonic() - child.begun_s < SHORTEST_LIFE_S
+        self._short_lives = self._short_lives + 1 if short else 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _end_if_it_hangs(self, child: _Child) -> None:
+        most_s = 1e-9 * self._page[_SILENT_NS + child.place]
+        if child is self._active and self._reserve is None:
+            most_s = most_s and max(most_s, _RESERVE_SILENT_S)  # another one takes seconds to begin
+        if most_s and child.hangs(self._page, most_s):
+            os.kill(child.pid, signal.SIGKILL)
+            self._page[_SILENT_NS + child.place] = 0
+            self._say(f"process {child.pid} has been silent for {most_s:g} s, killed")
 
     def _replace(self, code: int) -> bool:
         """Let another worker go on after one that was killed; whether there is one."""
         self._page[_READY] = 0
-        self._close(self._active)
         if self._short_lives >= SHORT_LIVES:
-            print(f"{self._name}: killed {SHORT_LIVES} times at its start", file=sys.stderr)
+            self._say(f"killed {SHORT_LIVES} times at its start")
             return False
         reserve, self._reserve = self._reserve, None
         if reserve is not None:
             try:
                 os.write(reserve.call, b"!")
-            except BrokenPipeError:  # killed in the same moment; its end is still to be told
-                os.waitpid(reserve.pid, 0)
-                self._close(reserve)
+            except BrokenPipeError:  # killed in the same moment
+                self._end_of(reserve)
                 reserve = None
-        self._active = reserve or self._fork(reserve=False)
+        self._active = reserve
         words = "the reserve goes on" if reserve else "started again"
         end = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        print(f"{self._name}: {end}, {words}", file=sys.stderr, flush=True)
-        return True
+        self._say(f"{end}, {words}")
+        return reserve is not None or self._begin()
 
-    def _fork(self, reserve: bool) -> _Child:
-        keeper, (called, call) = os.getpid(), os.pipe()
+    def _fork(self, reserve: bool) -> bool:
+        """Start a worker; whether the system let it."""
+        other = self._active if reserve else self._reserve
+        place = 0 if other is None else 1 - other.place
+        self._page[_BEATS + place] = self._page[_SILENT_NS + place] = 0
         # What comes before the child is known waits; in the worker for handlers of its own.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._handed_on)
-        pid = os.fork()
+        try:
+            child = self._child(reserve, place)
+        except OSError as error:
+            if not self._refused:
+                self._say(f"cannot start another process: {error.strerror}; tried again")
+            self._refused = True
+            return False
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
+        self._refused = False
+        if reserve:
+            self._reserve = child
+        else:
+            self._active = child
+        return True
+
+    def _child(self, reserve: bool, place: int) -> _Child:
+        """A new worker. Raises OSError where the system has no room for one."""
+        keeper, (called, call) = os.getpid(), os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(called)
+            os.close(call)
+            raise
         if not pid:
             os.close(call)
             for other in (self._active, self._reserve):
                 if other is not None:
-                    self._close(other)
-            self._live(Worker(self._page, called if reserve else None, keeper))
+                    other.close()
+            self._live(Worker(self._page, place, called if reserve else None, keeper))
         os.close(called)
-        child = _Child(pid, call, time.monotonic())
-        if not reserve:
-            self._active = child
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handed_on)
-        return child
+        try:
+            return _Child(pid, os.pidfd_open(pid), call, place)
+        except OSError:
+            os.close(call)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
 
     def _live(self, worker: Worker) -> None:
         """The worker's life; does not return."""
@@ -207,17 +321,18 @@ class _Keeper:
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):  # nobody takes it
+                    stream.flush()
             os._exit(code)
+
+    def _say(self, words: str) -> None:
+        """A line; where nobody takes it, it is lost."""
+        with contextlib.suppress(OSError):
+            os.write(2, f"{self._name}: {words}\n".encode())
 
     def _forward(self, number, frame) -> None:
         self._asked_to_end = True
         if self._active is not None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(self._active.pid, number)
-
-    @staticmethod
-    def _close(child: _Child) -> None:
-        with contextlib.suppress(OSError):  # closed before
-            os.close(child.call)
