@@ -5,12 +5,13 @@
         config:=/path/to/robot.yaml ros2_control:=effort_controller watchdog:=true
 
 In simulation the nodes go in lockstep unless `mode:=real_time` is given, and the launch ends when the
-simulation does, saying how.
+simulation does, saying how. Where an emergency stop is engaged since an earlier run nothing is started.
 """
 
 import math
 import os
 import re
+import shlex
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
@@ -169,6 +170,8 @@ def make_nodes(context):
     order = [{"group_controller": f"/{group}"}] if group else []
     mode = _mode(value["mode"], yes["watchdog"])
     config = value["config"] or _config_of(value["robot"])
+    if yes["autostart"]:
+        _refuse_a_stopped_robot(config, yes["watchdog"], yes["simulate"])
     simulated_time = {"use_sim_time": yes["simulate"]}
     chosen = {name: value[name] for name in ("friction", "solver") if value[name]} | interface
     if yes["simulate"]:
@@ -327,6 +330,28 @@ def _mode(mode, watchdog):
     if mode == "auto":
         return "real_time" if watchdog else "lockstep"
     return mode
+
+
+def _refuse_a_stopped_robot(config, watchdog, simulated):
+    """End here where an emergency stop of an earlier run would keep the robot from moving for ever."""
+    from contact_id_controller.exceptions import ConfigurationError
+    from contact_id_controller.safety.latch import EmergencyLatch, robot_name, state_folder
+    from contact_id_controller.settings.parameter_file import ParameterFile
+
+    for node in ("controller", "command_watchdog") if watchdog else ("controller",):
+        try:
+            values = ParameterFile(config).section(node)
+        except ConfigurationError:  # the node says what is wrong with the file
+            values = {}
+        folder, urdf = (str(values.get(name, "")) for name in ("state_folder", "urdf"))
+        latch = EmergencyLatch(
+            state_folder(folder), f"/{node}", robot_name(urdf), simulated=simulated
+        )
+        if latch.engaged:
+            raise RuntimeError(
+                f"the emergency stop of /{node} is engaged since an earlier run: when the robot may "
+                f"move again, release it with `{shlex.join(['rm', *latch.files])}`"
+            )
 
 
 def _config_of(robot):

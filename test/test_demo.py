@@ -22,6 +22,7 @@ from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.runs import processes, progress
 from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import make_setup
+from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 
 
 def _arguments(*words):
@@ -356,6 +357,34 @@ def test_nobody_else_is_given_a_domain_before_anybody_takes_part(tmp_path):
     command = [sys.executable, "-c", question, *map(str, given)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=True)
     assert len(set(given)) == 5 and answer.stdout.strip() == str([False] * 5)
+
+
+def test_an_emergency_stop_of_a_run_ends_with_the_run(tmp_path, monkeypatch):
+    """A stop pressed on the page of one kept every later demo and launch of the account from moving."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def latch(logs):
+        environment = processes.ros_environment(5, Path(logs))
+        for name in ("ROS_DOMAIN_ID", "XDG_STATE_HOME"):
+            monkeypatch.setenv(name, environment[name])
+        return EmergencyLatch(state_folder(), "/controller", "quadruped", simulated=True)
+
+    pressed = latch("report/log")
+    pressed.engage()
+    assert not pressed.keep()
+    assert pressed.path.is_relative_to(tmp_path / "report/log"), "not in the user's state"
+    assert not latch("report/log").engaged, "of the same folder, and the same domain"
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_run_leaves_the_robots_own_state_folder_alone(tmp_path):
+    file = tmp_path / "robot.yaml"
+    content = yaml.safe_load(make_setup(tmp_path, robot="quadruped").config.read_text())
+    content["controller"]["ros__parameters"]["state_folder"] = "/var/lib/robot"
+    file.write_text(yaml.safe_dump(content))
+    setup = make_setup(tmp_path, robot="quadruped", config=file)
+    assert setup.settings.state_folder == "" == setup.parameters["controller"]["state_folder"]
 
 
 # Progress

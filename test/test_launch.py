@@ -10,9 +10,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import rclpy
 import yaml
 from paths import ROOT
+from rclpy.context import Context
 
+from contact_id_controller.ros.command_watchdog import CommandWatchdogNode
+from contact_id_controller.ros.controller import ControllerNode
 from contact_id_controller.runs.estimated_state import CONTROLLER
 from contact_id_controller.runs.setup import ESTIMATE_PATIENCE_S, WAIT_FOR_PLAN_S
 from contact_id_controller.settings.controller import ControllerSettings
@@ -331,3 +335,39 @@ def test_rviz_is_started_with_our_setup_and_the_robots_description(launch_file):
     assert "publish_robot" not in nodes["simulated_robot"]["parameters"][-1]
     assert nodes["rviz2"]["arguments"][-1] == "odom"
     assert nodes["rviz2"]["parameters"] == [{"use_sim_time": True}]
+
+
+@pytest.mark.parametrize("node, simulate", [("controller", True), ("command_watchdog", False)])
+def test_a_robot_that_is_stopped_since_before_is_not_started(launch_file, node, simulate):
+    """It waited for ever, whatever the duration."""
+    config = ROOT / "config" / "quadruped.yaml"
+    made = _latched(node, config, simulate)
+    changes = {"config": str(config), "simulate": str(simulate).lower(), "watchdog": "true"}
+    _start(launch_file, **changes)
+    made.engage()
+    assert not made.keep()
+    with pytest.raises(RuntimeError, match=f"stop of /{node} .*engaged.*rm {made.path}") as refused:
+        _start(launch_file, **changes)
+    assert "\n" not in str(refused.value)
+    _start(
+        launch_file, **changes, autostart="false"
+    )  # somebody is there who releases and activates
+    _start(launch_file, **{**changes, "simulate": str(not simulate).lower()})
+    _start(launch_file, **{**changes, "config": str(ROOT / "config" / "solo12.yaml")})
+    made.release()
+    _start(launch_file, **changes)
+
+
+def _latched(name, config, simulate):
+    """The latch that a node makes for itself with a parameter file."""
+    context = Context()
+    words = ["--params-file", str(config), "-p", f"use_sim_time:={str(simulate).lower()}"]
+    rclpy.init(context=context)
+    try:
+        kind = {"controller": ControllerNode, "command_watchdog": CommandWatchdogNode}[name]
+        node = kind(context=context, cli_args=["--ros-args", *words])
+        latch = node.latch if name == "controller" else node.watchdog._latch
+        node.destroy_node()
+    finally:
+        context.destroy()
+    return latch

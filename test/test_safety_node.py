@@ -92,7 +92,10 @@ def test_emergency_stop_is_answered_before_configure_and_kept(bench_of, tmp_path
     (path,) = tmp_path.iterdir()
     assert path == bench.node.latch.path
     again = ControllerNode(
-        parameter_overrides=[Parameter("state_folder", value=str(tmp_path))],
+        parameter_overrides=[
+            Parameter(name, value=bench.node.get_parameter(name).value)
+            for name in ("state_folder", "urdf")
+        ],
         namespace=bench.node.get_namespace(),
         context=bench.context,
     )

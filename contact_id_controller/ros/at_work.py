@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from contact_id_controller.safety.heartbeat import machine, process_fields
-from contact_id_controller.safety.latch import file_name
+from contact_id_controller.safety.latch import file_name, ros_domain
 
 _PARENT = 1
 """Field of /proc/PID/stat behind the name."""
@@ -36,8 +36,7 @@ class AtWork:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        domain = os.environ.get("ROS_DOMAIN_ID") or "0"
-        self.path = folder / f"{file_name(name)}.domain{domain}.at_work"
+        self.path = folder / f"{file_name(name)}.domain{ros_domain()}.at_work"
         self._handle: int | None = None
 
     def enter(self, keeper: int) -> bool:

@@ -51,6 +51,7 @@ from contact_id_controller.ros.direct_loop import (
     take_newest,
 )
 from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
+from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.heartbeat import HeartbeatInput, HeartbeatTopic
@@ -86,7 +87,7 @@ from contact_id_controller.safety.command_watchdog import (
 )
 from contact_id_controller.safety.commanders import Commanders, Sender
 from contact_id_controller.safety.effort_rate import EffortRate
-from contact_id_controller.safety.latch import EmergencyLatch, state_folder
+from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -193,9 +194,8 @@ class CommandWatchdogNode(Node):
         self.incidents = incidents_of(self)
         try:
             settings = read_settings(self, CommandWatchdogSettings, served=False)
-            folder = state_folder(settings.state_folder)
-            latch = EmergencyLatch(folder, self.get_fully_qualified_name())
-            self.at_work = AtWork(folder, self.get_fully_qualified_name())
+            latch = latch_of(self, settings.state_folder, settings.urdf)
+            self.at_work = AtWork(latch.path.parent, self.get_fully_qualified_name())
             self.takes_over = not reserve and self.at_work.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
@@ -669,7 +669,9 @@ class CommandWatchdogNode(Node):
                 f"{self._heard.pulse.words()}; damping until it is activated again"
             )
         elif self._state is WatchdogState.EMERGENCY_STOP:
-            self.get_logger().error("emergency stop: nothing is forwarded until it is released")
+            self.get_logger().error(
+                "emergency stop: nothing is forwarded until it is released: " + release_call(self)
+            )
         else:
             self.get_logger().info("forwarding commands")
 

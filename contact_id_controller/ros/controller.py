@@ -22,13 +22,13 @@ from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
+from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
 from contact_id_controller.ros.heartbeat import HeartbeatTopic
 from contact_id_controller.ros.linear_feedback_messages import control_messages
 from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
-from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -96,15 +96,12 @@ class ControllerNode(LifecycleNode):
             check_live=self._check_live,
             incidents=self.incidents,
         )
-        folder = self.get_parameter("state_folder").value
-        self.latch = EmergencyLatch(
-            state_folder(folder if isinstance(folder, str) else ""),
-            self.get_fully_qualified_name(),
-        )
+        given = (self.get_parameter(name).value for name in ("state_folder", "urdf"))
+        self.latch = latch_of(self, *(text if isinstance(text, str) else "" for text in given))
         if self.latch.engaged:
             self.get_logger().warning(
-                "the emergency stop is engaged since before this start: release it with "
-                f"~/emergency_stop ({self.latch.path})"
+                f"the emergency stop is engaged since before this start: {release_call(self)} "
+                f"releases it ({', '.join(map(repr, self.latch.files))})"
             )
         self._stop_service = self.create_service(
             SetBool, "~/emergency_stop", self._on_emergency_stop

@@ -19,6 +19,7 @@ import numpy as np
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import make_folder
 from contact_id_controller.ros import loopback
+from contact_id_controller.safety.latch import SUFFIX
 
 LAST_LINES = 15
 INTERRUPT_S, TERMINATE_S = 10.0, 3.0
@@ -194,12 +195,18 @@ def node_command(name: str, parameters: Path, options: Sequence[str] = ()) -> li
 
 
 def ros_environment(domain: int, logs: Path) -> dict[str, str]:
-    """Environment of a run that neither hears nor disturbs any other ROS system."""
+    """Environment of a run that neither hears nor disturbs any other ROS system.
+
+    Its state folder is its own: an emergency stop of an earlier run in the same folder is gone.
+    """
+    state = logs.resolve() / "state"  # a relative one would be ignored
+    for stop in state.glob(f"*/*{SUFFIX}"):
+        stop.unlink(missing_ok=True)
     environment = {
         "ROS_DOMAIN_ID": str(domain),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(logs / "ros"),
-        "XDG_STATE_HOME": str(logs / "state"),
+        "XDG_STATE_HOME": str(state),
     }
     # Also whoever looks on from another process waits for no lock that a killed one holds.
     confined = {**os.environ, **environment}

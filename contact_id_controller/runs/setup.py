@@ -269,6 +269,7 @@ def make_setup(
     # The simulated robot already stands on its feet: a ramp would let it sink.
     controller.setdefault("start_ramp_s", 0.0)
     controller["use_sim_time"] = True
+    controller["state_folder"] = ""  # that of the run: an emergency stop of it is not the robot's
     if PLANNER in parameters:
         parameters[PLANNER]["use_sim_time"] = True
         controller.setdefault("planner_required", True)

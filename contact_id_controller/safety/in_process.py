@@ -71,7 +71,7 @@ class InProcessController:
                 )
         self.robot = settings.robot()
         robot_name = self.robot.model.name or "robot"
-        latch = EmergencyLatch(state_folder(settings.state_folder), f"in_process/{robot_name}")
+        latch = EmergencyLatch(state_folder(settings.state_folder), "in_process", robot_name)
         self.guard = Guard(Controller(self.robot, settings), latch=latch)
         self._warn, self._clock = warn, clock
         self._period_ns = round(settings.period_s * _NANO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -11,7 +12,13 @@ from typing import BinaryIO
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.files import write_with
 
-_SUFFIX = ".emergency_stop"
+SUFFIX = ".emergency_stop"
+
+_LONGEST = 80
+"""Bytes of a node's or a robot's name in the name of a file, which has at most 255."""
+
+_Identity = tuple[int, int]
+_UNKNOWN: _Identity = (-1, -1)
 
 
 def state_folder(given: str = "") -> Path:
@@ -28,44 +35,67 @@ def state_folder(given: str = "") -> Path:
     return home / "contact_id_controller"
 
 
+def ros_domain() -> str:
+    """Number of the ROS domain of this process."""
+    return os.environ.get("ROS_DOMAIN_ID") or "0"
+
+
+def robot_name(urdf: str) -> str:
+    """Name of the robot in a latch: its URDF's file name without the ending; empty: not known."""
+    return Path(urdf).stem
+
+
 def file_name(name: str) -> str:
-    """Name of a file for a node's full name."""
-    return re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
+    """A node's full name, or a robot's, in the name of a file; a long one ends with a digest of its whole."""
+    name = re.sub(r"[^\w.-]", "_", name.strip("/").replace("/", "."))
+    if len(name.encode()) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name.encode()[: _LONGEST - 13].decode(errors="ignore") + "-" + digest
 
 
 class EmergencyLatch:
     """Whether the emergency stop of one robot is engaged, also after a restart, `kill -9` or power loss.
 
-    What cannot be looked at counts as engaged.
+    It belongs to one ROS domain, one node and one robot, and a simulation has its own. A file that
+    does not name the domain or the robot, as those of 0.2.0, counts for each that it could mean,
+    simulations aside. What cannot be looked at counts as engaged.
 
     Args:
         folder: where the file is; made when it is needed.
-        name: of whom it stops; of a node its full name, namespace and all.
+        node: whom it stops, full name, namespace and all.
+        robot: its name, see `robot_name`; empty: not known.
+        simulated: whether the node uses simulated time.
 
     Attributes:
         engaged: whether it is, from the moment of `engage` on.
-        path: the file, one line for people.
+        path: the file that it writes, one line for people.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.path = folder / (file_name(name) + _SUFFIX)
+    def __init__(
+        self, folder: Path, node: str, robot: str = "", *, simulated: bool = False
+    ) -> None:
+        node, robot = file_name(node), file_name(robot)
+        place = f"{node}.{'simulation' if simulated else 'domain'}{ros_domain()}"
+        names = [place] if simulated else [place, node]
+        of_robot = [f"{name}.{robot}" for name in names] if robot else []
+        self._paths = [folder / (name + SUFFIX) for name in (*of_robot, *names)]
+        self.path = self._paths[0]
         self.engaged = self._kept = False
+        self._known: dict[Path, _Identity | None] = {}
         self.is_there()
 
     def is_there(self) -> bool:
-        """Whether it is engaged, by a look at the file, too."""
-        self._kept = self._found()
+        """Whether it is engaged, by a look at the files, too."""
+        self._known = {path: _identity(path) for path in self._paths if _is_there(path)}
+        self._kept = bool(self._known)
         self.engaged = self.engaged or self._kept
         return self.engaged
 
-    def _found(self) -> bool:
-        try:
-            os.lstat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            pass
-        return True
+    @property
+    def files(self) -> list[str]:
+        """The files that keep it engaged: removing them releases it for whoever starts later."""
+        return [str(path) for path in self._known]
 
     def engage(self) -> None:
         """The stop is engaged; `keep` writes it down, which takes longer than a stop may wait."""
@@ -81,6 +111,7 @@ class EmergencyLatch:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             words = f"engaged {told} by process {os.getpid()}\n"
             write_with(self.path, lambda file: _put(file, words))
+            self._known[self.path] = _identity(self.path)
             _sync(self.path.parent)
         except (OSError, RecordError) as error:
             reason = error if isinstance(error, RecordError) else self._unwritten(error)
@@ -91,23 +122,53 @@ class EmergencyLatch:
         return f"cannot write {str(self.path)!r}: {error.strerror}"
 
     def release(self) -> None:
-        """Remove what was written.
+        """Remove what this one wrote or found; nothing where it is not engaged.
 
         Raises:
-            ContactIdError: that fails; the stop stays engaged.
+            ContactIdError: that fails, or another process has engaged it since; the stop stays engaged.
         """
+        if not self.engaged:
+            return
+        for path in self._paths:
+            if _is_there(path) and self._known.get(path, _UNKNOWN) != _identity(path):
+                self.is_there()  # whoever asks again knows of it
+                raise ContactIdError(
+                    f"the emergency stop stays engaged: another process has engaged it since "
+                    f"({str(path)!r}); ask again to release that one, too"
+                )
         try:
-            self.path.unlink(missing_ok=True)
+            for path in self._known:
+                path.unlink(missing_ok=True)
             if self.path.parent.is_dir():
                 _sync(self.path.parent)
         except NotADirectoryError:
             pass
         except OSError as error:
             raise ContactIdError(
-                f"the emergency stop stays engaged: cannot remove {str(self.path)!r}: "
-                f"{error.strerror}"
+                f"the emergency stop stays engaged: cannot remove {str(path)!r}: {error.strerror}"
             ) from error
+        self._known.clear()
         self.engaged = self._kept = False
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something, or it cannot be looked at."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _identity(path: Path) -> _Identity | None:
+    """Which file it is: another one of the same name and words differs; None: it cannot be looked at."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _put(file: BinaryIO, words: str) -> None:

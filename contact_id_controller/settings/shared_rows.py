@@ -33,7 +33,8 @@ def state_folder() -> Any:
     return parameter(
         "",
         """Folder of the file that keeps an engaged emergency stop until it is released, also when the
-        process is killed or the machine switched off; one file a node name, with its namespace. Empty:
+        process is killed or the machine switched off; one file for each ROS domain, node name with its
+        namespace, and file name of urdf, another one where use_sim_time is true. Empty:
         contact_id_controller in XDG_STATE_HOME, or in ~/.local/state. Only as given at the start of the
         node.""",
     )
