@@ -57,7 +57,7 @@ def judged(act, within_s=0.1, ends=WALKS_ON):
     fault = Fault("fault", "reaction", lambda world: within_s, ends, act)
     rows = []
     faults.campaign(world, [fault], rows.append)
-    return rows[0], faults.table(rows)
+    return rows[0], faults._line(rows[0])
 
 
 def test_what_is_as_stated_is_not_called_wrong():
@@ -134,8 +134,43 @@ def test_rows_are_told_as_they_are_finished_and_kept_when_interrupted(tmp_path, 
         faults.run_campaign(tmp_path, document=document, tell=told.append)
     assert "only 1 of 3 faults" in told[-1].replace("\n", " ")
     page = document.read_text()
-    assert page.startswith(f"before\n{faults.BEGIN}\nWritten by") and page.endswith("after\n")
-    assert told[1] in page and "second" not in page and "old" not in page
+    assert page.startswith(f"before\n{faults.BEGIN}\nold\n\nWritten by")
+    assert page.endswith("after\n") and told[1] in page and "second" not in page
+
+
+def test_only_the_rows_that_were_done_are_replaced(tmp_path, monkeypatch):
+    times = {"first": 0.1, "second": 0.02, "third": 0.03}
+    acts = {name: (lambda world, name=name: Observed(times[name], WALKS_ON)) for name in times}
+    rows = [Fault(name, "reaction", lambda _: 0.1, WALKS_ON, act) for name, act in acts.items()]
+    monkeypatch.setattr(faults, "FAULTS", tuple(rows))
+    monkeypatch.setattr(faults, "FaultWorld", EnteredWorld)
+    document = tmp_path / "page.md"
+    document.write_text(f"before\n{faults.BEGIN}\n{faults.END}\nafter\n")
+
+    def table_after(only):
+        faults.run_campaign(tmp_path, only=only, document=document, tell=lambda _: None)
+        page = document.read_text()
+        assert page.startswith("before\n") and page.endswith("after\n")
+        assert page.count("\n".join(faults.HEAD)) == 1
+        return page, [line for line in page.splitlines() if line.startswith("| ")][1:]
+
+    _, whole = table_after("")
+    assert [line.split(" | ")[3] for line in whole] == ["100 ms", "20 ms", "30 ms"]
+    times["second"] = 0.05
+    for only in ("second", "secon", "second"):
+        page, some = table_after(only)
+        assert some == [whole[0], whole[1].replace("20 ms", "50 ms"), whole[2]]
+    words = " ".join(page.split())
+    assert words.count("Written by `contact_id faults --write docs/safety.md` on ") == 1
+    for only in ("second", "secon"):
+        line = f"Written by `contact_id faults --only {only} --write docs/safety.md` on "
+        assert words.count(line) == 1, "each subset by its last run"
+    _, anew = table_after("")
+    assert anew == some
+    assert "--only" not in document.read_text()
+    document.write_text(document.read_text().replace(f"{whole[0]}\n", ""))
+    _, found = table_after("first")
+    assert found == some, "a new row stands where the campaign has it"
 
 
 def test_an_interrupted_campaign_has_printed_its_rows_and_written_its_table(tmp_path):

@@ -9,6 +9,7 @@ did a process die that was not killed?
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import textwrap
 import time
@@ -84,7 +85,8 @@ def run_campaign(
 
     Args:
         output: folder for parameters and logs.
-        document: whose table between ``BEGIN`` and ``END`` is replaced; None: none.
+        document: in whose table between ``BEGIN`` and ``END`` the rows of these faults are replaced;
+            None: none.
         interface: ``command_interface`` of all nodes.
         tell: takes the lines.
         is_interrupted: whether somebody asked this process to end: the rows so far are kept.
@@ -121,12 +123,17 @@ def run_campaign(
             campaign(world, chosen, finished)
         finally:
             if rows:
-                summary = summarise(world, len(rows), len(chosen), time.monotonic() - begun_s)
+                whole = len(rows) == len(faults_of(interface))
+                command = _command("" if whole else f"--only {shlex.quote(only)} ")
+                summary = summarise(
+                    world, command, len(rows), len(chosen), time.monotonic() - begun_s
+                )
                 tell(f"\n{summary}")
                 if document:
                     head, _, rest = text.partition(begin)
-                    page = f"{begin}\n{summary}\n\n{table(rows)}{end}"
-                    write_text(document, f"{head}{page}{rest.partition(end)[2]}")
+                    old, _, rest = rest.partition(end)
+                    page = _replaced("" if whole else old, command, summary, rows)
+                    write_text(document, f"{head}{begin}\n{page}{end}{rest}")
     return rows
 
 
@@ -174,12 +181,17 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
     return Row(fault, within_s, observed, (*wrong, *forbidden), tuple(forbidden))
 
 
-def summarise(world: FaultWorld, done: int, chosen: int, took_s: float) -> str:
+def _command(options: str) -> str:
+    """How a run writes its rows."""
+    return f"Written by `contact_id faults {options}--write docs/safety.md`"
+
+
+def summarise(world: FaultWorld, command: str, done: int, chosen: int, took_s: float) -> str:
     """What one must know to read the table."""
     commands, machine = len(world.relay.times_s), describe_machine()
     count = f"{done} faults" if done == chosen else f"only {done} of {chosen} faults"
     text = (
-        f"Written by `contact_id faults --write docs/safety.md` on {date.today()}: {count} "
+        f"{command} on {date.today()}: {count} "
         f"with `command_interface: {world.interface}` in {took_s:.0f} s, {machine['processor']}, {machine['cores']} cores, load "
         f"{os.getloadavg()[1]:.1f} over the last 5 minutes, its own included. Simulated "
         f"time ran at {world.real_time_factor:g} of real time, so that the cores keep up; the "
@@ -192,9 +204,18 @@ def summarise(world: FaultWorld, done: int, chosen: int, took_s: float) -> str:
     return "\n".join(textwrap.wrap(text, WIDTH, break_on_hyphens=False))
 
 
-def table(rows: Sequence[Row]) -> str:
-    """All rows, Markdown."""
-    return "\n".join((*HEAD, *map(_line, rows))) + "\n"
+def _replaced(old: str, command: str, summary: str, rows: Sequence[Row]) -> str:
+    """A page's paragraphs and table with these rows, and their summary, in place of those before."""
+    words, _, body = old.partition("\n".join(HEAD))
+    paragraphs = [
+        each for each in words.strip().split("\n\n") if not " ".join(each.split()).startswith(command)
+    ]
+    lines = {line.split(" | ")[0][2:]: line for line in body.splitlines() if line.startswith("| ")}
+    lines |= {row.fault.name: _line(row) for row in rows}
+    order = [fault.name for fault in FAULTS if fault.name in lines]
+    order += [name for name in lines if name not in order]
+    above = "\n\n".join(filter(None, (*paragraphs, summary)))
+    return "\n".join((f"{above}\n", *HEAD, *(lines[name] for name in order))) + "\n"
 
 
 def _line(row: Row) -> str:
