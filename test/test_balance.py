@@ -146,6 +146,6 @@ def test_a_push_that_threw_talos_is_held(tmp_path):
 
     assert pushed("base").record.fell
     done = pushed("center_of_mass")
-    assert not done.record.fell
+    assert not done.record.fell and done.record.not_following == ""
     away = np.linalg.norm(done.com_errors, axis=1)
     assert 0.01 < away.max() < 0.1 and away[-1] < 0.01

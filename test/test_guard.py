@@ -21,7 +21,7 @@ from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
-from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.guard import ERROR, OK, Guard
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.plan_reader import PlanReader
@@ -1113,6 +1113,28 @@ def test_parts_without_start_or_with_another_one_go_alone():
     assert list(joiner.waiting) == ["contacts"]
     joiner.clear()
     assert joiner.due(9.0) == []
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_robot_that_sinks_is_reported_and_torques_stay_the_controllers(door):
+    """Knees bend slowly away from the posture that is held, as of a robot whose feet slide apart."""
+    door = DOORS[door]()
+    door.stand(3)
+    bent, rate = np.tile([0.0, 0.0, 1.0], 4) * np.sign(STANDING), 2.0
+    for k in range(200):
+        door.send(STANDING + rate * PERIOD_S * k * bent, rate * bent)
+    sunk = STANDING + rate * PERIOD_S * 200 * bent
+    door.stand(400, position=sunk, velocity=0.0 * VELOCITY)
+    assert door.state == "not_following" and door.guard.result is not None
+    level, words = door.guard.summary()
+    assert level == ERROR and words.startswith("not following: ")
+    assert door.guard.figures()["not following"] in words and "KFE" in words
+    assert [line for line in door.log if "not following: " in line]
+    for k in range(200):
+        door.send(sunk - rate * PERIOD_S * k * bent, -rate * bent)
+    door.stand(500, velocity=0.0 * VELOCITY)
+    assert door.state == "holding" and door.log[-1] == "following again"
+    assert door.guard.summary() == (OK, "commanding")
 
 
 def test_a_part_of_refused_joints_is_refused_unless_they_come_again():

@@ -517,12 +517,22 @@ class Controller:
         return RobotState(state.time_s + delay, q, state.v + delay * found)
 
     @property
+    def touching(self) -> np.ndarray:
+        """Which contacts stand where they should, (n,) bool; overwritten by the next step."""
+        return self._known[TOUCHING]
+
+    @property
+    def joint_errors(self) -> np.ndarray:
+        """Planned less measured positions of the last step, (na,) rad; overwritten by the next one."""
+        return self._joints[ERROR]
+
+    @property
     def workings(self) -> Workings:
         """Of the last step, for whoever differentiates it (``state_gain``)."""
         return Workings(
             self._wanted,
             self._acceleration,
-            self._known[TOUCHING],
+            self.touching,
             self._known[LANDING],
             self._weights,
             self._base_now,

@@ -212,6 +212,12 @@ METRICS = {
     "fell": Metric(
         "", "the simulated robot did not stay on its feet", lambda m: bool(m.record.fell)
     ),
+    "followed": Metric(
+        "",
+        "joints and base were where the plan has them, and forces as predicted where they are "
+        "measured, by the controller's own judgement",
+        lambda m: not m.record.not_following,
+    ),
     "fell_time_s": Metric(
         "s", "when it had fallen; null: it stayed on its feet", lambda m: m.record.fell_time_s
     ),
@@ -357,6 +363,7 @@ METRICS = {
 REPORTED = (
     "duration_s",
     "fell",
+    "followed",
     "mean_joint_position_error_rad",
     "mean_joint_velocity_error_rad_s",
     "normal_force_relative_error",

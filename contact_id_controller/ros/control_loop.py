@@ -173,7 +173,9 @@ class ControlLoop:
     def save(self) -> None:
         """Write the record, if there is one. Raises RecordError."""
         if self.recorder is not None:
-            self.recorder.save(self.monitor.refusals, self.monitor.deadline_misses)
+            self.recorder.save(
+                self.monitor.refusals, self.monitor.deadline_misses, self.guard.following.outcome
+            )
 
     # Between the states
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_id_controller.control.controller import StepResult
+from contact_id_controller.control.following import FOLLOWED, Outcome
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import check_record, write_arrays
 from contact_id_controller.kernels.compile import bare_kernel
@@ -25,7 +26,7 @@ class Recorder:
     The file holds, for n steps, na joints and f feet: time_s (n,) stamps of the states; position,
     velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
     world frame, N; contact (n, f); saturated (n, na); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
-    foot_names; refused_reasons with refused_counts; deadline_misses.
+    foot_names; refused_reasons with refused_counts; deadline_misses; not_following_s with its first reason.
     """
 
     def __init__(self, path: str | Path, joint_names: Sequence[str], foot_names: Sequence[str]):
@@ -116,7 +117,9 @@ class Recorder:
             raise RecordError("a step has not the joints and feet that the record was begun with")
         self._row += 1
 
-    def save(self, refusals: Mapping[str, int], deadline_misses: int) -> None:
+    def save(
+        self, refusals: Mapping[str, int], deadline_misses: int, followed: Outcome = FOLLOWED
+    ) -> None:
         """Write all rows so far; the file appears whole or not at all.
 
         Raises:
@@ -140,6 +143,7 @@ class Recorder:
                 "refused_reasons": np.array(list(refusals), dtype=str),
                 "refused_counts": np.array(list(refusals.values()), dtype=int),
                 "deadline_misses": deadline_misses,
+                **followed._asdict(),
             },
         )
 

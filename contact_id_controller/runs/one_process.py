@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.stabiliser import Stabiliser
 from contact_id_controller.control.torques_ahead import local_gains
@@ -154,6 +155,7 @@ class InProcessRun:
     Attributes:
         ahead: torques that are solved ahead, None where the settings ask for none.
         local: the robot's own feedback, with other command interfaces than effort.
+        following: whether the robot does what is planned.
         error: why the simulation broke down, None where it did not.
     """
 
@@ -175,6 +177,7 @@ class InProcessRun:
         self.settings, self.world, self._told = settings, world, told
         self.robot = settings.robot()
         self.controller = Controller(self.robot, settings, feet)
+        self.following = Following(self.controller)
         self.ahead = ahead_of(self.controller)
         self.local: LocalFeedback | LinearFeedback | None = None
         self._late, self._last = late, None
@@ -225,6 +228,8 @@ class InProcessRun:
         late = self._late is not None and self._late(believed.time_s) and self._last is not None
         plan = None if late else self._make_plan(believed)
         result = self._coast(believed) if late else self._step(believed)
+        if not late:
+            self.following.look(self.controller, result, believed.time_s)
         self._last = result
         if self._stabiliser is not None:
             limit = self.controller.effort_limits
@@ -334,7 +339,7 @@ class InProcessRun:
             if fall.has_fallen(period.after):
                 fell_time_s = fall.fell_time_s
                 break
-        return builder.record(fell_time_s=fell_time_s)
+        return builder.record(fell_time_s=fell_time_s, **self.following.outcome._asdict())
 
 
 def row_of(period: Period, robot: RobotModel) -> dict[str, Any]:

@@ -78,7 +78,11 @@ FACTS = (
     "unanswered_states",
     "simulation_late_periods",
     "refused_inputs",
+    "not_following_s",
+    "not_following",
 )
+FOLLOWED = FACTS[-2:]
+"""Facts that records of version 0.2 lack."""
 REASONS, COUNTS = "refused_reasons", "refused_counts"
 """How ``refused_inputs`` stands in a file."""
 
@@ -101,6 +105,7 @@ CONTROLLER_FIELDS = (
     "foot_names",
     REASONS,
     COUNTS,
+    *FOLLOWED,
 )
 ROBOT_FIELDS = (
     "time_s",
@@ -139,6 +144,8 @@ class RunRecord:
         unanswered_states: states of the simulated robot that the controller made no step for.
         simulation_late_periods: by which the simulation fell behind the wall clock.
         refused_inputs: reason -> number of messages that the controller refused.
+        not_following_s: for how long the robot was elsewhere than planned, by the controller's own
+            judgement (``control.following``).  not_following: the first reason; empty: it followed.
         estimated: what planner and controller were told instead of the truth; None: the truth.
     """
 
@@ -166,6 +173,8 @@ class RunRecord:
     unanswered_states: int = 0
     simulation_late_periods: int = 0
     refused_inputs: dict[str, int] = dataclasses.field(default_factory=dict)
+    not_following_s: float = 0.0
+    not_following: str = ""
     estimated: Estimated | None = None
 
     def __len__(self) -> int:
@@ -233,6 +242,7 @@ class RunRecord:
             unanswered_states=int(content["unanswered_states"]),
             simulation_late_periods=int(content["simulation_late_periods"]),
             refused_inputs=_refused(content),
+            **_followed(content),
             estimated=(
                 Estimated(*(content[f"estimated_{name}"] for name in ESTIMATED))
                 if "estimated_q" in content
@@ -346,6 +356,7 @@ def merge_records(
         unanswered_states=len(robot["time_s"]) - len(rows),
         simulation_late_periods=int(robot["late_periods"]),
         refused_inputs=_refused(control),
+        **_followed(control),
         fell_time_s=_fall(robot),
         estimated=told,
     )
@@ -380,7 +391,7 @@ def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndar
             content = {name: record[name] for name in record.files}
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise RecordError(f"no record of the {source} at {str(path)!r}: {error}") from error
-    missing = [name for name in fields if name not in content]
+    missing = [name for name in fields if name not in content and name not in FOLLOWED]
     if missing:
         raise RecordError(f"the record {str(path)!r} lacks {choices(missing)}")
     return content
@@ -397,6 +408,10 @@ def _fall(content: dict[str, np.ndarray]) -> float | None:
 
 def _refused(content: dict[str, np.ndarray]) -> dict[str, int]:
     return {str(reason): int(count) for reason, count in zip(content[REASONS], content[COUNTS])}
+
+
+def _followed(content: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {name: content[name].item() for name in FOLLOWED if name in content}
 
 
 def _periods(time_s: np.ndarray, period_s: float) -> np.ndarray:

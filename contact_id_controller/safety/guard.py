@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.control.following import Following
 from contact_id_controller.control.linear_feedback import LinearSteps, ahead_of
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
@@ -78,6 +79,7 @@ class Guard:
             returned. Whatever a host or a callback calls goes through it, or it could end the process.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
+        following: whether the robot does what is planned.
     """
 
     def __init__(
@@ -93,6 +95,8 @@ class Guard:
         self.machine = SafetyMachine(_limits(controller))
         self.output = TorqueOutput(settings, controller.effort_limits)
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
+        self.following = Following(controller)
+        self._measured: np.ndarray | None = None  # forces, in a step that has new ones
         self.result: StepResult | None = None
         self.clock = clock
         self.host_enforces = self.simulated_time = False
@@ -115,7 +119,7 @@ class Guard:
         count = len(settings.foot_frames)
         self._forces, self._sizes = np.zeros((count, 3)), np.full(count, math.nan)
         self._contacts = np.full(count, math.nan)
-        self._new_sizes = self._new_forces = self._new_contacts = False
+        self._new_sizes = self._new_forces = self._new_contacts = self._all_measured = False
         self._news: list[str] = []
         self._incidents = Incidents(
             lambda line: self._news.append(line), self.monitor.refusals, lambda: self.clock()
@@ -244,6 +248,7 @@ class Guard:
         self.given.forget()
         self._moved = False
         self._forget_ahead()
+        self.following.begin()
         self.output.ramp()
         self._commanding = True
 
@@ -295,6 +300,7 @@ class Guard:
         good = np.isfinite(forces).all(axis=1) & seen
         self._forces[seen] = np.where(good[:, None], forces, 0.0)[seen]
         self._sizes[seen] = np.where(good, np.linalg.norm(forces, axis=1), math.nan)[seen]
+        self._all_measured = bool(good.all())
         self._new_sizes = self._new_forces = True
 
     def take_contact_states(self, contacts: np.ndarray) -> None:
@@ -457,6 +463,7 @@ class Guard:
                 result.status,
             )
             self._count_solution()
+            self.guarded("following", self._look_at_following, result)
             # Solving as fast as it can, it means to miss states.
             self.machine.timed(lost and self.controller.settings.solve_every != AS_FAST_AS_IT_CAN)
             if self.machine.overruns == LATE_STEPS:
@@ -469,6 +476,16 @@ class Guard:
                 until_s = -math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
                 self.guarded("torques_ahead", self.ahead.solve_ahead, until_s, self.clock)
         return step_s
+
+    def _look_at_following(self, result: StepResult) -> None:
+        """Judge whether the robot does what is planned, after the command of the step has left."""
+        following = self.following
+        before = following.reason
+        now = following.look(self.controller, result, self._now_s, self._measured)
+        if now and not before:
+            self._news.append(f"not following: {now}")
+        elif before and not now:
+            self._news.append("following again")
 
     def _count_solution(self) -> None:
         if self.ahead is not None and not self.ahead.solved_now:
@@ -516,6 +533,7 @@ class Guard:
             self.output.ramp()  # however long the first good state was waited for
         elif self._moved or self._slept_through_s(state.time_s) > limits.recovery_window_s:
             controller.hold_here(state)
+            self.following.begin()
             self._forget_ahead()
             self._parts.clear()
             self.output.blend()
@@ -526,9 +544,11 @@ class Guard:
         if self._parts.waiting:
             for part in self._parts.due(state.time_s):
                 self.guarded("plan", self.follow, part)
+        self._measured = None
         if self._new_forces:
             self._new_forces = False
             controller.measure_feet(self._forces)
+            self._measured = self._forces if self._all_measured else None
         if controller.settings.measured_delay and not self.lockstep:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
@@ -540,7 +560,8 @@ class Guard:
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
             self.machine.failed("torque not finite")
             return self.safe_torques()
-        self.machine.stepped(result.status != NOT_CONVERGED, result.following)
+        converged = result.status != NOT_CONVERGED
+        self.machine.stepped(converged, result.following, self.following.reason)
         if self.machine.commanding:
             self.result = result
         return result.torques
@@ -655,6 +676,8 @@ class Guard:
             return ERROR, f"{machine.state.value}: {machine.reason}"
         if self.result is None:
             return ERROR, f"safe output: {machine.reason}"
+        if machine.state is SafetyState.NOT_FOLLOWING:
+            return ERROR, f"not following: {machine.reason}"
         if new[0] > refusals:
             return WARNING, "commanding, some input refused"
         problems = shortfall(new[1], statuses)
@@ -667,6 +690,7 @@ class Guard:
         figures["safety reason"] = self.machine.reason or "none"
         if self.result is not None:
             figures.update(contact_figures(self.result, self.controller.robot.joint_names))
+            figures.update(self.following.figures())
         return figures
 
 

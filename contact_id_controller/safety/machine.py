@@ -1,7 +1,8 @@
 """What the controller does when something is wrong: one small state machine, without ROS.
 
     inactive -- activate --> holding <--> following          the controller's torque
-                               |  ^
+                               |  ^   |        |
+                               |  ^  not_following           the controller's torque, and a warning
                      bad state |  | good states again, within recovery_window_s
                                v  |
                             interrupted                      safe output, back by itself
@@ -25,9 +26,13 @@ class SafetyState(enum.Enum):
     INACTIVE = "inactive"
     HOLDING = "holding"
     FOLLOWING = "following"
+    NOT_FOLLOWING = "not_following"
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
     EMERGENCY_STOP = "emergency_stop"
+
+
+_COMMANDING = frozenset((SafetyState.HOLDING, SafetyState.FOLLOWING, SafetyState.NOT_FOLLOWING))
 
 
 class Reaction(NamedTuple):
@@ -110,6 +115,11 @@ REACTIONS = {
         "second_commander",
         f"{_EXPLICIT}, once it is silent",
     ),
+    "not following": Reaction(
+        "joints, base or feet are elsewhere than planned, or forces other than predicted, for the time of a "
+        "fall (`Following`): the state says so with its reason; torques stay the controller's",
+        "by itself, once the robot follows again",
+    ),
     "tilt": Reaction("beyond tilt_limit_rad: stopped, safe output", _EXPLICIT),
     "emergency stop": Reaction(
         "emergency_stop_output at once", "release ~/emergency_stop, then ~/resume or activate"
@@ -137,7 +147,7 @@ class SafetyMachine:
         state: the present `SafetyState`.  commanding: whether the controller's torque may go out.
         latched: whether only an explicit call leads back.
         overruns: steps in a row before the last one that lost states.
-        reason: why it is interrupted or stopped, one line; empty otherwise.
+        reason: why it is interrupted or stopped, or does not follow, one line; empty otherwise.
         limits: may be replaced at any time.
     """
 
@@ -220,15 +230,21 @@ class SafetyMachine:
         else:
             self.interrupt(reason)
 
-    def stepped(self, converged: bool, following: bool) -> None:
-        """A step gave a finite torque. following: along a plan that still lasts."""
+    def stepped(self, converged: bool, following: bool, astray: str = "") -> None:
+        """A step gave a finite torque.
+
+        following: along a plan that still lasts. astray: why the robot does not do what is planned.
+        """
         if converged:
             self._failures = 0
         else:
             self.failed("solver not converged")
             if self.latched:
                 return
-        self._enter(SafetyState.FOLLOWING if following else SafetyState.HOLDING)
+        if astray:
+            self._enter(SafetyState.NOT_FOLLOWING, astray)
+        else:
+            self._enter(SafetyState.FOLLOWING if following else SafetyState.HOLDING)
 
     def timed(self, overrun: bool) -> None:
         """Whether states were lost before the last step: the one before took too long."""
@@ -247,5 +263,5 @@ class SafetyMachine:
 
     def _enter(self, state: SafetyState, reason: str = "") -> None:
         self.state, self.reason = state, reason
-        self.commanding = state in (SafetyState.HOLDING, SafetyState.FOLLOWING)
+        self.commanding = state in _COMMANDING
         self.latched = state in (SafetyState.STOPPED, SafetyState.EMERGENCY_STOP)

@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.following import Outcome
 from contact_id_controller.exceptions import StateError, choices
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
@@ -64,7 +65,7 @@ class Replayed:
         reference_position, reference_velocity, velocity: (n, m); the last one as received.
         status: (n,) text.  solve_time_s, step_time_s (of the replay), power_loss_w: (n,).
         q, v: (n, nq), (n, nv): the states in Pinocchio's convention.
-        refusals: reason -> how often.  told: time_s and line of what the node would have logged.
+        followed: whether the robot did what was planned.  refusals: reason -> how often.  told: time_s and line of what the node would have logged.
         remarks: what is missing in the bag or not certain, a line each.
     """
 
@@ -88,6 +89,7 @@ class Replayed:
     q: np.ndarray
     v: np.ndarray
     refusals: Counter[str]
+    followed: Outcome
     told: list[tuple[float, str]]
     remarks: list[str]
 
@@ -390,6 +392,7 @@ class Replay:
             joint_names=tuple(self.robot.joint_names),
             contact_names=tuple(self.loop.controller.contact_names),
             refusals=Counter(self.loop.monitor.refusals),
+            followed=self.loop.guard.following.outcome,
             told=self._told,
             remarks=remarks,
         )

@@ -73,7 +73,7 @@ def write_all(replays: dict[str, Replayed], folder: Path) -> None:
         arrays = {
             key: value
             for key, value in vars(replayed).items()
-            if key not in ("refusals", "told", "remarks")
+            if key not in ("refusals", "followed", "told", "remarks")
         }
         arrays["refused_reasons"] = np.array(list(replayed.refusals), dtype=str)
         arrays["refused_counts"] = np.array(list(replayed.refusals.values()), dtype=int)

@@ -67,6 +67,7 @@ def record_of_replay(replayed: Replayed, setup: RunSetup) -> RunRecord:
         status=replayed.status[rows],
         fell_time_s=_fall(replayed, rows, setup) if setup.settings.floating_base else None,
         refused_inputs=dict(replayed.refusals),
+        **replayed.followed._asdict(),
     )
 
 

@@ -1,0 +1,258 @@
+"""Whether the robot does what is planned, by what every robot measures: joints, base, and forces if any.
+
+Each piece of evidence is a share of the robot's own size (a joint's error in rad is the share of the
+limb behind it by which that limb is off), as a mean over the time of a fall from the leg's height,
+sqrt(L / g): an impact, a landing or a push that is recovered is shorter, a robot that sank is not.
+It changes no torque.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from contact_id_controller.control.controller import Controller, StepResult
+from contact_id_controller.kernels.compile import bare_kernel
+
+JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
+"""Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its
+planned place below the base, and what the base is lower above its standing feet than planned; in
+weights the difference of predicted and measured forces of all feet together; the mean speed at which
+touching feet slip, over sqrt(g L)."""
+
+LIMITS = np.array([0.3, 0.15, 0.1, 0.5, math.inf])
+"""Beyond one of them the plan is not followed. Walks that follow theirs stay below a fifth of each, with
+pushes below a third; slip alone is no failure, and explains others."""
+
+RECOVERED = 0.5
+"""Of each limit, below which all must be for the plan to be followed again."""
+
+SLIPS = 0.03
+"""From here on slip is named as what goes with it."""
+
+
+class Outcome(NamedTuple):
+    """For how long, s, a robot did not follow its plan, and the first reason; empty: it did."""
+
+    not_following_s: float = 0.0
+    not_following: str = ""
+
+
+FOLLOWED = Outcome()
+"""Of a robot that did what was planned."""
+
+
+class Following:
+    """Judges step after step whether a controller's robot follows its plan, or holds its posture.
+
+    Args:
+        controller: of the robot; others of the same robot may be looked at later.
+
+    Attributes:
+        length_m: of a leg, or of the longest limb where there are no feet.
+        window_s: time over which evidence is a mean.
+        evidence: (5,) as named above.
+        reason: why it does not follow, one line; empty while it does.
+        outcome: since this was made.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        robot, feet = controller.robot, controller.feet
+        model = robot.model
+        limbs = [_limb(model, link) for link in range(1, model.njoints)]
+        reaches = [
+            limbs[model.frames[robot.frame_id(foot.frame)].parentJoint - 1]
+            + float(np.linalg.norm(_place(robot, foot)))
+            for foot in feet.feet
+        ]
+        self.length_m = float(np.mean(reaches)) if reaches else max(limbs, default=0.0)
+        gravity = float(np.linalg.norm(model.gravity.linear)) or 1.0
+        self.window_s = math.sqrt(max(self.length_m, 1e-3) / gravity)
+        straight = [model.joints[model.getJointId(name)].shortname() for name in robot.joint_names]
+        self._scale = np.array(
+            [1.0 / max(self.length_m, 1e-3) if "JointModelP" in kind else 1.0 for kind in straight]
+        )
+        self._numbers = np.array([self.length_m, robot.weight, self.length_m / self.window_s])
+        self._worst = np.zeros(2, dtype=np.int64)
+        self.evidence = np.zeros(len(LIMITS))
+        self.outcome = FOLLOWED
+        self._limits = LIMITS.copy()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the evidence: another posture is held from now on."""
+        self.evidence[:] = 0.0
+        self.reason = ""
+        self._last_s: float | None = None
+
+    def look(
+        self,
+        controller: Controller,
+        result: StepResult,
+        time_s: float,
+        measured: np.ndarray | None = None,
+    ) -> str:
+        """Take a step's evidence; the reason why the plan is not followed, or nothing.
+
+        Args:
+            result: of the step that the controller just made for the state of ``time_s``.
+            measured: (n, 3) N, forces on all feet, world frame; None where nobody measures them.
+        """
+        robot, feet = controller.robot, controller.feet
+        passed_s = 0.0 if self._last_s is None else min(time_s - self._last_s, self.window_s)
+        self._last_s = time_s
+        if passed_s <= 0.0:
+            return self.reason
+        judged = _weigh(
+            robot.jacobian_view,
+            controller.answered.v,
+            robot.supports,
+            robot.actuated,
+            feet.links,
+            feet.points,
+            feet.normals,
+            controller.touching,
+            controller.joint_errors,
+            self._scale,
+            result.forces,
+            _NONE if measured is None else measured,
+            self._numbers,
+            passed_s / (passed_s + self.window_s),
+            self._limits,
+            self.evidence,
+            self._worst,
+        )
+        if judged > RECOVERED and (judged > 1.0 or self.reason):
+            if not self.reason:
+                self.reason = self._words(controller)
+            lost_s, first = self.outcome
+            self.outcome = Outcome(lost_s + passed_s, first or self.reason)
+        else:
+            self.reason = ""
+        return self.reason
+
+    def _words(self, controller: Controller) -> str:
+        """What is beyond its limit, in units of people."""
+        found, length = self.evidence, self.length_m
+        joint = controller.robot.joint_names[self._worst[0]]
+        words = {
+            HEIGHT: f"base {found[HEIGHT] * length:.3f} m lower above its feet than planned",
+            JOINTS: f"joint {joint} off by {found[JOINTS] / self._scale[self._worst[0]]:.2f} "
+            + ("m" if self._scale[self._worst[0]] != 1.0 else "rad"),
+            FORCES: f"predicted and measured forces differ by {found[FORCES]:.1f} of the weight",
+        }
+        if len(controller.feet):
+            foot = controller.contact_names[self._worst[1]]
+            words[FEET] = f"foot {foot} {found[FEET] * length:.3f} m from its planned place"
+        parts = [text for kind, text in words.items() if found[kind] > LIMITS[kind]]
+        if found[SLIP] > SLIPS:
+            parts.append(f"feet slip at {found[SLIP] * self._numbers[2]:.2f} m/s")
+        return ", ".join(parts)
+
+    def figures(self) -> dict[str, str]:
+        """Names and values of the evidence."""
+        found, length = self.evidence, self.length_m
+        return {
+            "not following": self.reason or "no",
+            "not following (s)": f"{self.outcome.not_following_s:.2f}",
+            "largest joint error (rad)": f"{found[JOINTS]:.3f}",
+            "largest error of a foot (m)": f"{found[FEET] * length:.3f}",
+            "base too low (m)": f"{found[HEIGHT] * length:.3f}",
+            "speed of touching feet (m/s)": f"{found[SLIP] * self._numbers[2]:.3f}",
+        }
+
+
+_NONE = np.zeros((0, 3))
+
+
+def _place(robot, foot) -> np.ndarray:
+    frame = robot.model.frames[robot.frame_id(foot.frame)]
+    return frame.placement.act(np.array(foot.center, dtype=float))
+
+
+def _limb(model: pin.Model, link: int) -> float:
+    """Length, m, of a straight limb from its second joint to one of its links."""
+    chain = [joint for joint in model.supports[link] if joint and model.joints[joint].nv == 1]
+    return float(sum(np.linalg.norm(model.jointPlacements[j].translation) for j in chain[1:]))
+
+
+@bare_kernel
+def _weigh(
+    J,
+    v,
+    supports,
+    actuated,
+    links,
+    points,
+    normals,
+    touching,
+    error,
+    scale,
+    predicted,
+    measured,
+    numbers,
+    share,
+    limits,
+    evidence,
+    worst,
+):
+    """Take what is measured now into the means ``evidence`` (5,); the largest over its limit.
+
+    J (6, nv), v (nv,), supports: of the robot, links to normals: of the n contacts; touching (n,)
+    bool; error (na,) planned less measured position, times scale (na,) it is an angle; predicted,
+    measured (n, 3) N; numbers: leg length, weight, speed. share: of now in the means. worst (2,): joint
+    and contact.
+    """
+    length_m, weight_n, speed_m_s = numbers[0], numbers[1], numbers[2]
+    largest, far, slip, low, count = 0.0, 0.0, 0.0, 0.0, 0
+    for j in range(error.shape[0]):
+        size = abs(error[j]) * scale[j]
+        if size > largest:
+            largest, worst[0] = size, j
+    for i in range(points.shape[0]):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        # Where the plan has it, from where it is, in the base's frame; and how fast it moves.
+        a = b = c = 0.0
+        for j in range(error.shape[0]):
+            k = actuated[j]
+            if supports[links[i], k]:
+                a += error[j] * (J[0, k] + J[4, k] * z - J[5, k] * y)
+                b += error[j] * (J[1, k] + J[5, k] * x - J[3, k] * z)
+                c += error[j] * (J[2, k] + J[3, k] * y - J[4, k] * x)
+        away = np.sqrt(a * a + b * b + c * c)
+        if away > far:
+            far, worst[1] = away, i
+        if touching[i]:
+            count += 1
+            nx, ny, nz = normals[i, 0], normals[i, 1], normals[i, 2]
+            low -= a * nx + b * ny + c * nz
+            a = b = c = 0.0
+            for k in range(v.shape[0]):
+                if supports[links[i], k]:
+                    a += v[k] * (J[0, k] + J[4, k] * z - J[5, k] * y)
+                    b += v[k] * (J[1, k] + J[5, k] * x - J[3, k] * z)
+                    c += v[k] * (J[2, k] + J[3, k] * y - J[4, k] * x)
+            away = a * nx + b * ny + c * nz
+            slip += np.sqrt((a - away * nx) ** 2 + (b - away * ny) ** 2 + (c - away * nz) ** 2)
+    evidence[JOINTS] += share * (largest - evidence[JOINTS])
+    evidence[FEET] += share * (far / length_m - evidence[FEET]) if length_m > 0.0 else 0.0
+    if count:
+        evidence[HEIGHT] += share * (low / count / length_m - evidence[HEIGHT])
+        evidence[SLIP] += share * (slip / count / speed_m_s - evidence[SLIP])
+    if measured.shape[0]:
+        total = 0.0
+        for d in range(3):
+            difference = 0.0
+            for i in range(predicted.shape[0]):
+                difference += predicted[i, d]
+            for i in range(measured.shape[0]):
+                difference -= measured[i, d]
+            total += difference * difference
+        evidence[FORCES] += share * (np.sqrt(total) / weight_n - evidence[FORCES])
+    judged = 0.0
+    for e in range(evidence.shape[0]):
+        judged = max(judged, evidence[e] / limits[e])
+    return judged
