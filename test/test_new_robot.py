@@ -28,6 +28,9 @@ KINOVA = ROBOTS + "kinova_description/robots/kinova.urdf"
 TIAGO = ROBOTS + "tiago_description/robots/tiago.urdf"
 G1 = ROBOTS + "g1_description/urdf/g1_29dof_rev_1_0.urdf"
 BOLT = ROBOTS + "bolt_description/robots/bolt.urdf"
+SOLO8 = ROBOTS + "solo_description/robots/solo.urdf"
+ROMEO = ROBOTS + "romeo_description/urdf/romeo.urdf"
+ICUB = ROBOTS + "icub_description/robots/icub_reduced.urdf"
 TALOS = ROBOTS + "talos_data/robots/talos_reduced.urdf"
 
 
@@ -60,8 +63,8 @@ def test_a_quadruped_trots_as_it_is_written(new, urdf):
     assert np.abs(walk.reference_position - walk.position).mean() < 0.05
 
 
-@pytest.mark.parametrize("urdf", [G1, TALOS])
-def test_a_humanoid_stands_as_it_is_written(new, urdf):
+@pytest.mark.parametrize("urdf", [G1, TALOS, ROMEO, SOLO8])
+def test_what_has_no_gait_stands_as_it_is_written(new, urdf):
     file = new(urdf)
     assert errors(file) == []
     settings = load_settings(file)
@@ -69,6 +72,47 @@ def test_a_humanoid_stands_as_it_is_written(new, urdf):
     stands = InProcessRun(str(file), settings, world, plan=lambda *_: None).record(1.0)
     assert not stands.fell
     assert np.linalg.norm(stands.q[-1, :3] - stands.q[0, :3]) < 0.01
+
+
+def test_legs_of_two_joints_are_legs_and_it_says_what_they_lack(tmp_path, capsys):
+    file = tmp_path / "solo8.yaml"
+    assert run(["new", SOLO8, "--output", str(file)]) == DONE
+    out = capsys.readouterr().out
+    assert "4 legs of 0.32 m" in out and "legs of 3 joints or more" in out
+    shared = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
+    assert shared["floating_base"] is True and len(shared["contact_frames"]) == 4
+
+
+@pytest.mark.parametrize(
+    "urdf, missing",
+    [
+        (ICUB, "check would refuse it: inertia: link 'r_hip_2'"),
+        (
+            ROBOTS + "simple_humanoid_description/urdf/simple_humanoid.urdf",
+            "give its link a <collision>",
+        ),
+        (ROBOTS + "iris_description/robots/iris.urdf", "a <limit> with an effort above 0"),
+    ],
+)
+def test_nothing_is_written_that_check_refuses_and_one_line_says_what_is_missing(
+    tmp_path, capsys, urdf, missing
+):
+    file = tmp_path / "robot.yaml"
+    assert run(["new", urdf, "--output", str(file)]) == REFUSED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert missing in line and line.endswith("run contact_id new again")
+    assert not file.exists()
+
+
+def test_a_posture_is_not_rounded_beyond_its_limits():
+    """iCub's elbows begin at 0.0959931 rad: five digits of it are outside."""
+    text = yaml.safe_load(propose(ICUB).text)
+    posture = text["simulated_robot"]["ros__parameters"]["initial_joint_positions"]
+    joints = text["/**"]["ros__parameters"]["joints"]
+    robot = RobotModel.from_urdf(ICUB, joints=joints)
+    assert (robot.lower <= posture).all() and (posture <= robot.upper).all()
+    elbow = joints.index("l_elbow")
+    assert posture[elbow] == pytest.approx(robot.lower[elbow], abs=2e-5)
 
 
 def test_soles_are_the_lowest_of_the_foot():
@@ -144,7 +188,9 @@ def test_fingers_are_held(new):
     assert "hand_thumb_joint" in shared["locked_joints"]
 
 
-@pytest.mark.parametrize("urdf, legs, joints", [(A1, 4, 3), (HYQ, 4, 3), (TALOS, 2, 6)])
+@pytest.mark.parametrize(
+    "urdf, legs, joints", [(A1, 4, 3), (HYQ, 4, 3), (TALOS, 2, 6), (SOLO8, 4, 2)]
+)
 def test_legs_are_named_from_left_to_right_and_front_to_hind(urdf, legs, joints):
     model = pin.buildModelFromUrdf(str(resolve_urdf(urdf)), pin.JointModelFreeFlyer())
     found = anatomy(model).legs

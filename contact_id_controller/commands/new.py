@@ -33,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and say what was found."""
+    """Write a file that `contact_id check` accepts, and say what was found."""
     from contact_id_controller.files import write_text
-    from contact_id_controller.new_robot.parameters import propose
+    from contact_id_controller.kernels.compiling import Compiling, to_stderr
+    from contact_id_controller.new_robot.parameters import propose, refuse_unchecked
 
     output = arguments.output or Path(Path(arguments.urdf).stem + ".yaml")
     if output.exists():
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         urdf = str(Path(urdf).expanduser().resolve())
     floating = None if arguments.base is None else arguments.base == FLOATING
     proposal = propose(urdf, floating)
+    with Compiling(to_stderr):
+        refuse_unchecked(proposal)
     write_text(output, proposal.text)
     for line in proposal.found:
         print(line)

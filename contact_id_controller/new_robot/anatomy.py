@@ -1,8 +1,8 @@
 """What the limbs of a description are: legs, and of the rest what a controller drives or holds.
 
 A *limb* is what hangs on the trunk by one joint. *Legs* are the limbs of a floating robot with at
-least three joints in a row whose ends reach lowest; there are two or more of them, or none: a robot
-without legs is bolted to the ground.
+least three joints in a row whose ends reach lowest; there are two or more of them, or else three or more
+with two joints, or none: a robot without legs is bolted to the ground.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import pinocchio as pin
 
 LEG_JOINTS = 3
 """In a row, at least: fewer do not reach a foothold."""
+
+LEG_KINDS = ((LEG_JOINTS, 2), (2, 3))
+"""Least joints of a leg, and least number of such legs: what swings in a plane stands on three."""
 
 SOLE_JOINTS = 5
 """With so many joints in a row a leg can keep a sole on the ground; with fewer its foot must roll."""
@@ -64,22 +67,16 @@ def anatomy(model: pin.Model, floating: bool | None = None) -> Anatomy:
         limb: min(_chains(limb, children), key=lambda chain: heights[chain[-1]])
         for limb in children[BASE]
     }
-    able = {
-        limb: chain
-        for limb, chain in ends.items()
-        if len(chain) >= LEG_JOINTS and _can_be_leg(model, chain)
-    }
+    able = [chain for chain in ends.values() if _can_be_leg(model, chain)]
     legs: list[tuple[int, ...]] = []
-    if able and floating is not False:
-        lowest = min(heights[chain[-1]] for chain in able.values())
-        legs = [
-            chain
-            for chain in able.values()
-            if heights[chain[-1]] <= lowest + LOWEST_PART * max(height, 1e-9)
-            and lowest < heights[BASE]
-        ]
-    if len(legs) < 2:
-        legs = []
+    for joints, count in LEG_KINDS if floating is not False else ():
+        long = [chain for chain in able if len(chain) >= joints]
+        lowest = min((heights[chain[-1]] for chain in long), default=heights[BASE])
+        reach = lowest + LOWEST_PART * max(height, 1e-9)
+        low = [chain for chain in long if heights[chain[-1]] <= reach and lowest < heights[BASE]]
+        if len(low) >= count:
+            legs = low
+            break
     places = {leg: data.oMi[leg[0]].translation for leg in legs}
     across = {leg: data.oMi[leg[-1]].translation[1] for leg in legs}
     middle = float(np.mean([place[0] for place in places.values()])) if legs else 0.0

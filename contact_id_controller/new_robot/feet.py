@@ -86,8 +86,8 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     own = [_points(data.oMi[joint], part) for part in parts if part.parentJoint == joint]
     if not own:
         raise RobotDescriptionError(
-            f"the foot behind joint {name!r} has no collision shape that can be read: "
-            "give flat_feet_frames and flat_feet_half_sizes_m by hand (config/plans/g1.yaml)"
+            f"the foot behind joint {name!r} has no collision shape that can be read: give its link a "
+            "<collision> in the URDF, such as a box of the sole's size, and run contact_id new again"
         )
     upright = [
         frame
@@ -97,7 +97,8 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     if not upright:
         raise RobotDescriptionError(
             f"no frame of the foot behind joint {name!r} has its z axis upright when all joints are "
-            "near zero, as flat_feet_frames must"
+            "near zero, as flat_feet_frames must: fix a link to it in the URDF that has, and run "
+            "contact_id new again"
         )
     frame = upright[0]
     placement = data.oMf[model.getFrameId(frame.name)]

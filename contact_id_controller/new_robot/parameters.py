@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +12,12 @@ import pinocchio as pin
 import yaml
 from scipy.spatial import ConvexHull, QhullError
 
+from contact_id_controller.check.config import check_config
+from contact_id_controller.check.findings import ERROR
 from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.new_robot.anatomy import Anatomy, anatomy, posture_near_zero
+from contact_id_controller.files import write_text
+from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy, posture_near_zero
 from contact_id_controller.new_robot.feet import RoundFoot, Sole, round_foot, shapes, sole
 from contact_id_controller.new_robot.stance import reach, standing_posture
 from contact_id_controller.robot import RobotModel, resolve_urdf
@@ -86,17 +91,35 @@ def propose(urdf: str, floating: bool | None = None) -> Proposal:
     if not limbs.legs:
         if floating:
             raise ConfigurationError(
-                f"{urdf!r} has fewer than two limbs with three joints or more that reach down: "
-                "no legs to stand on with a floating base"
+                f"{urdf!r} has fewer than two limbs with three joints or more that reach down, or three "
+                "with two: no legs to stand on with a floating base"
             )
         return _bolted(urdf, name, limbs)
     return _legged(urdf, name, free, limbs)
 
 
+def refuse_unchecked(proposal: Proposal) -> None:
+    """Refuse a proposal that ``contact_id check`` would refuse.
+
+    Raises:
+        ConfigurationError: with the first error, and what to do.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "proposal.yaml"
+        write_text(file, proposal.text)
+        errors = [finding for finding in check_config(file) if finding.level == ERROR]
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise ConfigurationError(
+            f"nothing is written, because contact_id check would refuse it: {errors[0].subject}: "
+            f"{errors[0].text}{more}; mend the URDF, and run contact_id new again"
+        )
+
+
 def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
     robot = _model(urdf, False, limbs)
     low, high = _range(robot)
-    middle = 0.5 * (low + high)
+    middle = _within(0.5 * (low + high), robot)
     fastest = SWAY_SPEED * robot.velocity_limits * SWAY_S / (2.0 * QUINTIC_PEAK)
     sway = np.minimum(np.minimum(SWAY, 0.25 * (high - low)), fastest)
     times = 0.5 + SWAY_S * np.arange(4)
@@ -141,11 +164,12 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
     centers = np.array([foot.center_m for foot in feet])
     q = standing_posture(model, limbs.legs, frames, centers, flat)
     robot = _model(urdf, True, limbs)
-    posture = RobotModel(model, robot.joint_names).joints_of(q)
+    posture = _within(RobotModel(model, robot.joint_names).joints_of(q), robot)
     length = float(
         np.mean([reach(model, leg, frame, near) for leg, frame in zip(limbs.legs, frames)])
     )
-    walks = len(limbs.legs) == 4 and not flat
+    few = min(len(leg) for leg in limbs.legs) < LEG_JOINTS
+    walks = len(limbs.legs) == 4 and not flat and not few
     stands = flat or _stands(model, q, frames)
     contacts = _contacts(feet)
     shared = [
@@ -191,6 +215,11 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
             f"{name} cannot stand still: its {len(feet)} point feet span no area; "
             "no contact force holds it upright"
         )
+    elif few:
+        found.append(
+            f"it stands; the gait planner takes legs of {LEG_JOINTS} joints or more, a motion of these "
+            "can be given as joint_motion"
+        )
     elif not walks:
         found.append("it stands; for footsteps write a section kino_dynamic_planner")
     how = "trots" if walks else "stands"
@@ -201,8 +230,19 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
 def _model(urdf: str, floating: bool, limbs: Anatomy) -> RobotModel:
     robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0))
     if not robot.na:
-        raise ConfigurationError(f"{urdf!r} has no joint that can be driven")
+        raise ConfigurationError(
+            f"{urdf!r} has no joint that can be driven: give those that are driven a <limit> with an "
+            "effort above 0 in the URDF, and run contact_id new again"
+        )
     return robot
+
+
+def _within(positions: np.ndarray, robot: RobotModel) -> np.ndarray:
+    """Positions (na,) with so many digits as the file has, none of them rounded beyond its limit."""
+    unit = 10.0**-DIGITS
+    low, high = np.ceil(robot.lower / unit) * unit, np.floor(robot.upper / unit) * unit
+    narrow = low > high
+    return np.where(narrow, positions, np.clip(positions, low, high))
 
 
 def _range(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,9 @@ from scipy.optimize import least_squares
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.new_robot.anatomy import posture_near_zero
 
-STRETCHED = 0.85
-"""Part of a leg's length at which it stands: straight legs cannot push, bent ones tire."""
+STRETCHED = (0.85, 0.9, 0.95)
+"""Parts of a leg's length at which it stands, the first that its joints' limits allow: straight legs
+cannot push, bent ones tire."""
 
 ROUNDS = 4
 """Of putting the feet below the centre of mass, which moves with them."""
@@ -33,11 +34,17 @@ FREE_RANGE = np.pi
 
 
 def reach(model: pin.Model, leg: Sequence[int], frame: int, q: np.ndarray) -> float:
-    """Length, m, of a leg from its second joint to its foot, when it is straight."""
+    """Length, m, of a leg from its hip to its foot, when it is straight."""
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
-    places = [data.oMi[joint].translation for joint in leg[1:]] + [data.oMf[frame].translation]
+    places = [data.oMi[joint].translation for joint in _from_hip(leg)]
+    places.append(data.oMf[frame].translation)
     return float(sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(places)))
+
+
+def _from_hip(leg: Sequence[int]) -> Sequence[int]:
+    """The joints from the hip on; the first of three or more moves it sideways."""
+    return leg[1:] if len(leg) > 2 else leg
 
 
 def standing_posture(
@@ -58,11 +65,21 @@ def standing_posture(
     Raises:
         ConfigurationError: a leg that does not reach there.
     """
+    for part in STRETCHED[:-1]:
+        try:
+            return _standing(model, legs, frames, centers, flat, part)
+        except ConfigurationError:
+            continue  # bent less
+    return _standing(model, legs, frames, centers, flat, STRETCHED[-1])
+
+
+def _standing(model, legs, frames, centers, flat, stretched) -> np.ndarray:
+    """The same at a part of the legs' length."""
     q, data = posture_near_zero(model), model.createData()
     pin.framesForwardKinematics(model, data, q)
     lengths = [reach(model, leg, frame, q) for leg, frame in zip(legs, frames)]
-    length = STRETCHED * min(lengths)
-    hips = np.array([data.oMi[leg[1]].translation for leg in legs])
+    length = stretched * min(lengths)
+    hips = np.array([data.oMi[_from_hip(leg)[0]].translation for leg in legs])
     beside = np.array([data.oMf[frame].translation[1] for frame in frames])
     height = hips[:, 2].min() - length
     ahead, like = 0.0, np.zeros(0)
@@ -125,8 +142,9 @@ def _put(model, data, q, leg, frame, place, flat, like) -> np.ndarray:
             best = (cost, found.x)
     if best is None:
         raise ConfigurationError(
-            f"no standing posture found: the leg of joint {model.names[leg[0]]!r} does not reach "
-            f"the place below its hip; give posture and initial_joint_positions by hand"
+            f"no standing posture found: within its position limits the leg of joint "
+            f"{model.names[leg[0]]!r} does not put its foot below its hip; look at the limits of its "
+            "joints in the URDF, and run contact_id new again"
         )
     out = q.copy()
     out[index] = best[1]
