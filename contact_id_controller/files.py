@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,7 +24,18 @@ MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 100_000
 MOST_DIGITS = 100
 """Of a whole number there."""
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+POWER_OF_TEN = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
+"""A number such as 1e-3: to ROS and YAML 1.2 it is one, to PyYAML a text."""
+
+
+def with_powers_of_ten(reader_or_writer: type) -> type:
+    """A loader or dumper of PyYAML to which `POWER_OF_TEN` is a number."""
+    kind = type(reader_or_writer.__name__, (reader_or_writer,), {})
+    kind.add_implicit_resolver("tag:yaml.org,2002:float", POWER_OF_TEN, list("-+.0123456789"))
+    return kind
+
+
+_Loader = with_powers_of_ten(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def make_folder(folder: Path) -> Path:

@@ -56,6 +56,17 @@ def test_what_was_written_is_read_again(tmp_path):
     assert ParameterFile(tmp_path / "again.yaml").sections() == parameters
 
 
+@pytest.mark.parametrize(
+    "text, value", [("1e-3", 1e-3), ("-.5E2", -50.0), ("[2e3, 1.0e3]", [2e3, 1e3])]
+)
+def test_powers_of_ten_are_numbers_as_they_are_to_ros(tmp_path, text, value):
+    assert parse_value(text) == value
+    words = {"controller": {"urdf": "1e-3", "name": "e3", "other": "1e"}}
+    assert parse_value("'1e-3'") == "1e-3"
+    write_parameters(tmp_path / "words.yaml", words)
+    assert ParameterFile(tmp_path / "words.yaml").sections() == words
+
+
 def test_lists_of_numbers_are_written_as_one_type(tmp_path):
     """ROS's parser of parameter files refuses a list with whole numbers and others."""
     write_parameters(tmp_path / "again.yaml", {"planner": {"goal": [10.0, 0, -1], "n": [1, 2]}})
@@ -89,6 +100,8 @@ def test_sections_that_miss_or_are_none_are_named(tmp_path):
         file_of(tmp_path).section("x")
     with pytest.raises(ConfigurationError, match="no section 'x', only nothing"):
         file_of(tmp_path, "- 1").section("x")
+    with pytest.raises(ConfigurationError, match="only '/\\*\\*', which .* put a line 'x:' above"):
+        file_of(tmp_path, "/**: {ros__parameters: {period_s: 1e-3}}").section("x")
     with pytest.raises(ConfigurationError, match="section 'x' of .* has no 'ros__parameters'"):
         file_of(tmp_path, "x: {urdf: a}").sections()
     with pytest.raises(ConfigurationError, match=r"'\[1, ' is not YAML"):

@@ -11,7 +11,7 @@ import yaml
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.files import parse_value as parse_value
 from contact_id_controller.files import read_yaml as read_yaml
-from contact_id_controller.files import write_text
+from contact_id_controller.files import with_powers_of_ten, write_text
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.nodes import TABLES
 
@@ -54,6 +54,11 @@ class ParameterFile:
         names = self._names(node)
         if not names:
             found = choices(self.nodes) or "nothing"
+            if not self.nodes and _ALL_NODES in self._bodies:
+                found = (
+                    f"'{_ALL_NODES}', which says what nodes share and starts none: put a line "
+                    f"'{node}:' above its values"
+                )
             raise ConfigurationError(f"'{self.path}' has no section '{node}', only {found}")
         shared = self._merged([_ALL_NODES] if _ALL_NODES in self._bodies else [])
         others = _KNOWN - {spec.name for spec in TABLES.get(node, ())} if node in TABLES else set()
@@ -138,7 +143,7 @@ def _of_one_type(value: Any) -> Any:
     return value
 
 
-class _EachInFull(yaml.SafeDumper):
+class _EachInFull(with_powers_of_ten(yaml.SafeDumper)):  # type: ignore[misc]
     """Writes a list that several nodes share in each of them: ROS reads no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
