@@ -1,5 +1,7 @@
 """What a peer may not do by parameters: write files, leave the node poisoned, keep it busy."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -133,8 +135,12 @@ FOREIGN = {
 }
 
 
+def _estimates(path):
+    return EstimateRecorder(path, SimpleNamespace(nq=8, nv=7), ["f"])
+
+
 @pytest.mark.parametrize("foreign", FOREIGN)
-@pytest.mark.parametrize("make", [lambda path: Recorder(path, ["a"], ["f"]), EstimateRecorder])
+@pytest.mark.parametrize("make", [lambda path: Recorder(path, ["a"], ["f"]), _estimates])
 def test_a_record_replaces_nothing_but_a_record(tmp_path, make, foreign):
     path = tmp_path / "mine.npz"
     FOREIGN[foreign](path)
@@ -148,9 +154,9 @@ def test_a_record_replaces_nothing_but_a_record(tmp_path, make, foreign):
 def test_a_record_replaces_a_record_and_no_file_that_came_since(tmp_path):
     path = tmp_path / "mine.npz"
     for _ in range(2):
-        recorder = EstimateRecorder(path)
+        recorder = _estimates(path)
         recorder.save()
-    recorder = EstimateRecorder(path)
+    recorder = _estimates(path)
     path.write_text("thesis", encoding="utf-8")
     with pytest.raises(RecordError, match="is no record"):
         recorder.save()
@@ -163,7 +169,7 @@ def test_a_link_in_the_way_of_a_part_is_not_followed(tmp_path):
     path, target = tmp_path / "mine.npz", tmp_path / "thesis"
     target.write_text("thesis", encoding="utf-8")
     (tmp_path / f"mine.npz.{os.getpid()}.part").symlink_to(target)
-    EstimateRecorder(path).save()
+    _estimates(path).save()
     assert target.read_text(encoding="utf-8") == "thesis"
     assert not path.is_symlink() and "time_s" in np.load(path)
 

@@ -21,6 +21,7 @@ from contact_id_controller.estimation.base_estimate import (
     STARTING,
     BaseEstimate,
     FilterArrays,
+    quaternion,
 )
 from contact_id_controller.estimation.checked import finite, shaped
 from contact_id_controller.estimation.imu_checks import (
@@ -456,6 +457,8 @@ class BaseOdometry:
         self._set_rotation(np.eye(3))
         self._inputs[filtering.I_DT] = 0.0
         self._run_filter()
+        self.estimate.covariances()
+        quaternion(np.eye(3))
         self.start()
 
     def _set_rotation(self, rotation):

@@ -64,8 +64,14 @@ class Estimate:
 
     def contact_force(self, contact: str) -> np.ndarray:
         """(3,) N, force of a contact in base axes."""
-        layout, places = self._estimator._layout, self._estimator._component_places(contact)
-        return self._estimator._components(contact) @ layout.system.units[places[2], :3]
+        return self.contact_forces((contact,))[0]
+
+    def contact_forces(self, contacts: Sequence[str]) -> np.ndarray:
+        """(n, 3) N, of several contacts; the same as one by one."""
+        layout = self._estimator._layout
+        _, _, places, first = self._estimator._component_places(*contacts)
+        amounts = self._estimator._components(*contacts)
+        return np.add.reduceat(amounts[:, None] * layout.system.units[places, :3], first)
 
     @property
     def joint_wrenches(self) -> dict[str, np.ndarray]:
@@ -334,24 +340,28 @@ class DynamicsEstimator:
                     return False
         return True
 
-    def _components(self, contact):
-        unknown, measured, _ = self._component_places(contact)
+    def _components(self, *contacts):
+        unknown, measured, *_ = self._component_places(*contacts)
         amounts = self._layout.results.z[unknown]
         return amounts if measured is None else np.where(measured >= 0, self._y[measured], amounts)
 
-    def _component_places(self, contact):
-        """Of a contact's components: places among unknowns; among exact measurements, or None; in the system."""
-        if contact not in self._found_places:
-            layout, components = self._layout, self._layout.components[contact]
+    def _component_places(self, *contacts):
+        """Of contacts' components: among unknowns, exact measurements (or None), in the system; first of each."""
+        if contacts not in self._found_places:
+            layout = self._layout
+            parts = [layout.components[contact] for contact in contacts]
+            components = [k for part in parts for k in part]
             places = np.array([layout.component_place[k] for k in components], dtype=int)
             columns = layout.columns.wrench[places]
-            first = [layout.limbs.column[layout.wrenches[k].limb] for k in components]
+            limbs = [layout.limbs.column[layout.wrenches[k].limb] for k in components]
             exact = columns < 0
             # The last of y is zero, which is what nobody measures.
             values = np.where(exact, layout.columns.wrench_value[places] % len(self._y), -1)
-            unknown = np.where(exact, 0, columns + np.array(first, dtype=int))
-            self._found_places[contact] = unknown, values if exact.any() else None, places
-        return self._found_places[contact]
+            unknown = np.where(exact, 0, columns + np.array(limbs, dtype=int))
+            first = np.cumsum([0, *(len(part) for part in parts[:-1])])
+            found = unknown, values if exact.any() else None, places, first
+            self._found_places[contacts] = found
+        return self._found_places[contacts]
 
     def _residuals(self):
         layout, found = self._layout, {}

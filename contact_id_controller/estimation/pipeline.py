@@ -249,9 +249,9 @@ class EstimationPipeline:
         look = self._look_s >= self.settings.residual_period_s
         if trouble and (look or not self._judged):
             self._judge()
-        for i, foot in enumerate(self.feet):
-            estimate.forces[i] = found.contact_force(foot) if self._told[i] else np.nan
+        estimate.forces[:] = found.contact_forces(self.feet)
         if not self._told.all():
+            estimate.forces[~self._told] = np.nan
             untold = [foot for foot, told in zip(self.feet, self._told) if not told]
             trouble.append(f"the forces on {', '.join(untold)} cannot be told")
         self._look_due = look

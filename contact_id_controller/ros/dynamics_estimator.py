@@ -112,7 +112,7 @@ class DynamicsEstimatorNode(LifecycleNode):
                     robot, settings.foot_frames, settings.foot_radii_m, settings.pipeline
                 )
             path = settings.record_path
-            self._recorder = EstimateRecorder(path, pipeline.feet) if path else None
+            self._recorder = EstimateRecorder(path, robot, pipeline.feet) if path else None
             publisher = EstimatePublisher(self, pipeline, settings)
         except ContactIdError as error:
             self.get_logger().error(f"not configured: {error}")
@@ -322,6 +322,8 @@ class DynamicsEstimatorNode(LifecycleNode):
     def _diagnose(self) -> None:
         if self.pipeline is None:
             return
+        if self._recorder is not None:
+            self._recorder.prepare()
         faults, estimate = self._faults(), self.pipeline.estimate
         if not self.active:
             level, summary = DiagnosticStatus.OK, "inactive"

@@ -26,6 +26,9 @@ except ModuleNotFoundError:  # it comes with a ROS installation, not from PyPI
 TF_PERIOD_NS = 20_000_000
 """Shortest time between two transforms: they are for people and maps, not for the loop."""
 
+CONTACTS_PERIOD_NS = 5_000_000
+"""Longest time between two messages of the same contacts."""
+
 
 class EstimatePublisher:
     """One message of each kind, written again each period; those nobody listens to are left out.
@@ -54,6 +57,8 @@ class EstimatePublisher:
         touches = JointState(name=feet, position=array.array("d", numbers))
         self._contacts = self._make(touches, "contact_states", base, numbers)
         self._forces = [self._wrench(f"ground_reaction/{foot}", odometry) for foot in pipeline.feet]
+        self._lockstep = settings.mode == "lockstep"
+        self._last_contacts, self._next_contacts_ns = np.zeros(len(feet), dtype=bool), -np.inf
         self._odometry = self._publisher(Odometry, "odometry"), *packed_odometry(odometry, base)
         self._tf, self._next_tf_ns = None, -np.inf
         if settings.publish_tf and TFMessage is not None:
@@ -92,13 +97,23 @@ class EstimatePublisher:
     def publish(self, stamp_ns: int, estimate: PipelineEstimate) -> None:
         """Publish an estimate under the stamp of its joint state."""
         self._stamp_ns = stamp_ns
-        self._send(self._contacts, lambda: estimate.contact)
+        if self._contacts_are_due(estimate.contact):
+            self._send(self._contacts, lambda: estimate.contact)
         if estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
         if estimate.ready:  # before, which way is up is not known well
             for k, topic in enumerate(self._forces):
                 self._send(topic, lambda k=k: estimate.world_forces[k], slice(3))
             self._publish_odometry(estimate.odometry)
+
+    def _contacts_are_due(self, contact: np.ndarray) -> bool:
+        """In lockstep always; else when they change, and now and then: a message costs a tenth of the step."""
+        late = not 0 < self._next_contacts_ns - self._stamp_ns <= CONTACTS_PERIOD_NS
+        due = self._lockstep or late or (contact != self._last_contacts).any()
+        if due:
+            self._next_contacts_ns = self._stamp_ns + CONTACTS_PERIOD_NS
+            self._last_contacts[:] = contact
+        return due
 
     def _send(self, topic, find, place: slice = slice(None)) -> None:
         """Publish what `find` finds, if somebody listens and it is finite."""
@@ -112,8 +127,8 @@ class EstimatePublisher:
         publisher, message, (pose, pose_covariance, twist, twist_covariance) = self._odometry
         pose[:3], pose[3:] = found.position, found.orientation
         twist[:3], twist[3:] = found.velocity, found.angular_velocity
-        pose_covariance[:] = found.pose_covariance.ravel()
-        twist_covariance[:] = found.twist_covariance.ravel()
+        of_pose, of_twist = found.covariances()
+        pose_covariance[:], twist_covariance[:] = of_pose.ravel(), of_twist.ravel()
         message.set_stamp(self._stamp_ns)
         message.publish(publisher)
         # Backwards too: time has begun anew.

@@ -13,11 +13,63 @@ from contact_id_controller.control.following import FOLLOWED, Outcome
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import check_record, write_arrays
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
 _CHUNK_BYTES = 1 << 20
 """Memory that is taken at a time, in a fraction of a millisecond. From four megabytes on numpy asks for large pages,
 for which the kernel may search for 10 ms."""
+
+
+class _Rows:
+    """Rows of numbers, in memory that is taken a piece at a time.
+
+    Args:
+        columns: name -> shape and type of what stands in a row, one after the other.
+
+    Attributes:
+        spare: the next piece (m, width), None where it has not been taken yet.
+    """
+
+    def __init__(self, columns: Mapping[str, tuple[tuple[int, ...], type]]) -> None:
+        self._columns = columns
+        self._width = sum(math.prod(shape) for shape, _ in columns.values())
+        self._chunks: list[np.ndarray] = []
+        self.spare: np.ndarray | None = None
+        self._rows = max(_CHUNK_BYTES // (8 * self._width), 2)
+        self._row = self._rows
+        self.prepare()
+
+    def __len__(self) -> int:
+        return max(len(self._chunks) - 1, 0) * self._rows + (self._row if self._chunks else 0)
+
+    def prepare(self) -> None:
+        """Take memory for the next rows."""
+        if self.spare is None and self._row > self._rows // 2:
+            # Filled, not only reserved: the pages are really there when the first row comes.
+            self.spare = np.full((self._rows, self._width), 0.0)
+
+    def next(self) -> np.ndarray:
+        """Room (width,) for a row, which `keep` keeps."""
+        if self._row == self._rows:
+            self.prepare()
+            self._chunks.append(self.spare)
+            self.spare, self._row = None, 0
+        return self._chunks[-1][self._row]
+
+    def keep(self) -> None:
+        """The row that was written is there."""
+        self._row += 1
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The columns of all rows, by name."""
+        n, arrays, at = len(self), {}, 0
+        for name, (shape, dtype) in self._columns.items():
+            size = math.prod(shape)
+            parts = [chunk[:, at : at + size].astype(dtype) for chunk in self._chunks]
+            rows = np.concatenate(parts or [np.zeros((0, size), dtype)])[:n]
+            arrays[name], at = rows.reshape(n, *shape), at + size
+        return arrays
 
 
 class Recorder:
@@ -52,17 +104,12 @@ class Recorder:
             "forces": ((feet, 3), float),
             "contact": ((feet,), bool),
         }
-        self._width = sum(math.prod(shape) for shape, _ in self._columns.values())
+        self._rows = _Rows(self._columns)
         self._codes: dict[str, int] = {}
-        self._chunks: list[np.ndarray] = []
-        self._spare: np.ndarray | None = None
-        self._rows = max(_CHUNK_BYTES // (8 * self._width), 2)
-        self._row = self._rows
-        self.prepare()
         number, numbers, truths = 0.0, np.zeros(joints), np.zeros(joints, dtype=bool)
         forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
         _write(
-            self._spare[0],
+            self._rows.spare[0],
             *(number,) * 4,
             0,
             *(numbers,) * 5,
@@ -72,13 +119,11 @@ class Recorder:
         )
 
     def __len__(self) -> int:
-        return max(len(self._chunks) - 1, 0) * self._rows + (self._row if self._chunks else 0)
+        return len(self._rows)
 
     def prepare(self) -> None:
         """Take memory for the next rows where that disturbs nobody."""
-        if self._spare is None and self._row > self._rows // 2:
-            # Filled, not only reserved: the pages are really there when the first row comes.
-            self._spare = np.full((self._rows, self._width), 0.0)
+        self._rows.prepare()
 
     def add(
         self,
@@ -93,12 +138,8 @@ class Recorder:
         Raises:
             RecordError: arrays of another number of joints or feet.
         """
-        if self._row == self._rows:
-            self.prepare()
-            self._chunks.append(self._spare)
-            self._spare, self._row = None, 0
         fits = _write(
-            self._chunks[-1][self._row],
+            self._rows.next(),
             time_s,
             result.solve_time_s,
             step_time_s,
@@ -115,7 +156,7 @@ class Recorder:
         )
         if not fits:
             raise RecordError("a step has not the joints and feet that the record was begun with")
-        self._row += 1
+        self._rows.keep()
 
     def save(
         self, refusals: Mapping[str, int], deadline_misses: int, followed: Outcome = FOLLOWED
@@ -126,12 +167,7 @@ class Recorder:
             RecordError: the file cannot be written, or something else is there by now.
         """
         check_record(self.path)
-        n, arrays, at = len(self), {}, 0
-        for name, (shape, dtype) in self._columns.items():
-            size = math.prod(shape)
-            parts = [chunk[:, at : at + size].astype(dtype) for chunk in self._chunks]
-            rows = np.concatenate(parts or [np.zeros((0, size), dtype)])[:n]
-            arrays[name], at = rows.reshape(n, *shape), at + size
+        arrays = self._rows.arrays()
         names = np.array(list(self._codes) or [""])
         arrays["status"] = names[arrays["status"]]
         write_arrays(
@@ -199,22 +235,33 @@ class EstimateRecorder:
         RecordError: the folder does not exist; in `save`, the file cannot be written.
     """
 
-    def __init__(self, path: str | Path, foot_names: Sequence[str] = ()):
+    def __init__(self, path: str | Path, robot: RobotModel, foot_names: Sequence[str]):
         self.path = Path(path).expanduser()
         if not self.path.parent.is_dir():
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
         check_record(self.path)
         self._foot_names = np.array(foot_names, dtype=str)
-        self._rows: list[tuple] = []
+        self._rows = _Rows(
+            {
+                "time_s": ((), float),
+                "q": ((robot.nq,), float),
+                "v": ((robot.nv,), float),
+                "forces": ((len(foot_names), 3), float),
+            }
+        )
+        self._parts = np.cumsum([1, robot.nq, robot.nv])
+
+    def prepare(self) -> None:
+        """Take memory for the next rows where that disturbs nobody."""
+        self._rows.prepare()
 
     def add(self, state: RobotState, forces: np.ndarray) -> None:
-        """Add an estimate; the arrays are kept, not copied."""
-        self._rows.append((state.time_s, state.q, state.v, forces))
+        """Add an estimate."""
+        row, (q, v, rest) = self._rows.next(), self._parts
+        row[0], row[q:v], row[v:rest], row[rest:] = state.time_s, state.q, state.v, forces.ravel()
+        self._rows.keep()
 
     def save(self) -> None:
         """Write what has been collected."""
         check_record(self.path)
-        names = ("time_s", "q", "v", "forces")
-        columns = zip(*self._rows) if self._rows else ([] for _ in names)
-        arrays = {name: np.array(column) for name, column in zip(names, columns)}
-        write_arrays(self.path, {**arrays, "foot_names": self._foot_names})
+        write_arrays(self.path, {**self._rows.arrays(), "foot_names": self._foot_names})
