@@ -254,7 +254,7 @@ class RobotModel:
         return robot
 
     def frame_id(self, name: str) -> int:
-        """Index of a frame.
+        """Index of a frame; of a link, where a joint has the same name.
 
         Raises:
             UnknownFrameError: when the robot has no such frame.
@@ -264,7 +264,12 @@ class RobotModel:
             raise UnknownFrameError(
                 f"frame {name!r} does not exist; this robot has {choices(names)}"
             )
-        return int(self.model.getFrameId(name))
+        try:
+            return int(self.model.getFrameId(name))
+        except ValueError:  # several, of which Pinocchio chooses none
+            same = [k for k, frame in enumerate(self.model.frames) if frame.name == name]
+            links = [k for k in same if self.model.frames[k].type == pin.FrameType.BODY]
+            return (links or same)[0]
 
     def neutral(self) -> NDArray[np.float64]:
         """The neutral configuration, (nq,)."""

@@ -2,10 +2,11 @@
 
 import time
 
+import pinocchio as pin
 import pytest
 from robots import QUADRUPED, QUADRUPED_FEET
 
-from contact_id_controller.exceptions import RobotDescriptionError
+from contact_id_controller.exceptions import RobotDescriptionError, UnknownFrameError
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings.controller import ControllerSettings
@@ -13,6 +14,7 @@ from contact_id_controller.settings.robot_rows import MovedRobot
 
 TEXT = resolve_urdf(QUADRUPED).read_text(encoding="utf-8")
 MASS, INERTIA, EFFORT, AXIS = '<mass value="0.1"', 'ixx="', 'effort="20"', '<axis xyz="'
+ORIGIN = '<origin xyz="'
 AT_MOST_S = 2.0
 
 
@@ -41,7 +43,46 @@ BAD = {
         f"mass {value}": (replaced(MASS, f'<mass value="{value}"'), "mass value is ")
         for value in ("inf", "nan", "heavy", "1,2", "0x10", "1_0", "1.2kg", " 1.2 ", "1e400", "")
     },
-    "mass negative": (replaced(MASS, '<mass value="-0.1"'), "has mass -0.1 kg"),
+    "mass negative": (replaced(MASS, '<mass value="-0.1"'), "mass value is '-0.1', must be from 0"),
+    **{
+        f"{what} {value}": (replaced(old, f'{old.partition(chr(34))[0]}"{value}" was="'), words)
+        for what, old, value, words in (
+            (
+                "mass",
+                MASS[:-1].removesuffix("0.1"),
+                "1e300",
+                "mass value is '1e300', must be from 0",
+            ),
+            (
+                "inertia",
+                INERTIA,
+                "1e300",
+                "inertia ixx is '1e300', must be from -1e+08 to 1e+08 kg m2",
+            ),
+            ("effort", EFFORT[:8], "1e300", "limit effort is '1e300', must be from 0 to 1e+12 N m"),
+            ("effort", EFFORT[:8], "-20", "limit effort is '-20', must be from 0"),
+            (
+                "velocity",
+                'velocity="',
+                "1e300",
+                "velocity is '1e300', must be from 0 to 1e+12 rad/s",
+            ),
+            ("upper", 'upper="', "1e300", "limit upper is '1e300', must be from -1e+17 to 1e+17"),
+            ("axis", AXIS, "0 0 0", "axis xyz is '0 0 0', must not be zero"),
+            ("axis", AXIS, "0 1e-200 0", "axis xyz is '0 1e-200 0', must not be zero"),
+            ("axis", AXIS, "0 1e300 0", "axis xyz is '0 1e300 0', must be from -1000 to 1000"),
+            ("origin", ORIGIN, "0 1e300 0", "origin xyz is '0 1e300 0', must be from -10000 to"),
+            ("origin", ORIGIN, '0 0 0" rpy="0 1e300 0', "origin rpy is '0 1e300 0', must be from"),
+        )
+    },
+    "inertia of dust": (
+        chain(2, mass="1e-300"),
+        "moves a body of 1e-300 kg, must be at least 1e-06 kg",
+    ),
+    "inertia of nothing": (
+        chain(2).replace('="1"', '="1e-30"').replace('value="1e-30"', 'value="1"'),
+        "principal inertias 1e-30, 1e-30, 1e-30 kg m2, must be above 1e-15",
+    ),
     "no mass": (replaced(MASS, '<weight value="0.1"'), "inertial without mass"),
     "mass of arabic digits": (replaced(MASS, '<mass value="٣"'), "mass value is "),
     "mass of 5,000 digits": (replaced(MASS, f'<mass value="{"9" * 5000}"'), "mass value is '9999"),
@@ -73,6 +114,32 @@ def test_what_is_no_robot_is_refused_in_one_line(name, tmp_path):
     took_s = time.process_time() - begun
     assert words in str(refused.value) and "\n" not in str(refused.value)
     assert len(str(refused.value)) < 400 and took_s < AT_MOST_S
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ('upper="', 'upper="1e16" was="'),  # of a propeller
+        ('effort="20"', 'effort="1e9"'),  # without bound, as iCub's
+        ('<axis xyz="', '<axis xyz="0 2 0" was="'),
+        ('type="revolute"', 'type="continuous"'),
+    ],
+)
+def test_what_others_write_is_a_robot(words, tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text(replaced(*words), encoding="utf-8")
+    assert MovedRobot(urdf=str(file)).robot().na == 12
+
+
+def test_a_link_and_a_joint_may_share_a_name():
+    robot = MovedRobot(
+        urdf="example-robot-data://anymal_c_simple_description/urdf/anymal.urdf"
+    ).robot()
+    frame = robot.model.frames[robot.frame_id("LF_HAA")]
+    assert frame.type == pin.FrameType.BODY, "what touches is a link"
+    assert robot.model.frames[robot.frame_id("LF_FOOT")].name == "LF_FOOT"
+    with pytest.raises(UnknownFrameError, match="'LF_HAB'.*'LF_HAA'"):
+        robot.frame_id("LF_HAB")
 
 
 @pytest.mark.parametrize("urdf", [QUADRUPED, "package://contact_id_controller/urdf/arm.urdf"])

@@ -208,7 +208,9 @@ def _replaced(old: str, command: str, summary: str, rows: Sequence[Row]) -> str:
     """A page's paragraphs and table with these rows, and their summary, in place of those before."""
     words, _, body = old.partition("\n".join(HEAD))
     paragraphs = [
-        each for each in words.strip().split("\n\n") if not " ".join(each.split()).startswith(command)
+        each
+        for each in words.strip().split("\n\n")
+        if not " ".join(each.split()).startswith(command)
     ]
     lines = {line.split(" | ")[0][2:]: line for line in body.splitlines() if line.startswith("| ")}
     lines |= {row.fault.name: _line(row) for row in rows}

@@ -34,8 +34,25 @@ TRIANGLE = 1e-3
 ROUNDING = 1e-9
 """Part of the largest principal inertia that counts as zero."""
 
+LEAST_MASS_KG, LEAST_INERTIA_KG_M2 = 1e-6, 1e-15
+"""Of what a joint moves: a milligram, and less than any body of that mass has."""
+
+LEAST_AXIS = 1e-3
+"""Length of a joint's axis, which is taken as 1: a shorter one has no direction."""
+
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_RANGES = (
+    ("mass", ("value",), 0.0, 1e6, " kg"),
+    ("inertia", _INERTIA, -1e8, 1e8, " kg m2"),
+    ("limit", ("lower", "upper"), -1e17, 1e17, " rad or m"),  # some write 1e16 for none
+    ("limit", ("effort",), 0.0, 1e12, " N m or N"),
+    ("limit", ("velocity",), 0.0, 1e12, " rad/s or m/s"),
+    ("origin", ("xyz",), -1e4, 1e4, " m"),
+    ("origin", ("rpy",), -1e3, 1e3, " rad"),
+    ("axis", ("xyz",), -1e3, 1e3, ""),
+)
+"""Element, attributes, least and largest value, unit: what a robot may have, and a slip of the pen has not."""
 
 
 class Flaw(NamedTuple):
@@ -105,22 +122,17 @@ def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> 
         if count > most:
             yield f"{count} {what}, must be at most {most}"
     for link in links:
-        inertial = link.find("inertial")
-        if inertial is not None:
-            yield from _bad_numbers(f"link {link.get('name')!r}", inertial)
+        for part in ("inertial", "visual", "collision"):
+            for element in link.findall(part):
+                yield from _bad_numbers(f"link {link.get('name')!r}", element)
     for joint in joints:
         yield from _bad_numbers(f"joint {joint.get('name')!r}", joint)
 
 
 def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
     required = {"mass": ("value",), "inertia": _INERTIA} if element.tag == "inertial" else {}
-    for child, keys in (
-        ("mass", ("value",)),
-        ("inertia", _INERTIA),
-        ("limit", ("lower", "upper", "effort", "velocity")),
-        ("origin", ("xyz", "rpy")),
-        ("axis", ("xyz",)),
-    ):
+    turns = element.get("type") in MOVING and element.get("type") != "floating"
+    for child, keys, low, high, unit in _RANGES:
         found = element.find(child)
         if found is None:
             if child in required:
@@ -135,9 +147,15 @@ def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
             count = 3 if key in ("xyz", "rpy") else 1
             words = text.split() if count == 3 else [text]
             if len(words) != count or not all(map(_is_number, words)):
-                shown = text if len(text) <= 40 else text[:37] + "..."
-                words = "three finite numbers" if count == 3 else "a finite number"
-                yield f"{of}: {child} {key} is {shown!r}, must be {words}"
+                must = "be three finite numbers" if count == 3 else "be a finite number"
+            elif not all(low <= float(word) <= high for word in words):
+                must = f"be from {low:g} to {high:g}{unit}"
+            elif child == "axis" and math.hypot(*map(float, words)) < LEAST_AXIS and turns:
+                must = "not be zero"
+            else:
+                continue
+            shown = text if len(text) <= 40 else text[:37] + "..."
+            yield f"{of}: {child} {key} is {shown!r}, must {must}"
 
 
 def _is_number(word: str) -> bool:
@@ -170,13 +188,19 @@ def body_flaws(description: ElementTree.Element, robot: RobotModel) -> list[Flaw
     for joint in range(1, model.njoints):
         name, body = model.names[joint], model.inertias[joint]
         principal = np.linalg.eigvalsh(body.inertia)
+        least = max(ROUNDING * principal[2], LEAST_INERTIA_KG_M2)
         if not body.mass > 0.0:
             impossible[joint] = Flaw(True, f"joint {name!r} moves a body without mass")
-        elif not principal[0] > ROUNDING * principal[2]:
+        elif body.mass < LEAST_MASS_KG:
+            impossible[joint] = Flaw(
+                True,
+                f"joint {name!r} moves a body of {body.mass:g} kg, must be at least {LEAST_MASS_KG:g} kg",
+            )
+        elif not principal[0] > least:
             impossible[joint] = Flaw(
                 True,
                 f"the links that joint {name!r} moves have together principal inertias "
-                f"{_list(principal)} kg m2, not all above 0",
+                f"{_list(principal)} kg m2, must be above {least:.3g}",
             )
     flaws, explained = [], set()
     for link in description.findall("link"):
@@ -202,7 +226,7 @@ def _link_flaws(name: str, inertial: ElementTree.Element, alone: bool) -> list[F
     values = f"principal inertias {_list(principal)} kg m2"
     if not mass > 0.0:
         text = f"link {name!r} has mass {mass:g} kg, must be above 0"
-        return [Flaw(alone or mass < 0.0, text)]
+        return [Flaw(alone, text)]
     rounding = ROUNDING * principal[2]
     if abs(principal[0]) <= rounding <= principal[2]:
         return [
