@@ -43,13 +43,13 @@ LEAST_AXIS = 1e-3
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _RANGES = (
-    ("mass", ("value",), 0.0, 1e6, " kg"),
-    ("inertia", _INERTIA, -1e8, 1e8, " kg m2"),
+    ("mass", ("value",), 0.0, 1e5, " kg"),
+    ("inertia", _INERTIA, -1e6, 1e6, " kg m2"),
     ("limit", ("lower", "upper"), -1e17, 1e17, " rad or m"),  # some write 1e16 for none
-    ("limit", ("effort",), 0.0, 1e12, " N m or N"),
-    ("limit", ("velocity",), 0.0, 1e12, " rad/s or m/s"),
-    ("origin", ("xyz",), -1e4, 1e4, " m"),
-    ("origin", ("rpy",), -1e3, 1e3, " rad"),
+    ("limit", ("effort",), 0.0, 1e10, " N m or N"),
+    ("limit", ("velocity",), 0.0, 1e10, " rad/s or m/s"),
+    ("origin", ("xyz",), -1e3, 1e3, " m"),
+    ("origin", ("rpy",), -100.0, 100.0, " rad"),
     ("axis", ("xyz",), -1e3, 1e3, ""),
 )
 """Element, attributes, least and largest value, unit: what a robot may have, and a slip of the pen has not."""
