@@ -62,15 +62,22 @@ print(sum(sum(f.stats.cache_misses.values()) for f in (twice, once, checked, sca
 """
 
 
-def said(place, calls):
-    return subprocess.run(
+def started(place, calls):
+    return subprocess.Popen(
         [sys.executable, "-c", calls],
         cwd=place,
         env=dict(os.environ, PYTHONPATH=str(ROOT), NUMBA_CACHE_DIR=str(place / "cache")),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=True,
-    ).stdout.splitlines()
+    )
+
+
+def said(place, calls, *processes):
+    process = processes[0] if processes else started(place, calls)
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors[-2000:]
+    return out.splitlines()
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
@@ -104,3 +111,29 @@ def test_with_a_numba_that_was_not_tried_kernels_are_no_parts(tmp_path):
     end = "\nprint('contact_id_controller.kernels.parts' in sys.modules)\n"
     *found, _, parts = said(tmp_path, other + CALLS + end)
     assert found[:4] == ["12.0 6.0 3.0 10", *["first is less than 1.5"] * 3] and parts == "False"
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+@pytest.mark.parametrize("damage", ["flipped bits", "cut", "exchanged"])
+def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, damage):
+    (tmp_path / "numerics.py").write_text(KERNELS)
+    whole = said(tmp_path, CALLS)
+    files = sorted(path for path in (tmp_path / "cache").rglob("*.nb*"))
+    contents = [bytearray(path.read_bytes()) for path in files]
+    for path, content, other in zip(files, contents, [*contents[1:], contents[0]]):
+        if damage == "flipped bits":
+            for k in range(300, len(content), 997):
+                content[k] ^= 1 << k % 8
+        path.write_bytes({"cut": content[:-9], "exchanged": other}.get(damage, content))
+    assert said(tmp_path, CALLS) == whole
+    assert said(tmp_path, CALLS) == [*whole[:-1], "0"]
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+def test_processes_that_compile_the_same_at_once_keep_it_whole(tmp_path):
+    (tmp_path / "numerics.py").write_text(KERNELS)
+    processes = [started(tmp_path, CALLS) for _ in range(4)]
+    first, *others = [said(tmp_path, CALLS, process)[:-1] for process in processes]
+    assert others == [first] * 3
+    assert said(tmp_path, CALLS) == [*first, "0"]
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*") if path.is_file()} == {".nbc"}

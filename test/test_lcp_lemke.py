@@ -369,7 +369,7 @@ def test_a_cache_that_names_what_has_moved_is_made_anew(tmp_path):
             text=True,
         )
         assert run.stdout == "3.0\n", run.stderr
-    assert list((tmp_path / "cache").rglob("*.nbi"))
+    assert list((tmp_path / "cache").rglob("*.nbc"))
 
 
 def test_copies_of_the_same_sources_share_a_cache(tmp_path):

@@ -8,10 +8,8 @@ file of this package that it imports, directly or not.
 from __future__ import annotations
 
 import ast
-import fcntl
 import hashlib
 import os
-import pickle
 import stat
 import tempfile
 from functools import cache
@@ -19,6 +17,8 @@ from pathlib import Path
 
 import numba
 from numba.core.options import DefaultOptions
+
+from contact_id_controller.kernels.cache_files import CacheFiles
 
 _PARTS_OF_NUMBA = ((0, 68),)
 """Versions with whose inner names `kernels.parts` was tried; others compile callees again in each caller."""
@@ -180,34 +180,10 @@ def _shared(dispatcher, directory):
     """Keep the dispatcher's cache in ``directory`` itself, whose name says all that matters of the sources.
 
     numba's own place and stamp also say where the sources lie and when they were written: every
-    copy of them would compile for minutes. What cannot be read (a class of an argument has moved,
-    a file is broken) is compiled anew, and processes save one after the other: numba numbers the
-    files of a kernel, and two at once would take each other's.
+    copy of them would compile for minutes.
     """
-    files = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if all(hasattr(files, name) for name in ("_index_name", "_index_path", "_source_stamp")):
-        files._cache_path, files._source_stamp = directory, ""
-        files._index_path = os.path.join(directory, files._index_name)
-        files._load_index = _or_else(files._load_index, dict)
-        files.load = _or_else(files.load, type(None))
-        files.save = _one_at_a_time(files.save, os.path.join(directory, "lock"))
+    cache = getattr(dispatcher, "_cache", None)
+    index = getattr(getattr(cache, "_cache_file", None), "_index_name", None)
+    if index is not None:
+        cache._cache_file = CacheFiles(directory, Path(index).stem)
     return dispatcher
-
-
-def _one_at_a_time(save, lock):
-    def locked(*arguments):
-        with open(lock, "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            save(*arguments)
-
-    return locked
-
-
-def _or_else(read, nothing):
-    def attempt(*arguments):
-        try:
-            return read(*arguments)
-        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
-            return nothing()
-
-    return attempt
