@@ -116,9 +116,10 @@ def write_text(path: Path, text: str) -> None:
     write_with(path, lambda file: file.write(text.encode()))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = False) -> None:
     """Write named arrays as .npz; see `write_with`."""
-    write_with(path, lambda file: np.savez(file, **arrays))
+    write = np.savez_compressed if compressed else np.savez
+    write_with(path, lambda file: write(file, **arrays))
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -21,7 +21,8 @@ from contact_id_controller.commands import demo
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.runs import processes, progress
 from contact_id_controller.runs.progress import ProgressBar
-from contact_id_controller.runs.setup import make_setup
+from contact_id_controller.runs.record import RunRecord
+from contact_id_controller.runs.setup import NODE_RECORDS, RECORD, make_setup
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 
 
@@ -503,13 +504,14 @@ def test_walk_leaves_a_whole_report(walked):
         "summary.json",
         "animation.gif",
         "parameters.yaml",
-        "controller.npz",
-        "simulated_robot.npz",
         "record.npz",
         "normal_forces.png",
         "base_path.png",
         "log",
     } <= names
+    assert not names & set(NODE_RECORDS), "merged into record.npz"
+    periods = len(RunRecord.load(walked / RECORD))
+    assert (walked / RECORD).stat().st_size < 360 * periods  # 100,000 periods are three walks
 
 
 def test_interrupted_run_leaves_no_process_behind(tmp_path):

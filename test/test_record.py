@@ -19,6 +19,7 @@ from contact_id_controller.report.metrics import (
     shown,
 )
 from contact_id_controller.runs import record as records
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import (
     COLUMNS,
     CONTROLLER_FIELDS,
@@ -59,6 +60,30 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         assert getattr(again, name) == getattr(walk, name), name
     assert again.fell and not dataclasses.replace(again, fell_time_s=None).fell
     assert measure(again, WEIGHT_N, UP, METRICS) == measure(walk, WEIGHT_N, UP, METRICS)
+
+
+def test_a_rounded_record_keeps_more_than_can_be_measured_and_is_a_third_of_the_size(tmp_path):
+    settings = controller_settings("solo12")
+    walk = InProcessRun("solo12", settings, mujoco_robot(settings, 0.7)).record(1.0)
+    rounded = walk.rounded()
+    for name, column in COLUMNS.items():
+        before, after = getattr(walk, name), getattr(rounded, name)
+        if column.digits is None:
+            np.testing.assert_array_equal(after, before, err_msg=name)
+        else:
+            atol = 2.0 ** -(column.digits + 1)
+            np.testing.assert_allclose(after, before, rtol=0.0, atol=atol, err_msg=name)
+    figures, exact = measure(rounded, WEIGHT_N, UP), measure(walk, WEIGHT_N, UP)
+    for name, value in exact.items():
+        number = isinstance(value, float)
+        told = pytest.approx(value, rel=1e-3, abs=1e-6, nan_ok=True) if number else value
+        assert figures[name] == told, name
+    rounded.save(tmp_path / "record.npz")
+    again = RunRecord.load(tmp_path / "record.npz")
+    np.testing.assert_array_equal(again.q, rounded.q)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(again.rounded(), name), getattr(again, name))
+    assert (tmp_path / "record.npz").stat().st_size < 360 * len(walk)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", None])

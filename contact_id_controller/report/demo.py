@@ -19,6 +19,7 @@ from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
     ESTIMATOR,
     ESTIMATOR_RECORD,
+    NODE_RECORDS,
     ROBOT_RECORD,
     RunSetup,
     make_setup,
@@ -76,4 +77,7 @@ def play(
             setup.settings.period_s,
             folder / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None,
         )
-        return write_report(record, setup, folder, wall_time_s)
+        report = write_report(record, setup, folder, wall_time_s)
+    for name in NODE_RECORDS:
+        (folder / name).unlink(missing_ok=True)
+    return report

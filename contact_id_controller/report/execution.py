@@ -21,7 +21,7 @@ def write_execution(
     execution: Execution, settings: ControllerSettings, folder: Path
 ) -> dict[str, str]:
     """Write record, animation and plot into ``folder``; pictures, file name -> caption."""
-    execution.record.save(folder / RECORD)
+    execution.record.rounded().save(folder / RECORD)
     caption = save_animation(
         execution.record,
         folder / ANIMATION,

@@ -16,11 +16,10 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.machine import describe_machine, installed_versions
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.runs.ros_run import LOGS, PARAMETERS
-from contact_id_controller.runs.setup import RunSetup
+from contact_id_controller.runs.setup import RECORD, RunSetup
 
 SUMMARY, PAGE, INDEX, ANIMATION = "summary.json", "report.html", "index.html", "animation.gif"
 SHARP = "animation.avif"
-RECORD = "record.npz"
 REPORTED_METRICS = {name: METRICS[name] for name in REPORTED}
 
 
@@ -37,7 +36,7 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
     """Write everything about one run into ``folder``, where its parameters and logs are."""
     robot = setup.settings.robot()
     summary = summarise(record, setup, robot, folder, wall_time_s)
-    record.save(folder / RECORD)
+    record.rounded().save(folder / RECORD)
     write_json(folder / SUMMARY, summary)
     captions = save_plots(
         record, folder, weight_n=robot.weight, normal=setup.normal, waypoints=setup.waypoints

@@ -17,10 +17,9 @@ from contact_id_controller.runs.processes import (
 )
 from contact_id_controller.runs.progress import ProgressBar
 from contact_id_controller.runs.setup import (
-    CONTROLLER_RECORD,
     ESTIMATOR,
-    ESTIMATOR_RECORD,
-    ROBOT_RECORD,
+    NODE_RECORDS,
+    RECORD,
     RunSetup,
 )
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
@@ -51,7 +50,7 @@ def prepare_folder(folder: Path) -> None:
     """
     make_folder(folder)
     make_folder(folder / LOGS)
-    records = [folder / name for name in (CONTROLLER_RECORD, ROBOT_RECORD, ESTIMATOR_RECORD)]
+    records = [folder / name for name in (*NODE_RECORDS, RECORD)]
     check_free(*records, folder / PARAMETERS)
     for record in records:
         record.unlink(missing_ok=True)

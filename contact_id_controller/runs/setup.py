@@ -59,6 +59,9 @@ CONFIG = "package://contact_id_controller/config"
 TEMPLATE = "template"  # names no robot
 CONTROLLER_RECORD, ROBOT_RECORD = "controller.npz", "simulated_robot.npz"
 ESTIMATOR_RECORD = "dynamics_estimator.npz"
+NODE_RECORDS = (CONTROLLER_RECORD, ROBOT_RECORD, ESTIMATOR_RECORD)
+RECORD = "record.npz"
+"""What those of the nodes are merged into; then they are gone."""
 WAIT_FOR_PLAN_S = 0.1
 
 

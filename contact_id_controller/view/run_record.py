@@ -11,6 +11,7 @@ from contact_id_controller.runs.setup import (
     CONTROLLER_RECORD,
     ESTIMATOR,
     ESTIMATOR_RECORD,
+    RECORD,
     ROBOT_RECORD,
     RunSetup,
 )
@@ -21,7 +22,7 @@ from contact_id_controller.view.replay import Replay, Replayed
 
 
 def record_of_run(path: Path, setup: RunSetup, namespace: str | None = None) -> RunRecord:
-    """Of a demo's folder, from the records of its nodes where they wrote them; else from its bag.
+    """Of a demo's folder, from the records of its nodes, or what they were merged into; else its bag.
 
     Raises:
         RecordError: there is neither.
@@ -30,6 +31,8 @@ def record_of_run(path: Path, setup: RunSetup, namespace: str | None = None) -> 
     if all(record.is_file() for record in records):
         estimates = path / ESTIMATOR_RECORD if ESTIMATOR in setup.nodes else None
         return merge_records(*records, setup.settings.period_s, estimates)
+    if (path / RECORD).is_file():
+        return RunRecord.load(path / RECORD)
     replayed = Replay(read_bag(path, namespace), setup.settings).run()
     return record_of_replay(replayed, setup)
 
