@@ -365,7 +365,7 @@ def test_in_lockstep_a_state_has_the_whole_time_out_for_its_odometry(bench_of):
 def test_bad_odometry_is_counted_and_answered_by_damping(running, reason, base):
     running.answer(later(running))
     before = running.refusals(reason)
-    running.now_s += 0.1
+    running.now_s += 0.11
     if base:
         base.header = odometry(running.now_s).header
     command = running.answer(running.now_s, base=base)

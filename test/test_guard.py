@@ -264,7 +264,7 @@ _bad("joint_faster_than_any", "joint_velocity_impossible", velocity=_spoiled(VEL
 _bad("base_beyond_the_horizon", "odometry_position_impossible", base=_spoiled(BASE, 0, 1e30))
 _bad("base_faster_than_any", "odometry_velocity_impossible", base=_spoiled(BASE, 8, -1e3))
 _bad("base_turning_like_a_drill", "odometry_turning_impossible", base=_spoiled(BASE, 12, 1e3))
-_bad("base_older_than_its_limit", "odometry_old", base_age_s=0.0101)
+_bad("base_older_than_its_limit", "odometry_old", base_age_s=0.101)
 _bad("base_from_the_future", "odometry_old", base_age_s=-0.0101)
 
 

@@ -144,12 +144,13 @@ class OdometryReader:
     def __init__(self) -> None:
         self.world_frame = "world"
         self._frames: tuple[str, str] | None = None
-        self._base = np.zeros(BASE_SIZE)
+        self._numbers = np.zeros(BASE_SIZE + 6)
+        self._base, self._variances = self._numbers[:BASE_SIZE], self._numbers[BASE_SIZE:]
         self._index = NO_WORDS
         self._packed = NumbersReader(packed.ODOMETRY)
 
-    def read(self, message) -> tuple[np.ndarray, int]:
-        """Base (13,), which the next call overwrites, and its time, ns.
+    def read(self, message) -> tuple[np.ndarray, int, np.ndarray]:
+        """Base (13,) and variances of its twist (6,), which the next call overwrites, between them its time, ns.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, then angular velocity,
         rad/s, in the base frame (the message's child frame).
@@ -158,17 +159,20 @@ class OdometryReader:
             StateError: bytes that are no such message, or odometry in other frames than before.
         """
         if isinstance(message, bytes):
-            time_ns = self._packed.take(message, self._index, self._base)
+            time_ns = self._packed.take(message, self._index, self._numbers)
             if time_ns is not None:
-                return self._base, time_ns
+                return self._base, time_ns, self._variances
             message = self._packed.message(message)
-            self._index = self._packed.index()
+            words = self._packed.index()
+            # Of the covariance of the twist the diagonal alone.
+            self._index = np.concatenate([words[:BASE_SIZE], words[BASE_SIZE::7]])
         self._check_frames(message.header.frame_id, message.child_frame_id)
         pose, twist = message.pose.pose, message.twist.twist
         p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
         self._base[:] = p.x, p.y, p.z, o.x, o.y, o.z, o.w, u.x, u.y, u.z, w.x, w.y, w.z
+        self._variances[:] = message.twist.covariance[::7]
         self.world_frame = message.header.frame_id or "world"
-        return self._base, packed.stamp_ns(message)
+        return self._base, packed.stamp_ns(message), self._variances
 
     def forget_frames(self) -> None:
         """The next odometry may be in any frames."""

@@ -277,7 +277,8 @@ class Packable(NamedTuple):
 def _pose_and_twist(message) -> tuple:
     pose, twist = message.pose.pose, message.twist.twist
     p, o, u, w = pose.position, pose.orientation, twist.linear, twist.angular
-    return (p.x, p.y, p.z, o.x, o.y, o.z, o.w), (u.x, u.y, u.z, w.x, w.y, w.z)
+    place = p.x, p.y, p.z, o.x, o.y, o.z, o.w
+    return place, (u.x, u.y, u.z, w.x, w.y, w.z), message.twist.covariance
 
 
 def _wrench(message) -> tuple:
@@ -296,7 +297,7 @@ JOINT_STATE = Packable(
     (0, 1, 2),
     lambda message: (message.position, message.velocity, message.effort),
 )
-ODOMETRY = Packable(Odometry, _odometry_fields, (0, 2), _pose_and_twist)
+ODOMETRY = Packable(Odometry, _odometry_fields, (0, 2, 3), _pose_and_twist)
 WRENCH = Packable(WrenchStamped, _wrench_fields, (0,), _wrench)
 IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
 

@@ -283,9 +283,11 @@ class Guard:
 
     # Measurements and plans between the states
 
-    def take_base(self, base: np.ndarray, time_ns: int) -> None:
+    def take_base(
+        self, base: np.ndarray, time_ns: int, variances: np.ndarray | None = None
+    ) -> None:
         """Keep the base (13,) for the next states; a bad one refuses them. See `StateChecks`."""
-        self.checks.take_base(base, time_ns)
+        self.checks.take_base(base, time_ns, variances)
 
     def take_contact_forces(self, forces: np.ndarray, seen: np.ndarray) -> None:
         """Keep measured forces (f, 3), N, world frame, of the feet ``seen`` (f,) bool.
@@ -522,6 +524,8 @@ class Guard:
         """Torques wanted; `result` stays None when they are the safe output."""
         state, controller = self._take(joints, now_ns), self.controller
         limits = self.machine.limits
+        if not isinstance(state, RobotState):
+            self.checks.prediction.forget()  # what the safe output does to the base is not known
         if state is None:
             return None
         if isinstance(state, Refusal):
@@ -560,11 +564,21 @@ class Guard:
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
             self.machine.failed("torque not finite")
             return self.safe_torques()
+        if self.checks.predicts:
+            self._carry_on(state, result)
         converged = result.status != NOT_CONVERGED
         self.machine.stepped(converged, result.following, self.following.reason)
         if self.machine.commanding:
             self.result = result
         return result.torques
+
+    def _carry_on(self, state: RobotState, result: StepResult) -> None:
+        """Let a base that is predicted accelerate as this solution says."""
+        if result.solution is not None and (self.ahead is None or self.ahead.solved_now):
+            speed = self.controller.answered.v
+            acceleration = (result.solution.velocity[:6] - speed[:6]) / self._period_s
+            if all_finite(acceleration):
+                self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
 
     def _continue(self, before: Controller, state: RobotState) -> None:
         """Blend from what the controller until now would do in this state."""

@@ -12,7 +12,7 @@ from contact_id_controller.safety.jump_filter import JumpFilter
 BASE_SIZE = 13
 """Numbers of a base: position, quaternion xyzw, linear and angular velocity."""
 
-_FASTEST_M_S2, _FASTEST_RAD_S2 = 20.0, 200.0
+FASTEST_M_S2, FASTEST_RAD_S2 = 20.0, 200.0
 """Accelerations that may hide between two poses: what a gap in time explains."""
 
 
@@ -39,8 +39,8 @@ class OdometryJump(JumpFilter):
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
         distance, angle = _unexplained(place, row, dt)
         if (
-            distance <= self.limit_m + 0.5 * _FASTEST_M_S2 * dt * dt
-            and angle <= self.limit_rad + 0.5 * _FASTEST_RAD_S2 * dt * dt
+            distance <= self.limit_m + 0.5 * FASTEST_M_S2 * dt * dt
+            and angle <= self.limit_rad + 0.5 * FASTEST_RAD_S2 * dt * dt
         ):
             return ""
         return (

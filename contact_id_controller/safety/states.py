@@ -13,6 +13,7 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.safety.base_prediction import BasePrediction
 from contact_id_controller.safety.joint_jump import JointJump
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
 from contact_id_controller.settings.controller import ControllerSettings
@@ -34,6 +35,11 @@ _GOOD, _NOT_FINITE, _NOT_UNIT = -1, -2, -3
 
 ANOTHER_CLOCK_S = 60.0
 """No stamp is so wrong by lateness: it is of a clock that counts from elsewhere."""
+
+_UNKNOWN = np.zeros(6)
+
+JOINTS_BEHIND_S = 0.01
+"""Joints that are older than the base by more are not used: at 200 Hz one period and as much jitter."""
 
 
 class Refusal(NamedTuple):
@@ -61,7 +67,8 @@ class StateChecks:
     Args:
         robot: the robot whose state it is.
         age_limit_s: largest age of a state by the clock.
-        odometry_age_limit_s: largest difference between the times of joints and base.
+        odometry_age_limit_s: largest difference between the times of joints and base, over which the base
+            is predicted.
 
     Attributes:
         position, velocity: (na,) rad, rad/s, of the last state in order, also when it was refused
@@ -70,6 +77,8 @@ class StateChecks:
         moved_elsewhere: whether the last state accepted is at another place than its base's
             velocity led to.
         base_ns: time of the last base, good or bad; None before the first.
+        prediction: of the base, where its time is not that of the joints.  predicts: whether that of the last
+            state taken was predicted.
         clock_lags: whether the clock comes by messages (simulated time): then a stamp ahead of it
             only says that the clock is late.
     """
@@ -97,6 +106,8 @@ class StateChecks:
         self._base_limits = np.full(3, math.inf)
         self._base = np.zeros(BASE_SIZE)
         self._base_refusal: Refusal | None = None
+        self.prediction, self.predicts = BasePrediction(), False
+        self._variances = _UNKNOWN
         self._q, self._v = robot.neutral(), robot.velocity(None, 0.0)
         self._last_ns: int | None = None
 
@@ -127,13 +138,16 @@ class StateChecks:
         """Whether time has gone back."""
         return self._last_ns is not None and time_ns < self._last_ns
 
-    def take_base(self, base: np.ndarray, time_ns: int) -> None:
+    def take_base(
+        self, base: np.ndarray, time_ns: int, variances: np.ndarray | None = None
+    ) -> None:
         """Keep a measured base (13,) for the next states; a bad one makes `take` refuse.
 
         Position, m, and quaternion xyzw in the world frame, linear, m/s, and angular velocity,
-        rad/s, in the base frame.
+        rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: nobody says.
         """
         self.base_ns = time_ns
+        self._variances = _UNKNOWN if variances is None else variances
         self._base_refusal = self._check_base(base)
 
     def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
@@ -141,7 +155,7 @@ class StateChecks:
 
         `now_ns` is what stamps are compared with, None if only with each other.
         """
-        self.velocity_is_true = self.moved_elsewhere = False
+        self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, robot = joints.time_ns, self._robot
         outside = _read_joints(
             joints.position, joints.velocity, self._low, self._high, self._joints
@@ -172,7 +186,7 @@ class StateChecks:
         self.has_position, self.time_s = True, time_ns * NANO
         self.velocity_is_true = True
         if robot.floating_base:
-            refusal = self._check_base_now(time_ns)
+            refusal = self._check_base_now(time_ns) or self._carry_base(time_ns)
             if refusal is not None:
                 return refusal
         return RobotState(time_ns * NANO, self._q, self._v)
@@ -255,11 +269,29 @@ class StateChecks:
                 "both with ROS time; in a hardware component read(time) may be a steady clock, "
                 "get_clock()->now() is not",
             )
-        if abs(age_s) > self.odometry_age_limit_s:
+        # Joints that are older than the base are late themselves; nothing can predict them.
+        if not -JOINTS_BEHIND_S <= age_s <= self.odometry_age_limit_s:
             return Refusal("odometry_old", f"odometry is {age_s:.6f} s older than the joint state")
         away, moved = self._jump.judge(self._base, self.base_ns)
         self.moved_elsewhere = self.moved_elsewhere or moved
         return Refusal("odometry_jump", away) if away else None
+
+    def _carry_base(self, time_ns: int) -> Refusal | None:
+        """Predict a base that is not of the joints' time; refuse one that may be a jump away by then."""
+        if time_ns == self.base_ns:
+            return None
+        self.predicts, prediction = True, self.prediction
+        here = prediction.carry(self._base, self.base_ns, time_ns, self._variances)
+        position_m, attitude_rad = prediction.position_m, prediction.attitude_rad
+        # Compared so that what is no number is refused.
+        if not (position_m <= self._jump.limit_m and attitude_rad <= self._jump.limit_rad):
+            return Refusal(
+                "odometry_unsure",
+                f"odometry is {(time_ns - self.base_ns) * NANO:.6f} s older than the joint state, after which the "
+                f"base is known to within {position_m:.3f} m and {attitude_rad:.3f} rad only",
+            )
+        self._q[:7], self._v[:6] = here[:7], here[7:]
+        return None
 
 
 def possible_joints(
@@ -354,6 +386,8 @@ def warm_up() -> None:
     _keep_base(base, np.zeros(3), base)
     _read_joints(one, one, row, row, row)
     _keep_joints(row, base, False, place, place, np.zeros(1, dtype=np.bool_), one, one, one, one)
+    base[6], prediction = 1.0, BasePrediction()
     for time_ns in (1, 2):
+        prediction.carry(base, time_ns, 3, _UNKNOWN)
         jump.take(pose, np.zeros(6), time_ns)
         joint_jump.judge(row, time_ns)

@@ -10,9 +10,10 @@ from contact_id_controller.settings.specification import parameter
 def odometry_age_limit(*, live: bool) -> Any:
     """The row of ``odometry_age_limit_s``."""
     return parameter(
-        0.01,
-        """Largest difference between the stamps of joint state and odometry: at 200 Hz one period and
-        as much jitter.""",
+        0.1,
+        """Largest difference between the stamps of joint state and odometry, over which the base is
+        predicted; it is refused sooner where it may be odometry_jump_m or odometry_jump_rad away from
+        there.""",
         unit="s",
         minimum=0.0,
         maximum=10.0,

@@ -129,7 +129,7 @@ class Listener:
     def _take_state(self) -> None:
         if (data := take_newest(self._odometry)) is not None:
             try:
-                base, _ = self._base.read(data)
+                base = self._base.read(data)[0]
                 self.q[:7] = base[:7]
             except StateError:
                 pass  # the controller says so

@@ -226,7 +226,7 @@ class Replay:
         while self._odometry and stamp_ns(self._odometry[0].data) <= stamp:
             last = self._odometry.popleft().data
             self.loop.take_odometry(last)
-            self._pose, _ = self._base.read(last)
+            self._pose = self._base.read(last)[0]
 
     def _now_ns(self, message: Message) -> int | None:
         """The time by the clock of the stamps, as the node asks for it.

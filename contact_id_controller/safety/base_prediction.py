@@ -1,0 +1,149 @@
+"""Where a floating base is by now that was measured some milliseconds ago, and how sure that is.
+
+Joints are measured more often, or arrive sooner, than an estimate of the base made of them. Between its time and
+theirs the base is carried on: evenly, or with the accelerations that the controller's own solutions found, which
+know plan, contacts and torques. With every odometry 2 ms old, walks fall within a second where the base is taken as
+it is; carried on with the solutions' accelerations they bear 10 ms always and 40 ms now and then (docs/real_time.md).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.safety.odometry_jump import BASE_SIZE, FASTEST_M_S2, FASTEST_RAD_S2
+
+KEPT = 128
+"""Accelerations that are kept, one a step."""
+
+_NANO = 1e-9
+_STRETCH_NS = 1_000_000
+"""Over so long a base moves straight on."""
+
+_SHARE = 0.02
+"""Of the newest surprise in the mean of surprises."""
+
+_COMPARABLE_S = 0.1
+"""Bases farther apart in time say nothing about how well one predicts the other."""
+
+_DIFFUSION = FASTEST_M_S2**2 * 1e-3, FASTEST_RAD_S2**2 * 1e-3
+"""Growth of the variance of a base's velocities before anything is known of it, (m/s)2/s and (rad/s)2/s: as if each
+millisecond had another acceleration of the largest size."""
+
+
+class BasePrediction:
+    """Carries a base on, and learns from each new one how far it was off.
+
+    Attributes:
+        position_m, attitude_rad: standard deviation of the last prediction.
+    """
+
+    def __init__(self) -> None:
+        self._times = np.zeros(KEPT, dtype=np.int64)
+        self._accelerations = np.zeros((KEPT, 6))
+        self._count = 0
+        self._last, self._last_ns = np.zeros(BASE_SIZE), 0
+        self._here = np.zeros(BASE_SIZE)
+        self._diffusion = np.array(_DIFFUSION)
+        self.position_m = self.attitude_rad = 0.0
+        self._has_last = False
+
+    def forget(self) -> None:
+        """Nothing is known of how the base accelerates from now on."""
+        self._count = 0
+
+    def accelerate(self, time_ns: int, acceleration: np.ndarray) -> None:
+        """From this time on the twist changes by (6,) m/s2, rad/s2, in the base's axes."""
+        at = self._count % KEPT
+        self._times[at], self._accelerations[at] = time_ns, acceleration
+        self._count += 1
+
+    def carry(
+        self, base: np.ndarray, base_ns: int, time_ns: int, variances: np.ndarray
+    ) -> np.ndarray:
+        """The base (13,) at another time; the same array in each call.
+
+        variances: (6,) of its twist; zeros where nobody says.
+        """
+        if base_ns != self._last_ns:
+            self._learn(base, base_ns)
+        self._carry(base, base_ns, time_ns, self._here)
+        h = _NANO * abs(time_ns - base_ns)
+        grown = self._diffusion * (h**3 / 3.0)
+        self.position_m = math.sqrt(max(variances[:3].max(), 0.0) * h * h + grown[0])
+        self.attitude_rad = math.sqrt(max(variances[3:].max(), 0.0) * h * h + grown[1])
+        return self._here
+
+    def _learn(self, base, base_ns) -> None:
+        """Compare a new base with what the one before led to."""
+        dt = _NANO * (base_ns - self._last_ns)
+        if self._has_last and 0.0 < dt < _COMPARABLE_S:
+            self._carry(self._last, self._last_ns, base_ns, self._here)
+            _compare(self._here, base, dt, self._diffusion)
+        self._last[:], self._last_ns, self._has_last = base, base_ns, True
+
+    def _carry(self, base, begin_ns, end_ns, found) -> None:
+        _carry(base, begin_ns, end_ns, self._times, self._accelerations, self._count, found)
+
+
+@bare_kernel
+def _carry(base, begin_ns, end_ns, times, accelerations, count, found):
+    """A base (13,) at another time into ``found``, with the accelerations (n, 6) from their times on."""
+    for k in range(base.shape[0]):
+        found[k] = base[k]
+    size = times.shape[0]
+    oldest = max(count - size, 0)
+    holds = count - 1  # number of the acceleration that holds
+    while holds >= oldest and times[holds % size] > begin_ns:
+        holds -= 1
+    now_ns = begin_ns
+    while now_ns < end_ns:
+        until_ns = min(end_ns, now_ns + _STRETCH_NS)
+        if holds + 1 < count:
+            until_ns = min(until_ns, max(times[(holds + 1) % size], now_ns))
+        accelerates = holds >= oldest
+        _stretch(
+            accelerations[max(holds, 0) % size], accelerates, 1e-9 * (until_ns - now_ns), found
+        )
+        now_ns = until_ns
+        if holds + 1 < count and times[(holds + 1) % size] <= now_ns:
+            holds += 1
+    if end_ns < begin_ns:
+        _stretch(accelerations[0], False, (end_ns - begin_ns) * 1e-9, found)
+
+
+@bare_kernel
+def _stretch(acceleration, accelerates, h, base):
+    """A base (13,) h seconds on, evenly or with a constant acceleration (6,) of its twist."""
+    for k in range(6):
+        # Half of the change now: pose by the mean twist.
+        base[7 + k] += 0.5 * h * acceleration[k] if accelerates else 0.0
+    x, y, z, w = base[3], base[4], base[5], base[6]
+    a, b, c = base[7], base[8], base[9]
+    # R v, with t = 2 q x v.
+    t0, t1, t2 = 2.0 * (y * c - z * b), 2.0 * (z * a - x * c), 2.0 * (x * b - y * a)
+    base[0] += h * (a + w * t0 + y * t2 - z * t1)
+    base[1] += h * (b + w * t1 + z * t0 - x * t2)
+    base[2] += h * (c + w * t2 + x * t1 - y * t0)
+    h0, h1, h2 = 0.5 * h * base[10], 0.5 * h * base[11], 0.5 * h * base[12]
+    half = np.sqrt(h0 * h0 + h1 * h1 + h2 * h2)
+    s = np.sin(half) / half if half > 1e-9 else 1.0
+    e0, e1, e2, e3 = s * h0, s * h1, s * h2, np.cos(half)
+    base[3] = w * e0 + x * e3 + y * e2 - z * e1
+    base[4] = w * e1 - x * e2 + y * e3 + z * e0
+    base[5] = w * e2 + x * e1 - y * e0 + z * e3
+    base[6] = w * e3 - x * e0 - y * e1 - z * e2
+    for k in range(6):
+        base[7 + k] += 0.5 * h * acceleration[k] if accelerates else 0.0
+
+
+@bare_kernel
+def _compare(expected, base, dt, diffusion):
+    """How fast the twist (6,) of a base departs from what was expected, into the mean of both kinds (2,)."""
+    for part in range(2):
+        surprise = 0.0
+        for k in range(7 + 3 * part, 10 + 3 * part):
+            surprise += (base[k] - expected[k]) ** 2
+        diffusion[part] += _SHARE * (surprise / dt - diffusion[part])
