@@ -108,6 +108,7 @@ for _row in (
         exact_cone=True,
         uses_history=True,
         engine=True,
+        switchable=True,
         without_slip=("no_slip", "lcp"),
         iterative=True,
         accuracy=1e-7,
