@@ -251,6 +251,18 @@ def test_a_dead_process_is_reported_with_its_last_lines(tmp_path):
             nodes.check()
 
 
+def test_the_output_of_a_node_is_its_users_alone(tmp_path):
+    """The link of a page stands there."""
+    log = tmp_path / "node.log"
+    log.write_text("of a run before")
+    log.chmod(0o666)
+    with processes.NodeGroup({"node": _python("print('said')")}, tmp_path, {}) as nodes:
+        assert nodes["node"].wait(20.0)
+        assert log.stat().st_mode & 0o777 == 0o600 and nodes["node"].output() == "said\n"
+        nodes.restart("node")
+        assert nodes["node"].wait(20.0) and nodes["node"].output() == 2 * "said\n"
+
+
 def test_a_node_hears_hangups_though_this_process_does_not(tmp_path):
     """As under nohup: a campaign that sends SIGHUP waited for the end of a node that ignored it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -31,6 +31,11 @@ PARTICIPANTS = 16
 """Whose ports are looked at: a run has fewer."""
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file that no other user reads: the link of a page may stand in it."""
+    return os.open(path, flags, 0o600)
+
+
 class NodeProcess:
     """One process with its output in a log file."""
 
@@ -38,9 +43,11 @@ class NodeProcess:
         self, command: Sequence[str], log: Path, environment: dict[str, str], append: bool = False
     ):
         self._log = log
+        if not append:
+            log.unlink(missing_ok=True)  # an old one may be everybody's
         # In a session of its own, Ctrl-C reaches this process only, which then ends the nodes
         # in order.
-        with open(log, "ab" if append else "wb") as output:
+        with open(log, "ab" if append else "wb", opener=_private) as output:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -134,10 +141,11 @@ class NodeGroup:
         paths = [package_parent, os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         self._nodes: dict[str, NodeProcess] = {}
-        self._commands, self._logs, self._environment = dict(commands), logs, environment
+        self._commands: dict[str, Sequence[str]] = {}
+        self._logs, self._environment = logs, environment
         try:
             for name, command in commands.items():
-                self._nodes[name] = NodeProcess(command, logs / f"{name}.log", environment)
+                self.start(name, command)
         except BaseException:
             self.end()
             raise
@@ -150,6 +158,11 @@ class NodeGroup:
 
     def __getitem__(self, name: str) -> NodeProcess:
         return self._nodes[name]
+
+    def start(self, name: str, command: Sequence[str]) -> None:
+        """Start one more node, which ends with the others."""
+        self._commands[name] = command
+        self._nodes[name] = NodeProcess(command, self._logs / f"{name}.log", self._environment)
 
     def restart(self, name: str) -> None:
         """Start a node again that has ended; its output goes on in the same file."""
