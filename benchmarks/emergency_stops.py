@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import functools
 import itertools
 import multiprocessing
 import os
@@ -44,7 +45,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.faults.fuzz_world import STOP_TOPIC, FuzzWorld
 from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
+from contact_id_controller.plans.trajectories import ContactSchedule
+from contact_id_controller.plans.trajectories import JointTrajectory as WholePlan
+from contact_id_controller.ros.plan_messages import joint_message, stance_message
 from contact_id_controller.runs.ros_system import RosSystem
+from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.parameter_file import ParameterFile
 
 LIMIT_S = 0.02
 PRESS_S = 0.005
@@ -78,6 +84,21 @@ def large(node) -> list[Send]:
         publishing(node, JointTrajectory, "joint_trajectory", plan),
         publishing(node, JointTrajectory, "contact_schedule", plan),
         publishing(node, JointState, "joint_states", JointState(name=["j"] * 20_000)),
+    ]
+
+
+def long_plans(node) -> list[Send]:
+    """Plans and schedules of 9,000 points that are in order: each is read and judged whole."""
+    section = ParameterFile(robots()["quadruped"]).section(CONTROLLER)
+    joints, feet = section["joints"], section["contact_frames"]
+    times_s, still = 1e-3 * np.arange(1, 9_001), np.zeros((9_000, len(joints)))
+    stance = np.ones((9_000, len(feet)))
+    return [
+        functools.partial(node.create_publisher(JointTrajectory, topic, 1).publish, data)
+        for topic, data in (
+            ("joint_trajectory", joint_message(WholePlan(joints, times_s, still, still), 0)),
+            ("contact_schedule", stance_message(ContactSchedule(feet, times_s, stance), 0)),
+        )
     ]
 
 
@@ -151,6 +172,7 @@ def endless(senders: Callable[[Any], list[Send]]) -> Flood:
 FLOODS = {
     "nothing": Flood(None),
     "large messages": Flood(large, 0.01),
+    "long plans": Flood(long_plans, 0.01),
     "small messages": Flood(small, 0.0),
     "requests": Flood(requests, left_nm=COMMANDED_NM),
     "denials": Flood(denials, 0.0),

@@ -126,6 +126,37 @@ def test_a_busy_loop_answers_an_emergency_stop_at_once(topics, monkeypatch):
         assert answered == [stop] * count
 
 
+def test_an_emergency_stop_is_answered_before_what_came_with_it(topics, monkeypatch):
+    stop = SimpleNamespace(handle=SimpleNamespace(pointer="stop"), srv_type=str)
+    monkeypatch.setattr(direct_loop, "_answer", lambda _: topics.served.append(("stop", 1)))
+    topics.loop._services = lambda: [stop]
+    wait = topics.loop._wait
+    topics.loop._wait = lambda *given: [*wait(*given), "stop"]
+    for messages in topics.waiting.values():
+        messages.append(1)
+    assert topics.spin() == ["stop", "states", "joints"]
+
+
+def test_plans_without_end_take_a_share_of_the_loop(topics, monkeypatch):
+    """Taking a plan of 2 MB takes as long as a step."""
+    now_s, taking_s = [100.0], 0.002
+    for clock in ("monotonic", "thread_time"):
+        monkeypatch.setattr(direct_loop.time, clock, lambda: now_s[0])
+    hand_on = direct_loop.hand_on_newest
+
+    def slowly(subscription):
+        now_s[0] += taking_s
+        return hand_on(subscription)
+
+    monkeypatch.setattr(direct_loop, "hand_on_newest", slowly)
+    plans = 0
+    while now_s[0] < 101.0:
+        topics.waiting["joints"] = [1]
+        plans += len(topics.spin())
+        now_s[0] += 0.0005
+    assert 50 < plans < 0.3 / taking_s
+
+
 def test_a_loop_whose_states_stop_looks_at_the_patient_with_the_next_wait(topics):
     topics.loop._look_interval_s = 3600.0
     topics.waiting["states"].append(1)

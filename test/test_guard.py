@@ -21,6 +21,7 @@ from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
+from contact_id_controller.safety import plan_reader
 from contact_id_controller.safety.guard import ERROR, OK, Guard
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
@@ -941,6 +942,31 @@ def test_a_long_plan_is_read_beside_the_steps_and_then_followed(door):
     assert door.guard.controller.plans_at(door.time_s + 1.0)[2] is not None, (
         "what came behind it, too"
     )
+
+
+def test_in_a_flood_of_long_plans_their_reading_rests(monkeypatch):
+    """The newest of those that came meanwhile is read then."""
+    now_s, rests_s, read = [100.0], [], []
+    reader, taking_s = PlanReader(), 0.02
+
+    def rest(duration_s):
+        rests_s.append(duration_s)
+        now_s[0] += duration_s
+
+    def plan(number):
+        read.append(number)
+        now_s[0] += taking_s
+        if number < 8:
+            for more in (number + 1, number + 2):
+                reader.read("joint_trajectory", lambda: plan(more), lambda: None)
+        return Plan()
+
+    clocks = dict.fromkeys(("monotonic", "thread_time"), lambda: now_s[0])
+    monkeypatch.setattr(plan_reader, "time", SimpleNamespace(sleep=rest, **clocks))
+    reader.read("joint_trajectory", lambda: plan(0), lambda: None)
+    wait_for(lambda: not reader._thread)
+    assert read == [0, 2, 4, 6, 8]
+    assert sum(rests_s) >= 0.999 * 4 * taking_s * (1.0 / plan_reader.SHARE - 1.0)
 
 
 @pytest.mark.parametrize("door", DOORS)

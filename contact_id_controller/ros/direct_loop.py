@@ -22,6 +22,9 @@ from contact_id_controller.ros.executor import GuardedExecutor
 WHOLE_TURN_S = 0.5
 """Longest time between turns in which the executor itself looks at everything."""
 
+PATIENT_SHARE, PATIENT_AT_ONCE_S = 0.25, 0.02
+"""Of the time goes to patient subscriptions, at most, but for the parts of a plan that come together."""
+
 
 def age_s(info: Mapping[str, Any]) -> float:
     """How long ago a message was sent, s, by the clocks of both machines; 0 where nobody says."""
@@ -105,9 +108,10 @@ class DirectLoop:
         subscriptions: returns the subscriptions to serve now (it may return none), in order of
             importance.
         patient: returns subscriptions of which one, in turn, is served after a wait: a state
-            that comes amid the parts of a plan is not held back by all of them.
-        services: returns the services to wait for, too, such as an emergency stop; all others wait for a
-            turn.
+            that comes amid the parts of a plan is not held back by all of them. In a flood they get
+            ``PATIENT_SHARE`` of the time.
+        services: returns the services to wait for, too, such as an emergency stop, answered before all
+            else; all others wait for a turn.
         polled: returns subscriptions that callbacks take from themselves: what waits there asks for no turn.
         turn_interval_s, turn_s: time between turns, and how long a turn goes on while callbacks are
             ready; one without any costs a tenth of a millisecond.
@@ -136,7 +140,7 @@ class DirectLoop:
         self._turn_interval_s = turn_interval_s
         self._turn_s, self._between, self._looked = turn_s, between, looked
         self._look_interval_s = look_interval_s
-        self._next_turn_s = self._whole_turn_s = self._next_look_s = 0.0
+        self._next_turn_s = self._whole_turn_s = self._next_look_s = self._rested_s = 0.0
         self._next_patient = 0
         self._wait_sets: dict[tuple[int, int], rclpy_implementation.WaitSet] = {}  # by sizes
 
@@ -148,15 +152,20 @@ class DirectLoop:
             self._between()
             return
         patient, services = self._patient(), self._services()
-        looks = time.monotonic() >= self._next_look_s
+        now_s = time.monotonic()
+        looks = now_s >= self._next_look_s and now_s >= self._rested_s - PATIENT_AT_ONCE_S
         waited = [*subscriptions, *patient] if looks else subscriptions
         ready = self._wait(waited, services, timeout_s)
         self._looked()
-        served = [self._take(each, ready) for each in subscriptions]
-        more = looks and self._take_one(patient, ready)
         for service in services:
             if service.handle.pointer in ready:
                 self._guarded(service.srv_type.__name__, _answer, service)
+        served = [self._take(each, ready) for each in subscriptions]
+        begun_s = time.thread_time() if looks else 0.0
+        more = looks and self._take_one(patient, ready)
+        if more:
+            took_s = time.thread_time() - begun_s
+            self._rested_s = max(self._rested_s, now_s) + took_s / PATIENT_SHARE
         now_s, busy = time.monotonic(), any(served)
         if looks or not busy:
             self._next_look_s = now_s + self._look_interval_s if busy and not more else 0.0

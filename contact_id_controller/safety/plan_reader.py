@@ -1,7 +1,8 @@
 """Long plans are read beside the steps: a thread makes them, the next step finds them done.
 
 Python lets one thread go on for 5 ms before another one may; while a plan is read that is 0.1 ms, so
-that a state waits no longer for its step.
+that a state waits no longer for its step. In a flood of long plans the thread rests between them: each
+change of threads waits for a core where others want it, too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,6 +20,9 @@ from contact_id_controller.plans.plan import Plan
 
 SWITCH_S = 1e-4
 """How long the reading may keep the step waiting, but for a single operation on arrays."""
+
+SHARE = 0.25
+"""Of the time is spent on reading, at most."""
 
 
 class Read(NamedTuple):
@@ -49,7 +54,7 @@ class PlanReader:
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[Callable[[], Plan], Callable[[], None]]] = {}
         self._thread: threading.Thread | None = None
-        self._round = 0
+        self._round, self._rested_s = 0, 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -87,13 +92,20 @@ class PlanReader:
             if not self._waiting:
                 self._thread = None
                 return False
+        time.sleep(max(self._rested_s - time.monotonic(), 0.0))
+        with self._lock:
+            if not self._waiting:  # forgotten meanwhile
+                return True
             what = next(iter(self._waiting))
             (make, taken), number = self._waiting.pop(what), self._round
+        begun_s = time.thread_time()
         plan: Any
         try:
             plan = make()
         except Exception as error:
             plan = error
+        took_s = time.thread_time() - begun_s
+        self._rested_s = time.monotonic() + took_s / SHARE - took_s
         with self._lock:
             if number == self._round:
                 self.done.append(Read(what, plan, taken))
