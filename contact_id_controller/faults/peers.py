@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import functools
+import threading
 import time
 from collections.abc import Callable
 
@@ -23,6 +24,7 @@ from contact_id_controller.faults.row import (
     Observed,
     ending,
     when_asked,
+    when_queued,
 )
 from contact_id_controller.faults.world import FaultWorld
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
@@ -33,6 +35,7 @@ NO_TYPE = 77
 NUMBERS = 1_000_000
 POINT_S = 1e-4
 """Between two points of a large plan."""
+FLOOD_POINTS, FLOOD_PERIOD_S, FLOOD_S = 9_000, 0.01, 0.5
 SENDINGS, SENDING_S = 5, 0.05
 PAST_S, LONG_PAST_S, HOUR_S = 100.0, 1000.0, 3600.0
 LONG_S = 90.0
@@ -108,7 +111,8 @@ def raised_limits(world: FaultWorld) -> Observed:
 # Messages of any size
 
 
-def stop_behind_plan(world: FaultWorld, points: int) -> Observed:
+def _standing_plan(world: FaultWorld, points: int) -> bytes:
+    """A plan of so many points, which holds the posture."""
     joints = world.relay.joints
     times = POINT_S * np.arange(1, points + 1)
     place = np.tile(world.relay.position, (points, 1))
@@ -116,9 +120,37 @@ def stop_behind_plan(world: FaultWorld, points: int) -> Observed:
     data = joint_message(plan, _after(world, 0.01))
     if not world.walks_on(0.05):  # it has waited for us
         world.begin()
-    world.plans.publish(data)
+    return data
+
+
+def stop_behind_plan(world: FaultWorld, points: int) -> Observed:
+    world.plans.publish(_standing_plan(world, points))
     world.spin(0.002)
     return _while_it_walks(world, emergency_stop)
+
+
+def stop_in_flood(world: FaultWorld) -> Observed:
+    """Plans come without end, as fast as a thread beside the robot sends them."""
+    data, ended = _standing_plan(world, FLOOD_POINTS), threading.Event()
+
+    def send() -> None:
+        while not ended.wait(FLOOD_PERIOD_S):
+            world.plans.publish(data)
+
+    flood = threading.Thread(target=send, daemon=True)
+    flood.start()
+    try:
+        world.spin(FLOOD_S)
+        begun_s = time.monotonic()
+        stopped = world.stop(CONTROLLER)
+        reaction_s = world.until_safe(begun_s)
+        world.spin(FLOOD_S)
+        kept = world.stays_safe(begun_s)
+    finally:
+        ended.set()
+        flood.join()
+    world.begin()
+    return Observed(reaction_s, WALKS_AGAIN if stopped and kept else f"{stopped=} {kept=}")
 
 
 def stop_behind_numbers(world: FaultWorld) -> Observed:
@@ -268,6 +300,13 @@ FAULTS = (
             functools.partial(stop_behind_plan, points=points),
         )
         for points in (10_000, 100_000)
+    ),
+    Fault(
+        f"emergency stop in a flood of plans of {FLOOD_POINTS:,} points",
+        "zero torque until it is released",
+        when_queued,
+        WALKS_AGAIN,
+        stop_in_flood,
     ),
     Fault(
         f"emergency stop of the watchdog behind a parameter of {NUMBERS:,} numbers",

@@ -228,12 +228,17 @@ class FaultWorld:
 
     # Nodes
 
-    def kill_worker(self, name: str) -> float:
-        """End the process that works for a keeper by SIGKILL; the time of it."""
+    def workers(self, name: str) -> list[int]:
+        """Processes of a keeper: the one that works, and the one in reserve, which is younger."""
         pid = self.nodes[name].pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        return sorted(map(int, children))
+
+    def kill_worker(self, name: str, number: int = signal.SIGKILL) -> float:
+        """End the process that works for a keeper, or send it another signal; the time of it."""
+        pid = self.workers(name)[0]
         begun_s = time.monotonic()
-        os.kill(min(map(int, children)), signal.SIGKILL)  # the one in reserve is younger
+        os.kill(pid, number)
         return begun_s
 
     def kill(self, name: str) -> float:
@@ -266,9 +271,9 @@ class FaultWorld:
         controller = {**self.parameters[CONTROLLER], **changed}
         write_parameters(self._file, {**self.parameters, CONTROLLER: controller})
 
-    def restart(self, name: str) -> None:
-        """Start a process again that was killed."""
-        self.nodes.restart(name)
+    def restart(self, name: str, output: int | None = None) -> None:
+        """Start a process again that was killed; output: as for `NodeGroup.restart`."""
+        self.nodes.restart(name, output)
         self.killed.discard(name)
         self._figures.pop(name, None)
 

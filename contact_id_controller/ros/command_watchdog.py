@@ -121,7 +121,7 @@ _CLAIM_S = 1.0
 _PRESSED_S = 1.0
 """An emergency stop that was asked for so short a time before is obeyed by whoever goes on."""
 
-_HANGS = 3.0
+HANGS = 3.0
 """Time-outs without a turn of the loop after which it hangs."""
 
 _RESERVE_LOOK_S = 0.2
@@ -199,7 +199,7 @@ class CommandWatchdogNode(Node):
             self.takes_over = not reserve and self.at_work.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
-            self.hangs_s = _HANGS * max(settings.timeout_s, settings.period_s)
+            self.hangs_s = HANGS * max(settings.timeout_s, settings.period_s)
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             self._unlimited = ""
             # Publishers and subscriptions are discovered while the question is asked.

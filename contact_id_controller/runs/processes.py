@@ -37,10 +37,15 @@ def _private(path: str, flags: int) -> int:
 
 
 class NodeProcess:
-    """One process with its output in a log file."""
+    """One process with its output in a log file, or where else it is to go."""
 
     def __init__(
-        self, command: Sequence[str], log: Path, environment: dict[str, str], append: bool = False
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: dict[str, str],
+        append: bool = False,
+        elsewhere: int | None = None,
     ):
         self._log = log
         if not append:
@@ -51,7 +56,7 @@ class NodeProcess:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=output if elsewhere is None else elsewhere,
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,
@@ -164,11 +169,15 @@ class NodeGroup:
         self._commands[name] = command
         self._nodes[name] = NodeProcess(command, self._logs / f"{name}.log", self._environment)
 
-    def restart(self, name: str) -> None:
-        """Start a node again that has ended; its output goes on in the same file."""
+    def restart(self, name: str, output: int | None = None) -> None:
+        """Start a node again that has ended; its output goes on in the same file.
+
+        output: a file descriptor for it instead.
+        """
         self._nodes[name].wait(TERMINATE_S)
+        log = self._logs / f"{name}.log"
         self._nodes[name] = NodeProcess(
-            self._commands[name], self._logs / f"{name}.log", self._environment, append=True
+            self._commands[name], log, self._environment, append=True, elsewhere=output
         )
 
     def check(self, *ended_well: str) -> None:
