@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from ros_bench import (
@@ -30,6 +31,8 @@ from contact_id_controller.ros.controller import ControllerNode, _Autostart
 from contact_id_controller.ros.process import Interrupt
 from contact_id_controller.safety.heartbeat import Heart
 from contact_id_controller.safety.machine import SafetyState
+
+RCLError = rclpy_implementation.RCLError
 
 DAMPING = -0.5 * VELOCITY
 NAN_STATE = {"velocity": np.r_[np.nan, VELOCITY[1:]]}
@@ -419,6 +422,30 @@ def test_error_that_ends_the_process_ends_in_the_safe_output(bench_of, monkeypat
     count = len(bench.commands)
     with pytest.raises(RuntimeError, match="in a callback"):
         controller._serve(bench.node, Interrupt())
+    assert bench.until(lambda: len(bench.commands) > count)
+    assert np.allclose(bench.commands[-1], DAMPING) and bench.node.finalized
+
+
+def test_a_middleware_that_publishes_nothing_does_not_end_the_node(bench_of, monkeypatch):
+    """As with a clock beyond 2038, whose seconds no stamp holds; the last torque was held for ever."""
+    bench, interrupt, beats = bench_of(), Interrupt(), []
+    bench.start()
+
+    def beat():
+        beats.append(1)
+        interrupt.requested = len(beats) > 3
+        raise RCLError("cannot publish data")
+
+    class Turns:
+        def __init__(self, *arguments, between, **options):
+            self.spin_once = lambda timeout_s: between()
+
+    monkeypatch.setattr(bench.node, "beat", beat)
+    monkeypatch.setattr(controller, "DirectLoop", Turns)
+    monkeypatch.setattr(controller, "GuardedExecutor", MagicMock)
+    count = len(bench.commands)
+    assert controller._serve(bench.node, interrupt) == 0
+    assert bench.node.incidents.counts["heartbeat_RCLError"] == len(beats) > 3
     assert bench.until(lambda: len(bench.commands) > count)
     assert np.allclose(bench.commands[-1], DAMPING) and bench.node.finalized
 

@@ -333,8 +333,8 @@ def _serve(node: ControllerNode, interrupt: Interrupt) -> int:
 
     def between() -> None:
         collect_garbage()
-        autostart()
-        node.beat()
+        node.incidents.guarded("autostart", autostart)
+        node.incidents.guarded("heartbeat", node.beat)
 
     direct = DirectLoop(
         executor,
