@@ -794,6 +794,45 @@ def test_a_motion_that_has_changed_is_not_mixed(file, motion, settings, tmp_path
         label(file, settings, tmp_path / "out")
 
 
+def test_a_motion_of_equal_size_and_time_that_has_changed_is_not_mixed(
+    file, motion, settings, tmp_path
+):
+    label(file, settings, tmp_path / "out")
+    before = file.stat()
+    np.savez(file, **{**motion, "q": motion["q"] + 1e-6})
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    with pytest.raises(RecordError, match="holds labels with motion '.*bytes"):
+        label(file, settings, tmp_path / "out")
+
+
+@pytest.mark.parametrize("damage", ["flipped bits", "changed torques", "of other labels"])
+def test_labels_that_are_not_as_they_were_saved_are_told_and_made_again(
+    file, motion, settings, tmp_path, damage
+):
+    labels, told = label(file, settings, tmp_path / "out", chunk=20)
+    _, second, *_ = sorted(told.folder.glob("chunk_*.npz"))
+    if damage == "flipped bits":  # behind the first array, of the frames
+        content = bytearray(second.read_bytes())
+        for k in range(len(content) // 2, len(content) * 3 // 4, 101):
+            content[k] ^= 1 << k % 8
+        second.write_bytes(content)
+    elif damage == "changed torques":
+        with np.load(second) as arrays:
+            changed = dict(arrays)
+        changed["torques"][3] += 0.1
+        np.savez(second, **changed)
+    else:
+        other = dataclasses.replace(settings, friction_coefficient=(0.2,))
+        _, elsewhere = label(file, other, tmp_path / "other", chunk=20)
+        shutil.copy(elsewhere.folder / second.name, second)
+    with pytest.raises(RecordError, match=f"labels '.*{second.name}'"):
+        joined(told.folder)
+    again, told = label(file, settings, tmp_path / "out", chunk=20)
+    assert told.found == told.frames - 20
+    same(again, labels)
+
+
 def test_two_do_not_label_into_one_folder(file, settings, tmp_path):
     _, told = label(file, settings, tmp_path / "out")
     held = LabelFolder(told.folder, json.loads((told.folder / MANIFEST).read_text())["made_from"])

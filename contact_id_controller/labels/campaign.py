@@ -40,6 +40,9 @@ CHUNK = 4096
 AHEAD = 2
 """Chunks that are read for each worker before it asks for them; all that is kept in memory."""
 
+PIECE_BYTES = 1 << 20
+"""Of a motion's file, read at once for its fingerprint."""
+
 FAILED = "failed.csv"
 WELL = (SOLVED, RELAXED, NO_PERIOD)
 """Statuses of frames that are not listed in that file."""
@@ -315,11 +318,16 @@ def _facts(motion: MotionFile, labeller: Labeller, chunk: int) -> Mapping[str, A
 
 
 def _identity(path: Path) -> str:
-    """Size and time of the last change of a file, or of those of a folder."""
+    """Size and fingerprint of the contents of a file, or of those of a folder."""
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    stats = [each.stat() for each in files]
-    changed = _digest(repr([(each.st_size, each.st_mtime_ns) for each in stats]).encode())
-    return f"{sum(each.st_size for each in stats)} bytes, {changed}"
+    total, size = hashlib.sha256(), 0
+    for each in files:
+        total.update(f"{each.relative_to(path)} {each.stat().st_size} ".encode())
+        with each.open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                total.update(piece)
+                size += len(piece)
+    return f"{size} bytes, {total.hexdigest()[:12]}"
 
 
 def _content(path: Path) -> str:

@@ -1,13 +1,15 @@
 """The labels of one motion on disk: a folder with a manifest and a file for each chunk of frames.
 
 A chunk's file appears whole or not at all, and is never written again: what ends in the middle goes on where
-it was, and nothing is labelled twice or left out.
+it was, and nothing is labelled twice or left out. Each holds a checksum of its arrays and of what they depend on:
+one that is damaged, changed or of another folder is labelled again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +24,9 @@ from contact_id_controller.labels.labeller import STATUSES
 from contact_id_controller.labels.motion import MotionBlock
 
 MANIFEST, LOCK = "manifest.json", "lock"
+CHECKSUM = "checksum"
+"""The array of a chunk's file that is no label: SHA-256 of the others."""
+
 _CHUNK = "chunk_{:012d}.npz"
 
 
@@ -72,15 +77,13 @@ class LabelFolder:
         return self.folder / _CHUNK.format(first)
 
     def has(self, block: MotionBlock) -> bool:
-        """Whether the labels of these frames are there, and whole."""
+        """Whether the labels of these frames are there, as they were saved."""
         try:
-            with np.load(self.path(block.first), allow_pickle=False) as file:
-                frames = file["frame"]
-        except (OSError, ValueError, EOFError, KeyError, BadZipFile):
+            labels = _read(self.path(block.first), self._facts)
+        except RecordError:
             return False
-        return bool(
-            len(frames) == block.count and frames[0] == block.first and "status" in file.files
-        )
+        frames = labels["frame"]
+        return bool(len(frames) == block.count and frames[0] == block.first)
 
     def save(self, first: int, labels: Mapping[str, np.ndarray]) -> None:
         """Keep the labels of a chunk.
@@ -88,7 +91,7 @@ class LabelFolder:
         Raises:
             RecordError: the file cannot be written.
         """
-        write_arrays(self.path(first), labels)
+        write_arrays(self.path(first), {**labels, CHECKSUM: _checksum(labels, self._facts)})
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Say in the manifest that all frames are labelled, and how.
@@ -111,17 +114,37 @@ def chunks(folder: Path, names: Collection[str] | None = None) -> Iterator[dict[
         names: of the arrays that are read; None: all.
 
     Raises:
-        RecordError: no labels there, or a file that cannot be read.
+        RecordError: no labels there, or a file that cannot be read, or, where all arrays are read, whose
+            checksum is another one.
     """
     folder = Path(folder)
-    if _manifest(folder / MANIFEST) is None:
+    manifest = _manifest(folder / MANIFEST)
+    if manifest is None:
         raise RecordError(f"no labels at {str(folder)!r}: it has no {MANIFEST}")
     for path in sorted(folder.glob(_CHUNK.replace("{:012d}", "*"))):
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                yield {name: file[name] for name in (file.files if names is None else names)}
-        except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-            raise RecordError(f"cannot read the labels {str(path)!r}: {error}") from error
+        yield _read(path, manifest.get("made_from"), names)
+
+
+def _read(path: Path, facts: Any, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a chunk; without names all but the checksum, which is compared then."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            labels = {name: file[name] for name in (file.files if names is None else names)}
+        known = None if names is not None else labels.pop(CHECKSUM)
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+        raise RecordError(f"cannot read the labels {str(path)!r}: {error}") from error
+    if known is not None and not np.array_equal(known, _checksum(labels, facts)):
+        raise RecordError(f"the labels {str(path)!r} are not as they were saved: label again")
+    return labels
+
+
+def _checksum(labels: Mapping[str, np.ndarray], facts: Any) -> np.ndarray:
+    """SHA-256 (32,) bytes of arrays with their names, and of what they depend on."""
+    total = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, values in sorted(labels.items()):
+        values = np.asarray(values)
+        total.update(f"{name} {values.dtype.str} {values.shape}".encode() + values.tobytes())
+    return np.frombuffer(total.digest(), np.uint8)
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
