@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.frozen import draft_of, sealed
+from contact_id_controller.kernels.views import dense
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
@@ -167,16 +168,16 @@ class ContactSet:
         The caller vouches for shapes and values: this is the control loop's way, without checks.
         """
         return _assembled(
-            self.points if points is None else points,
-            self.normals if normals is None else normals,
+            self.points if points is None else dense(points),
+            self.normals if normals is None else dense(normals),
             self.frames,
-            self.friction if friction is None else friction,
-            self.gaps if gaps is None else gaps,
+            self.friction if friction is None else dense(friction),
+            self.gaps if gaps is None else dense(gaps),
             self.identities,
             self.against,
             self.surface_velocities,
-            self.viscosity if viscosity is None else viscosity,
-            self.load_share if load_share is None else load_share,
+            self.viscosity if viscosity is None else dense(viscosity),
+            self.load_share if load_share is None else dense(load_share),
             self._resolved,
         )
 
@@ -218,7 +219,7 @@ def _assembled(
     load_share: NDArray[np.float64],
     resolved: tuple[RobotModel, NDArray[np.int64], NDArray[np.int64]] | None,
 ) -> ContactSet:
-    """A contact set of checked arrays; nothing is copied."""
+    """A contact set of checked arrays, as ``dense`` gives them; nothing is copied."""
     contacts: ContactSet = _Draft()
     draft: Any = contacts
     draft.points, draft.normals, draft.gaps = points, normals, gaps
@@ -231,7 +232,7 @@ def _assembled(
 
 
 def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
-    array = np.array(value, dtype=float, ndmin=2)
+    array = np.array(value, dtype=float, ndmin=2, order="C")
     if array.size == 0:
         array = array.reshape(0, 3)
     if array.ndim != 2 or array.shape[1] != 3 or (n is not None and len(array) != n):
@@ -239,7 +240,7 @@ def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
         raise ContactSetError(f"{name} must have shape {expected}, got {array.shape}")
     if not np.isfinite(array).all():
         raise ContactSetError(f"{name} must be finite, got {array.tolist()}")
-    return np.ascontiguousarray(array)
+    return dense(array)
 
 
 def _column(

@@ -219,7 +219,7 @@ def build_problem(
         acceleration,
         force,
         contacts.links(robot),
-        (dense(contacts.points), dense(contacts.normals), dense(contacts.gaps)),
+        (contacts.points, contacts.normals, contacts.gaps),
         contacts.surface_velocities,
         penetration_gain,
         1.0 if velocity_product_term else 0.0,
@@ -261,10 +261,11 @@ def fill_store(
 ) -> None:
     """The numbers of a problem at the state of ``compute_dynamics``; its first two are there already.
 
+    All arrays as ``dense`` gives them.
+
     Args:
         acceleration: (na,) desired, rad/s2.  force: (nv,) N and N·m, or ``NO_FORCE``.
-        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,), whose
-            numbers lie row after row (``dense``).
+        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,).
         surface: (n, 3) m/s, or None.  penetration_gain, drift_share, store: see ``reduce``.
 
     Raises:
@@ -316,18 +317,13 @@ def kept_velocity(period: float, time_constant: float | None, penetration_gain: 
     return 1.0 - period / time_constant
 
 
-_FLOAT = np.dtype(np.float64)
-
-
 def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
     """A value as an array (size,) of numbers.
 
     Raises:
         StateError: another shape.
     """
-    # ``is``: comparing a dtype with a type costs more than all the rest.
-    if type(value) is not np.ndarray or value.dtype is not _FLOAT or not value.flags.c_contiguous:
-        value = np.ascontiguousarray(value, dtype=np.float64)
-    if value.shape != (size,):
-        raise StateError(f"{name} must have shape ({size},), got {value.shape}")
-    return value
+    array = dense(value)
+    if array.shape != (size,):
+        raise StateError(f"{name} must have shape ({size},), got {array.shape}")
+    return array

@@ -87,9 +87,9 @@ def test_each_frame_is_bit_equal_to_a_single_solve(robot, model):
         assert (bits(batch.velocity[k]) == bits(single.velocity)).all()
         assert not batch.forces[k, ~contacts.touching[k]].any()
         assert batch.names[k] == single.status and batch.iterations[k] == single.iterations
-        residuals = batch.residuals(contacts.friction)
-        for name, value in single.residuals().items():
-            assert residuals[name][k] == pytest.approx(value, abs=1e-9)
+        known = single.residuals()
+        for name, values in batch.residuals(contacts.friction).items():
+            assert values[k] == pytest.approx(known[name], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,22 @@ def test_more_frames_than_go_together(robot, options):
         assert (bits(batch.forces[k, rows]) == bits(single.forces)).all()
         assert batch.names[k] == single.status and batch.iterations[k] == single.iterations
         assert batch.contradiction_m_s[k] == single.contradiction_m_s
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids="/".join)
+def test_one_contact_whose_normal_is_the_same_in_all_frames(robot, model):
+    """Its normals are one row that stands for all: no rows that lie one behind the other."""
+    frames = 40
+    q, v, acceleration, contacts = case(robot, frames, seed=7)
+    only = contacts.contacts.subset([True, False, False, False])
+    batch = solve_batch(
+        robot, q, v, acceleration, ContactFrames(only, contacts.points[:, :1]), DT, *model
+    )
+    for k in range(frames):
+        frame = only.moved(contacts.points[k, :1])
+        single = solve(build_problem(robot, q[k], v[k], acceleration[k], frame, DT), *model)
+        assert (bits(batch.torques[k]) == bits(single.torques)).all()
+        assert (bits(batch.forces[k]) == bits(single.forces)).all()
 
 
 def test_a_frame_without_a_problem_stops_no_other(robot):

@@ -40,6 +40,7 @@ from contact_id_controller.control.step_kernels import (
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.models import Tangential, row_of, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans import rotations
@@ -451,7 +452,7 @@ class Controller:
         if not self._has_posture:
             self.reset(state)
         measured, state = state, self._when_it_acts(state)
-        robot, t, q, v = self.robot, state.time_s, state.q, state.v
+        robot, t, q, v = self.robot, state.time_s, dense(state.q), dense(state.v)
         self._measured_q = q
         # State and plan.
         following = self._follows(t)

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import numpy as np
 from numba import carray, farray, types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+_FLOAT = np.dtype(np.float64)
 
 
-def dense(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The array, or a copy whose numbers lie row after row: what views take for granted."""
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+def dense(array: ArrayLike) -> NDArray[np.float64]:
+    """The array itself if compiled code may have it as it is, else a copy: how arrays enter kernels.
+
+    Its numbers are doubles, lie row after row, aligned, and may be written to. Views take the rows for
+    granted, and numba compiles a kernel anew for every other kind of array.
+    """
+    # ``is``: comparing a dtype with a type costs more than all the rest.
+    if type(array) is np.ndarray and array.dtype is _FLOAT and array.flags.carray:
+        return array
+    return np.array(array, dtype=np.float64, order="C")
 
 
 def view(store, at, shape):
@@ -49,11 +59,13 @@ def _address(typing, store, at):
 def _view(store, at, shape):
     # numba's own slices count references and its reshape is a call: a microsecond for ten arrays.
     # Not inlined: numba's removal of dead code, which follows that, takes what is only written for dead.
+    _refuse_gaps(store, "C")
     return lambda store, at, shape: carray(_address(store, at), shape)
 
 
 @overload(rows)
 def _rows(table, first, count):
+    _refuse_gaps(table, "C")
     return lambda table, first, count: carray(
         _address(table, first * table.shape[1]), (count, table.shape[1])
     )
@@ -61,6 +73,15 @@ def _rows(table, first, count):
 
 @overload(columns)
 def _columns(matrix, first, count):
+    if matrix.layout == "C":  # what numba calls a matrix with a single row, or a single column
+        return lambda matrix, first, count: matrix[:, first : first + count]
+    _refuse_gaps(matrix, "F")
     return lambda matrix, first, count: farray(
         _address(matrix, first * matrix.shape[0]), (matrix.shape[0], count)
     )
+
+
+def _refuse_gaps(array, layout):
+    """Refuse to compile a view of an array whose numbers may lie apart: it would show what lies between."""
+    if array.layout != layout:
+        raise TypingError(f"a view needs an array of layout {layout}, got {array}: see views.dense")

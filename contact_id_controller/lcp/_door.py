@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.exceptions import LcpError
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.lcp.status import (
     PIVOTS,
     REGULARIZATION,
@@ -23,9 +24,9 @@ def checked_problem(M, q):
 
 
 def checked_array(name, value, dimensions):
-    """A finite contiguous float64 array of the given number of dimensions, or LcpError."""
+    """A finite array of the given number of dimensions, as kernels take it, or LcpError."""
     try:
-        value = np.ascontiguousarray(value, dtype=np.float64)
+        value = dense(value)
     except (TypeError, ValueError):
         raise LcpError(f"{name} must be an array of numbers") from None
     if value.ndim != dimensions:

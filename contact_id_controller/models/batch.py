@@ -27,6 +27,7 @@ from contact_id_controller.exceptions import (
 )
 from contact_id_controller.kernels.nearest_point import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.models.batch_kernels import keep_frames
 from contact_id_controller.models.frame_problems import (
@@ -89,7 +90,7 @@ class ContactFrames:
         surface_velocities: ArrayLike | None = None,
     ) -> None:
         self.contacts = contacts
-        self.points: NDArray[np.float64] = np.ascontiguousarray(points, dtype=np.float64)
+        self.points: NDArray[np.float64] = dense(points)
         shape = self.points.shape[:1] + (len(contacts),)
         self.touching = np.ones(shape, bool) if touching is None else np.asarray(touching)
         if self.touching.dtype != np.bool_:
@@ -101,10 +102,7 @@ class ContactFrames:
             "friction": friction,
             "surface_velocities": surface_velocities,
         }
-        arrays = {
-            name: None if value is None else np.ascontiguousarray(value, dtype=np.float64)
-            for name, value in given.items()
-        }
+        arrays = {name: None if value is None else dense(value) for name, value in given.items()}
         self.normals, self.gaps, self.friction, self.surface_velocities = (
             arrays[name] for name in ("normals", "gaps", "friction", "surface_velocities")
         )
@@ -575,7 +573,7 @@ def _alike(touching: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Iterator[N
 
 
 def _rows(name: str, value: ArrayLike, count: int, size: int) -> NDArray[np.float64]:
-    array: NDArray[np.float64] = np.ascontiguousarray(value, dtype=np.float64)
+    array = dense(value)
     if array.shape != (count, size):
         raise StateError(f"{name} must have shape {count, size}, got {array.shape}")
     return array

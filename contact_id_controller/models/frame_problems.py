@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.kernels.reduction import empty_store, reduce
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.steps.reduced import room_size
 from contact_id_controller.robot import RobotModel
 
@@ -137,10 +138,10 @@ def reduce_frames(
         robot.coordinate_joint,
         bodies,
         pair,
-        places.points.reshape(-1, 3),
-        places.normals.reshape(-1, 3),
-        places.gaps.ravel(),
-        np.zeros((0, 3)) if places.surface is None else places.surface.reshape(-1, 3),
+        dense(places.points.reshape(-1, 3)),
+        dense(places.normals.reshape(-1, 3)),
+        dense(places.gaps.ravel()),
+        np.zeros((0, 3)) if places.surface is None else dense(places.surface.reshape(-1, 3)),
         penetration_gain,
         drift_share,
         store,
@@ -148,7 +149,7 @@ def reduce_frames(
     return FrameProblems(
         robot,
         store[: sound * size],
-        places.friction.ravel()[: sound * n],
+        dense(places.friction.ravel()[: sound * n]),
         np.tile(contacts.load_share, sound),
         sound,
     )

@@ -87,7 +87,7 @@ class InverseDynamics:
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
         self._links = contacts.links(robot)
-        self._places = dense(contacts.points), dense(contacts.normals), dense(contacts.gaps)
+        self._places = contacts.points, contacts.normals, contacts.gaps
         self._penetration_gain = penetration_gain
         self._drift_share = 1.0 if velocity_product_term else 0.0
 
@@ -155,7 +155,7 @@ class InverseDynamics:
         return rebuilt, (self.robot, self.contacts, self.period, *self._model)
 
     def _at(self, points: ArrayLike) -> NDArray[np.float64]:
-        given = np.ascontiguousarray(points, dtype=np.float64)
+        given = dense(points)
         if given.shape != (len(self.contacts), 3):
             raise ContactSetError(
                 f"points must have shape {(len(self.contacts), 3)}, got {given.shape}"
