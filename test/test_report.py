@@ -15,7 +15,7 @@ from synthetic_walk import FEET, PERIOD_S, SPEED_M_S, URDF, synthetic_walk
 
 from contact_id_controller.exceptions import RecordError, RenderingError
 from contact_id_controller.geometry import SphereFoot
-from contact_id_controller.report import animation, metrics, plots, report
+from contact_id_controller.report import animation, comparison, metrics, plots, report, tables
 from contact_id_controller.report.tables import in_words
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.record import COLUMNS, merge_records
@@ -275,6 +275,67 @@ def test_summary_of_several_runs_leads_with_the_first(written):
     assert REQUIRED <= content.keys() and content["mu"] == 1.0
     assert list(content["runs"]) == ["first", "second"]
     assert content["runs"]["second"]["mu"] == "inf"  # JSON has no infinity
+
+
+def test_a_page_begins_with_verdict_and_five_figures_then_pictures_then_tables(written):
+    text = (written / "first" / "report.html").read_text()
+    verdict, first, picture, last_picture, table = (
+        text.index("<h1>"),
+        text.index('<dl class="headline">'),
+        text.index("<img"),
+        text.rindex("<img"),
+        text.index("<table>"),
+    )
+    assert verdict < first < picture < last_picture < table
+    assert "walked 1 s" in text[verdict:first]
+    assert text[first:picture].count("<dt>") == 5 and "in lockstep" not in text
+
+
+def test_pages_compare_the_runs_in_a_chart_with_their_noise(written):
+    text = (written / "index.html").read_text()
+    assert text.index(comparison.CHART) < text.index("<table>") and "±" in text
+    assert (written / comparison.CHART).stat().st_size > 5000
+    summaries = [
+        json.loads((written / name / "summary.json").read_text()) for name in ("first", "second")
+    ]
+    figure = comparison.plot_comparison(["first", "second"], summaries)
+    assert len(figure.axes) == 5
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["first", "second"]
+    other = [summaries[0], {**summaries[1], "robot": "another"}]
+    assert comparison.save_comparison(["first", "second"], other, written) == []
+
+
+def test_noise_is_the_standard_error_of_what_differs_from_part_to_part():
+    """The error of a joint is 4 mrad in half of the parts, 2 mrad in the others."""
+    walk = synthetic_walk(9.0)
+    large = (np.arange(len(walk)) // 1000 % 2 == 0)[:, None]
+    walk = dataclasses.replace(walk, reference_position=walk.position + np.where(large, 4e-3, 2e-3))
+    found = metrics.noise(walk, WEIGHT_N, UP)
+    expected = np.std([4e-3, 2e-3] * 4, ddof=1) / np.sqrt(8)
+    assert found["mean_joint_position_error_rad"] == pytest.approx(expected, rel=0.02)
+    assert set(found) <= set(metrics.REPORTED)
+    assert metrics.noise(synthetic_walk(0.5), WEIGHT_N, UP) == {}
+    assert tables.format_noise(4.567e-4, "s") == " ± 460" and tables.format_noise(None, "s") == ""
+
+
+def test_a_run_that_did_not_follow_says_why_and_late_steps_in_lockstep_are_explained(
+    tmp_path, capsys
+):
+    (tmp_path / "log").mkdir()
+    setup = make_setup(tmp_path, robot="quadruped", duration_s=0.3)
+    walk = dataclasses.replace(
+        synthetic_walk(0.3), not_following="base 0.059 m too low", deadline_misses=7
+    )
+    run = report.write_report(walk, setup, tmp_path, 1.0)
+    page = (tmp_path / "report.html").read_text()
+    assert "did not follow its plan: base 0.059 m too low" in page
+    assert run.summary["followed"] is False and run.summary["fell"] is False
+    tables.print_figures([(run.title, run.summary)])
+    shown = capsys.readouterr().out
+    assert "(1) did not follow: base 0.059 m too low" in shown
+    for text in (page, shown):
+        assert "in lockstep the simulation waits for each step" in text
+    assert metrics.note("deadline_misses", [{**run.summary, "mode": "real_time"}]) == ""
 
 
 def test_pages_link_only_to_files_beside_them(written):

@@ -387,6 +387,79 @@ REPORTED = (
 """The figures of a walk's report and of tables that compare walks, in their order."""
 
 
+HEADLINE = (
+    "distance_travelled_m",
+    "mean_joint_position_error_rad",
+    "normal_force_relative_error",
+    "torque_mean_nm",
+    "step_time_p99_s",
+    "torque_rate_mean_nm_s",
+    "step_time_median_s",
+)
+HEADLINES = 5
+"""With so many of them, the first that a run has, its page begins."""
+
+AVERAGED = (
+    "mean_joint_position_error_rad",
+    "mean_joint_velocity_error_rad_s",
+    "normal_force_relative_error",
+    "torque_mean_nm",
+    "torque_rate_mean_nm_s",
+    "saturated_share",
+    "power_loss_mean_w",
+    "solve_time_median_s",
+    "solve_time_p99_s",
+    "step_time_median_s",
+    "step_time_p99_s",
+)
+"""Figures of which parts of a run have their own: how far these are apart is their noise."""
+
+PARTS, SHORTEST_PART_S = 8, 0.25
+
+
+def noise(
+    record: RunRecord, weight_n: float, normals: np.ndarray, *, predicts: bool = True
+) -> dict[str, float]:
+    """Standard error of the figures that are means over time, from equal parts of a run.
+
+    The first second is left out, as nothing is settled then; empty for runs that are too short.
+    """
+    rows = np.flatnonzero(Measured(record, weight_n, normals).settled)
+    count = min(PARTS, int(len(rows) * record.period_s / SHORTEST_PART_S))
+    if count < 3:
+        return {}
+    found: dict[str, list[float]] = {}
+    for part in np.array_split(rows, count):
+        place = slice(part[0], part[-1] + 1)
+        own = normals if np.ndim(normals) == 1 else normals[place]
+        measured = Measured(record.part(place), weight_n, own)
+        measured.settled = np.ones(len(part), dtype=bool)
+        for name in AVERAGED:
+            metric = METRICS[name]
+            value = None if metric.of_prediction and not predicts else metric.compute(measured)
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return {name: float(np.std(v, ddof=1) / np.sqrt(len(v))) for name, v in found.items()}
+
+
+def headline(summaries: Sequence[dict[str, Any]]) -> list[str]:
+    """Names of the figures with which a page about these runs begins."""
+    known = shown(summaries)
+    there = [n for n in HEADLINE if n in known and any(s[n] is not None for s in summaries)]
+    return there[:HEADLINES]
+
+
+def note(name: str, summaries: Sequence[dict[str, Any]]) -> str:
+    """What has to be known of a figure in these runs; empty: nothing but its meaning."""
+    waited = [s for s in summaries if s["mode"] == "lockstep"]
+    if name == "deadline_misses" and any(s[name] for s in waited):
+        return (
+            "deadline misses: in lockstep the simulation waits for each step; those that took longer than "
+            "a period, because other programs ran too, did no harm"
+        )
+    return ""
+
+
 OF_A_FREE_BASE = ("fell", "distance_travelled_m")
 """What an arm that is bolted down cannot do."""
 

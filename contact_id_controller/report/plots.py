@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -86,10 +87,14 @@ def save_plots(
             "Height and attitude of the base.",
         )
     for name, (draw, _) in plots.items():
-        with plot_style():
-            figure = draw()
-            write_with(folder / name, FigureCanvasAgg(figure).print_png)
+        save_figure(draw, folder / name)
     return {name: caption for name, (_, caption) in plots.items()}
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure in the style of all and write it as PNG."""
+    with plot_style():
+        write_with(path, FigureCanvasAgg(draw()).print_png)
 
 
 def _touching(walk: RunRecord) -> tuple[str, str]:

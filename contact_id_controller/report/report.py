@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from contact_id_controller.files import write_json, write_text
 from contact_id_controller.report.animation import save_animation
-from contact_id_controller.report.metrics import METRICS, REPORTED, measure, shown
+from contact_id_controller.report.comparison import save_comparison
+from contact_id_controller.report.metrics import (
+    METRICS,
+    REPORTED,
+    headline,
+    measure,
+    noise,
+    note,
+    shown,
+)
 from contact_id_controller.report.plots import save_plots
 from contact_id_controller.report.templating import render
 from contact_id_controller.robot import RobotModel
@@ -61,7 +72,9 @@ def write_report(record: RunRecord, setup: RunSetup, folder: Path, wall_time_s: 
         sharp=_sharp_in(folder),
         caption=caption,
         plots=list(captions.items()),
+        first=headline([summary]),
         metrics=shown([summary]),
+        note=note("deadline_misses", [summary]),
         origin=_origin(summary),
     )
     write_text(folder / PAGE, page)
@@ -91,6 +104,10 @@ def summarise(
             (*REPORTED, "status_counts"),
             predicts=bool(record.foot_names),
         ),
+        "noise": noise(
+            record, robot.weight, np.asarray(setup.normal), predicts=bool(record.foot_names)
+        ),
+        "not_following": record.not_following,
         "refused_inputs": record.refused_inputs,
         "wall_time_s": wall_time_s,
         "command": setup.command(folder),
@@ -125,12 +142,15 @@ def write_index(runs: Sequence[RunReport], folder: Path) -> Path:
         }
         for run in runs
     ]
+    summaries = [run.summary for run in runs]
     page = render(
         "walks.html",
         kind="walks",
         title="Walks" if any(run.summary["walks"] for run in runs) else "Runs",
         runs=rows,
-        metrics=shown([run.summary for run in runs]),
+        charts=save_comparison([run.folder.name for run in runs], summaries, folder),
+        metrics=shown(summaries),
+        note=note("deadline_misses", summaries),
         origin=_origin(runs[0].summary),
     )
     write_text(folder / INDEX, page)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from contact_id_controller.report.metrics import shown
+from contact_id_controller.report.metrics import note, shown
 
 
 def format_value(value: Any, unit: str) -> str:
@@ -22,6 +22,19 @@ def format_value(value: Any, unit: str) -> str:
     if unit == "s" and 0.0 < abs(value) < 0.1:
         return f"{1e6 * value:.0f} µs"
     return f"{value:.4g} {unit}".strip()
+
+
+def scaled(unit: str) -> tuple[float, str]:
+    """Factor and unit in which figures of a unit are drawn."""
+    return {"1": (100.0, "%"), "s": (1e6, "µs")}.get(unit, (1.0, unit))
+
+
+def format_noise(noise: float | None, unit: str) -> str:
+    """Noise beside a figure, two digits in the unit of `format_value`; empty where it is not known."""
+    if noise is None or noise != noise:
+        return ""
+    factor, _ = scaled(unit)
+    return f" ± {float(f'{factor * noise:.2g}'):g}"
 
 
 UNITS = ("_rad_s", "_nm_s", "_m_s", "_rad", "_nm", "_s", "_m", "_w", "_n")
@@ -51,9 +64,15 @@ def print_figures(runs: Sequence[tuple[str, dict[str, Any]]], stream=None) -> No
     for name, metric in shown([summary for _, summary in runs]).items():
         told = in_words(name) if stream.isatty() else name
         table.add_row(told, *(format_value(summary[name], metric.unit) for _, summary in runs))
+    notes = [words for name in ("deadline_misses",) if (words := note(name, [s for _, s in runs]))]
     # A file or a pipe has no width that a table could be cut to.
     console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
     console.print()
     for number, (title, _) in enumerate(runs, start=1):
         console.print(f"({number}) {title}", markup=False)
     console.print(table)
+    for number, (_, summary) in enumerate(runs, start=1):
+        if summary["not_following"]:
+            console.print(f"({number}) did not follow: {summary['not_following']}", markup=False)
+    for words in notes:
+        console.print(words, markup=False)

@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from contact_id_controller.report.blocks import Picture, Text, shown
-from contact_id_controller.report.tables import format_value, in_words
+from contact_id_controller.report.tables import format_noise, format_value, in_words
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -36,6 +36,7 @@ def _environment() -> jinja2.Environment:
         "base64": lambda data: base64.b64encode(data).decode(),
         "code": _code,
         "figure": format_value,
+        "noise": format_noise,
         "in_words": in_words,
         "shown": shown,
         "cell": lambda cell: shown(cell).replace("|", "\\|"),
