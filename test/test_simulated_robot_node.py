@@ -181,7 +181,8 @@ def start(tmp_path):
 
 def test_lockstep_every_period_is_one_state_and_the_robot_stands(standing):
     run, responder, output = standing
-    assert "ended by duration after 0.500 s: 500 periods" in output
+    assert "ended by duration after 0.500 s, the robot on its feet 0.0" in output
+    assert " m from its start: 500 periods" in output
     stamps = np.array([stamp_ns(state.header.stamp) for state in responder.states])
     held = stamps < 1_000_000
     assert held.any() and (np.diff(stamps) > 0).all()

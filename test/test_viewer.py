@@ -121,6 +121,23 @@ def test_forces_cones_and_state_are_shown(looked_at):
     np.testing.assert_allclose(viewer.scene._meshes[0].position, shapes.place(heard.q)[0][0])
 
 
+def test_a_robot_that_does_not_follow_is_red_with_the_reason(looked_at, monkeypatch):
+    following = looked_at.bench.node.loop.guard.following
+
+    def astray(*_):
+        following.reason = "base 0.059 m lower above its feet than planned"
+        return following.reason
+
+    monkeypatch.setattr(following, "look", astray)
+    content = looked_at.viewer.panel._state
+    assert looked_at.turn(10.0, lambda: "🔴 **not following: base 0.059 m" in content.content)
+    assert "safety state: not_following" in content.content
+    monkeypatch.undo()
+    following.begin()
+    monkeypatch.setattr(looked_at.viewer, "is_looked_at", lambda: True)
+    assert looked_at.turn(10.0, lambda: "🟢 **commanding" in content.content)
+
+
 def test_the_plan_of_the_next_second_is_shown(looked_at):
     scene, heard = looked_at.viewer.scene, looked_at.viewer.heard
     begin = looked_at.time_s + 0.3

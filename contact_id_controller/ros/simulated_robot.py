@@ -36,6 +36,7 @@ from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.robot_publisher import RobotPublisher
+from contact_id_controller.ros.sim_progress import SimulationProgress
 from contact_id_controller.ros.state_publisher import StatePublisher
 from contact_id_controller.settings.shared_rows import (
     JOINT_TRAJECTORY,
@@ -145,6 +146,8 @@ class SimulatedRobot(Node):
         self._terrain = self.settings.terrain
         self._fall = self._make_fall_detector()
         self._lateness = Lateness(self.settings.period_s)
+        base_m = self._state.q[:3] if self.settings.floating_base else None
+        self._progress = SimulationProgress(self.settings.duration_s, base_m)
         self.late_periods = 0
         self.busy_s = 0.0
         self.ended_by = "shutdown"
@@ -359,6 +362,8 @@ class SimulatedRobot(Node):
             self.get_logger().error(
                 f"the robot fell at {self._fall.fell_time_s:.3f} s{self._lateness.words()}"
             )
+        if line := self._progress.line(self._step_count * self.settings.period_s):
+            self.get_logger().info(line)
 
     def _own_feedback(self, state: RobotState) -> np.ndarray:
         """What the robot's own side makes of the last command."""
@@ -448,7 +453,8 @@ class SimulatedRobot(Node):
             self._save()
         if self.context.ok():
             self.get_logger().info(
-                f"ended by {self.ended_by} after {steps * self.settings.period_s:.3f} s: "
+                f"ended by {self.ended_by} after {steps * self.settings.period_s:.3f} s"
+                f"{self._progress.outcome(self._state.q[:3], self._fall.fell_time_s)}: "
                 f"{steps} periods of {cost_us:.0f} us work, {self.late_periods} late, "
                 f"{self.simulated.refused_commands} commands refused"
             )
