@@ -24,6 +24,7 @@ from contact_id_controller.plans.trajectories import JointTrajectory as JointPla
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
 from contact_id_controller.ros.direct_loop import Polled, take_newest
+from contact_id_controller.ros.executor import incidents_of
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT
@@ -62,7 +63,7 @@ class Listener:
         self, node: Node, robot: RobotModel, settings: ControllerSettings, controller: str
     ) -> None:
         self._node, self._robot, self._settings = node, robot, settings
-        self._polled = Polled()
+        self._polled, self._incidents = Polled(), incidents_of(node)
         self._controller = controller
         self.time_s = 0.0
         self.q, self.velocity = robot.neutral(), np.zeros(robot.na)
@@ -110,21 +111,33 @@ class Listener:
             self._reactions, self.measured = {}, {}
 
     def take(self) -> None:
-        """Take what has come."""
-        self._take_state()
-        self._take_plans()
-        if (data := take_newest(self._markers)) is not None:
-            self._read_markers(deserialize_message(data, MarkerArray).markers)
-        if (data := take_newest(self._diagnostics)) is not None:
-            self._read_diagnostics(deserialize_message(data, DiagnosticArray))
-        if self._commands is not None and (data := take_newest(self._commands)) is not None:
-            efforts = deserialize_message(data, Float64MultiArray).data
-            if len(efforts) == self._robot.na:
-                self.torques = np.array(efforts)
+        """Take what has come; what cannot be read is counted, and keeps nothing else from being read."""
+        for what, take in (
+            ("state", self._take_state),
+            ("plan", self._take_plans),
+            ("forces", self._take_forces),
+            ("diagnostics", self._take_diagnostics),
+            ("commands", self._take_commands),
+        ):
+            self._incidents.guarded(what, take)
+
+    def _take_forces(self) -> None:
         for frame, subscription in self._reactions.items():
             if (data := take_newest(subscription)) is not None:
                 force = deserialize_message(data, WrenchStamped).wrench.force
                 self.measured[frame] = np.array([force.x, force.y, force.z])
+        if (data := take_newest(self._markers)) is not None:
+            self._read_markers(deserialize_message(data, MarkerArray).markers)
+
+    def _take_diagnostics(self) -> None:
+        if (data := take_newest(self._diagnostics)) is not None:
+            self._read_diagnostics(deserialize_message(data, DiagnosticArray))
+
+    def _take_commands(self) -> None:
+        if self._commands is not None and (data := take_newest(self._commands)) is not None:
+            efforts = deserialize_message(data, Float64MultiArray).data
+            if len(efforts) == self._robot.na:
+                self.torques = np.array(efforts)
 
     def _take_state(self) -> None:
         if (data := take_newest(self._odometry)) is not None:
@@ -158,16 +171,17 @@ class Listener:
             pass  # the controller refuses it too, and says so
 
     def _read_markers(self, markers: Iterable[Marker]) -> None:
-        self.forces, lines = [], []
+        """Arrows and lines; one of another number of points, or not finite, shows nothing."""
+        forces, lines = [], []
         for marker in markers:
-            if marker.action != Marker.ADD:
-                continue
             points = [np.array([p.x, p.y, p.z]) for p in marker.points]
-            if marker.type == Marker.ARROW:
-                self.forces.append(Arrow(*points))
-            elif marker.type == Marker.LINE_LIST:
+            if marker.action != Marker.ADD or not np.isfinite(points).all():
+                continue
+            if marker.type == Marker.ARROW and len(points) == 2:
+                forces.append(Arrow(*points))
+            elif marker.type == Marker.LINE_LIST and len(points) % 2 == 0:
                 lines += points
-        self.cones = np.array(lines).reshape(-1, 2, 3)
+        self.forces, self.cones = forces, np.array(lines).reshape(-1, 2, 3)
 
     def _read_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
