@@ -6,6 +6,7 @@ prints how many inputs it gave; over real topics, and for hours: `contact_id fau
 
 import os
 import re
+import socket
 import struct
 import time
 from random import Random
@@ -16,10 +17,14 @@ import pytest
 pytest.importorskip("rclpy", reason="the doors of nodes need ROS 2")
 
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, Transform, Twist
+from lifecycle_msgs.msg import TransitionEvent
+from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.subscription import RCLError
 from ros_bench import (
     FEET,
@@ -31,12 +36,16 @@ from ros_bench import (
     odometry,
     parameters,
 )
+from sensor_msgs.msg import Joy
+from std_msgs.msg import String
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import ContactIdError, StateError
-from contact_id_controller.faults.fuzz import parameter
-from contact_id_controller.faults.fuzz_world import NOT_ASKED
-from contact_id_controller.faults.mutations import NUMBERS, filled, serialised, spoiled
+from contact_id_controller.faults.fuzz import Inputs, parameter, run_fuzz
+from contact_id_controller.faults.fuzz_companions import Companion, Companions, not_finite
+from contact_id_controller.faults.fuzz_world import NOT_ASKED, Door, class_of
+from contact_id_controller.faults.mutations import NUMBERS, filled, packed, serialised, spoiled
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import conversions, plan_bytes
 from contact_id_controller.ros.direct_loop import hand_on_newest
@@ -54,6 +63,7 @@ SHARES = {
     "kino_dynamic_planner": 0.1,
     "dynamics_estimator": 0.1,
     "simulated_robot": 0.1,
+    "viewer": 0.1,
 }
 """Of the time, by node."""
 
@@ -135,11 +145,16 @@ def good_messages():
         "contact_schedule": schedule,
         "contact_states": joint_state(0.0, names=FEET, position=np.ones(4), velocity=np.zeros(4)),
     }
-    return {topic: serialize_message(message) for topic, message in messages.items()}
+    return {topic: packed(message) for topic, message in messages.items()}
 
 
 GOOD = good_messages()
-"""Made once: what stands between the fields of a serialised message is anything."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def topic_of(subscription):
@@ -173,8 +188,8 @@ class Wire:
         self.node = rclpy.create_node("wire", context=context)
         self._publishers = {}
 
-    def send(self, subscription, data):
-        """Whether they arrived."""
+    def publish(self, subscription, data):
+        """Send them; False where they are more than a message of this kind can have."""
         topic = subscription.topic_name
         if topic not in self._publishers:
             qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -185,7 +200,13 @@ class Wire:
                 time.sleep(0.01)
         try:
             self._publishers[topic].publish(data)
-        except RCLError:  # more than a message of this kind can have
+        except RCLError:
+            return False
+        return True
+
+    def send(self, subscription, data):
+        """Whether they arrived."""
+        if not self.publish(subscription, data):
             return False
         end_s = time.monotonic() + MESSAGE_S
         while not hand_on_newest(subscription):
@@ -634,6 +655,185 @@ def test_the_simulated_robot(context, wire, interface, record_property):
     attack.told(record_property)
 
 
+# What is looked at
+
+
+def test_the_viewer(context, wire, record_property):
+    """Scene and panel are drawn of whatever came, as if somebody looked."""
+    from paths import ROOT
+
+    from contact_id_controller.settings.parameter_file import ParameterFile
+    from contact_id_controller.view.viewer import Viewer
+
+    section = ParameterFile(ROOT / "config/quadruped.yaml").section("controller")
+    node = rclpy.create_node("viewer", context=context)
+    viewer = Viewer(
+        node, ControllerSettings.from_mapping(section), "controller", "127.0.0.1", free_port()
+    )
+    viewer.is_looked_at = lambda: True
+    attack = Attack("viewer")
+    random = attack.random
+    try:
+        viewer.panel.measure.value = True
+        viewer.turn()
+        doors = {each.topic_name.strip("/"): each for each in node.subscriptions}
+        row = {name.strip("/") for name in endpoints.NODES["viewer"].subscribes}
+        assert {re.sub("^ground_reaction/.*", "ground_reaction/*", name) for name in doors} >= (
+            row - {"joy"}
+        )
+        still = joint_state(0.0, position=np.zeros(12), velocity=np.zeros(12), names=JOINTS)
+        good = {
+            "joint_states": serialize_message(still),
+            "odometry": GOOD["odometry"],
+            "base_trajectory": GOOD["base_trajectory"],
+        }
+        time_ns = START_NS
+
+        def look(what):
+            door, data = what
+            if data is not None:
+                wire.publish(doors[door], data)
+            viewer._due = dict.fromkeys(viewer._due, 0.0)
+            viewer.turn()
+
+        for _ in attack.rounds():
+            topic = random.choice(sorted(doors))
+            if topic in good and random.random() < 0.8:
+                data = spoiled(stamped(good[topic], time_ns), random)
+            else:
+                data = serialised(doors[topic].msg_type, random, [*JOINTS, "controller"])
+            attack.give(topic, (topic, data), look)
+        time_ns += 10**9
+        wire.publish(doors["joint_states"], stamped(good["joint_states"], time_ns))
+        look(("joint_states", None))
+        assert viewer.heard.time_s == pytest.approx(1e-9 * time_ns)
+        assert np.isfinite(viewer.heard.q).all() and np.isfinite(viewer.heard.torques).all()
+    finally:
+        viewer.close()
+        node.destroy_node()
+    attack.told(record_property)
+
+
+# The campaign
+
+
+BESIDE = Companion({}, {"joint_states": joint_state(0.0)}, {}, result="odometry")
+
+
+class Beside:
+    """A node of the campaign that is here, and what is judged of it."""
+
+    def __init__(self, context, folder):
+        self.node = rclpy.create_node("beside", namespace="/beside", context=context)
+        self.peer = rclpy.create_node("judge", context=context)
+        reliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+        self.results = self.node.create_publisher(Odometry, "odometry", reliable)
+        self.companions = Companions({"beside": BESIDE}, folder)
+        self.companions.connect(self.peer)
+        self.faults = []
+        self.companions.on_fault = lambda what, detail: self.faults.append(detail)
+        self.until(lambda: self.companions.listen(self.peer, class_of))
+        self.until(self.results.get_subscription_count)
+
+    def until(self, condition, patience_s=5.0):
+        end_s = time.monotonic() + patience_s
+        while not condition():
+            assert time.monotonic() < end_s
+            self.companions.turn(time.monotonic())
+            time.sleep(0.005)
+
+    def publish(self, time_ns, x=0.0):
+        message = odometry(1e-9 * time_ns)
+        message.pose.pose.position.x = x
+        self.results.publish(message)
+
+    def works(self):
+        self.companions.turn(time.monotonic())
+        return self.companions.works("beside", lambda *_: None)
+
+    def close(self):
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
+
+@pytest.fixture
+def beside(context, tmp_path):
+    beside = Beside(context, tmp_path)
+    yield beside
+    beside.close()
+
+
+def test_a_node_works_again_by_a_result_of_now(beside):
+    """Not by one of a time before, nor by one with a stamp that was spoiled."""
+    beside.companions.begin_work()
+    begun_ns = beside.companions.time_ns("beside")
+    for stamp_ns in (begun_ns - 10**9, begun_ns + 10**15):
+        beside.publish(stamp_ns)
+        for _ in range(20):
+            assert not beside.works()
+            time.sleep(0.005)
+    beside.publish(begun_ns + 10**7)
+    beside.until(beside.works)
+    assert not beside.faults
+
+
+def test_what_a_node_publishes_is_judged(beside):
+    beside.publish(time.time_ns(), np.nan)
+    beside.until(lambda: beside.faults)
+    assert beside.faults == ["/beside/odometry: pose.pose.position.x = nan"]
+
+
+def test_where_a_number_is_not_finite():
+    plan = joint_trajectory([0.05, 0.1], [STANDING] * 2)
+    assert not_finite(plan) == "" == not_finite(odometry(0.0))
+    plan.points[1].positions[3] = np.inf
+    assert not_finite(plan).startswith("points[1].positions = ")
+    base = odometry(0.0)
+    base.pose.covariance[7] = np.nan
+    assert not_finite(base).startswith("pose.covariance = ")
+
+
+def test_an_input_of_the_campaign_is_known_by_its_number():
+    """Whatever was sent before it: of the same seed always the same, of another one another."""
+    doors = {
+        f"/{topic}": Door(kind, None, GOOD[topic], stamped=True)
+        for topic, kind in (("odometry", Odometry), ("base_trajectory", MultiDOFJointTrajectory))
+    }
+    doors["/gait"] = Door(String, None, None, stamped=False)
+    services = {"/gait_planner/set_parameters": SetParameters}
+
+    def made(seed, numbers):
+        inputs = Inputs(seed, doors, services, WORDS)
+        return {number: repr(inputs.input(number, lambda _: START_NS)) for number in numbers}
+
+    forwards = made(3, range(300))
+    assert made(3, reversed(range(300))) == forwards != made(4, range(300))
+    assert len(set(forwards.values())) > 250
+    assert {value.split("'")[1] for value in forwards.values()} == {*doors, *services}
+
+
+@pytest.mark.parametrize("name", ["dynamics_estimator", "gait_planner"])
+def test_the_campaign_in_short(name, tmp_path, monkeypatch):
+    """Over real topics beside controller and watchdog: nothing dies, and odometry and plans come again."""
+    monkeypatch.setattr("contact_id_controller.faults.fuzz.WORK_EVERY_S", 2.0)
+    rows = []
+    result = run_fuzz(
+        tmp_path / "fuzz",
+        minutes=0.1,
+        seed=SEED,
+        rate_hz=200.0,
+        slower=20.0,
+        only=name,
+        tell=rows.append,
+    )
+    assert result.work_s[name], rows
+    forbidden = set(result.forbidden) - {"emergency stop", "old"}  # those judge the machine's speed
+    assert not forbidden, rows
+    asked = {topic.removeprefix(f"/{name}/") for topic in result.inputs}
+    row = {topic for topic in endpoints.NODES[name].subscribes if "*" not in topic}
+    assert row <= asked and all(topic.startswith(f"/{name}/") for topic in result.inputs)
+
+
 # What messages are made of
 
 
@@ -648,6 +848,19 @@ def test_the_same_seed_makes_the_same_inputs_and_they_differ():
 
     assert made(3) == made(3) != made(4)
     assert len(set(made(3))) > 300
+
+
+@pytest.mark.parametrize(
+    "kind", [Odometry, MultiDOFJointTrajectory, Joy, DiagnosticArray, MarkerArray, TransitionEvent]
+)
+def test_packed_bytes_are_the_message_and_always_the_same(kind):
+    """The middleware leaves what was in its memory between the fields."""
+    for seed in range(40):
+        message = filled(kind, Random(seed), WORDS)
+        data = packed(message)
+        expected = deserialize_message(serialize_message(message), kind)
+        assert repr(deserialize_message(data, kind)) == repr(expected)
+        assert all(packed(message) == data for _ in range(3))
 
 
 def test_spoiled_bytes_are_refused_as_such_or_read():

@@ -33,11 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="effort",
         help="what the controller commands (default: effort)",
     )
-    parser.add_argument("--only", metavar="WORDS", help="faults whose name contains these words")
+    parser.add_argument(
+        "--only",
+        metavar="WORDS",
+        help="faults whose name contains these words; with --fuzz nodes, as estimator or planner",
+    )
     parser.add_argument(
         "--fuzz",
         action="store_true",
-        help="no faults: spoiled bytes and requests into controller and watchdog, over real topics",
+        help="no faults: spoiled bytes and requests into all nodes, over real topics",
     )
     parser.add_argument(
         "--minutes",
@@ -111,5 +115,6 @@ def _fuzz(arguments: argparse.Namespace) -> int:
         rate_hz=arguments.rate,
         slower=1.0 if factor is None else 1.0 / factor,
         rt_priority=number,
+        only=arguments.only or "",
     )
     return NOT_ALL_WELL if result.forbidden else DONE

@@ -1,10 +1,12 @@
-"""Hours of inputs that nobody meant, over real topics, into controller and command watchdog.
+"""Hours of inputs that nobody meant, over real topics, into all nodes.
 
 This process stands in for the robot: it sends good states and takes the commands. Between them it
-sends spoiled bytes to every topic that the two nodes subscribe to, and fills the requests of their
-services with anything; it commands as well, though nobody made it a commander. What must never happen
-is counted: a process that dies, an emergency stop that takes longer than `STOP_S`, a command that is
-not finite, beyond the limits of the URDF, old, or this process's own.
+sends spoiled bytes to every topic that controller, command watchdog, estimator, planners and viewer
+subscribe to, and fills the requests of their services with anything; it commands as well, though
+nobody made it a commander. What must never happen is counted: a process that dies, an emergency stop
+that takes longer than `STOP_S`, a command that is not finite, beyond the limits of the URDF, old, or
+this process's own; a message of estimator or planners that is not finite, and one of these nodes that
+does not do its work again once nothing spoiled comes.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import math
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -24,6 +26,8 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rclpy.subscription import RCLError
 
+from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.faults.fuzz_companions import companion_rows
 from contact_id_controller.faults.fuzz_world import STOP_TOPIC, FuzzWorld
 from contact_id_controller.faults.mutations import (
     COUNTS,
@@ -33,14 +37,20 @@ from contact_id_controller.faults.mutations import (
     serialised,
     spoiled,
 )
+from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
 from contact_id_controller.files import make_folder
+from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.controller import TABLE
+from contact_id_controller.settings.nodes import TABLES
 
 STOP_S = 0.1
 """Longest time from the request of an emergency stop to zero torque."""
 
 STOP_EVERY_S, SILENCE_EVERY_S, ROW_EVERY_S = 1.0, 15.0, 1.0
 MEND_EVERY_S, PUT_BACK_EVERY_S = 0.5, 5.0
+WORK_EVERY_S = 20.0
+"""Time between two looks whether the nodes beside do their work while only good messages come."""
+
 SILENCE_S, SILENT_AFTER_S = 0.5, 0.15
 """How long all states stop; what is commanded so long after their time-out must be zero."""
 
@@ -55,6 +65,11 @@ SELDOM = 0.005
 
 MOST_WAITING = 20
 """Requests without answer; more are not sent."""
+
+SLOW = ("/plan", "/execute")
+"""Of services that take seconds no more than one."""
+
+ROBOT_NAME = "quadruped"
 
 ZERO_NM = 1e-9
 
@@ -73,7 +88,8 @@ class FuzzResult(NamedTuple):
 
     Attributes:
         inputs: by door.  commands: how many were judged.  commanding: part of them that was not zero.
-        stops_s: times of the emergency stops, by the way they were asked for.  forbidden: what must never happen, with its number.
+        stops_s: times of the emergency stops, by the way they were asked for.  work_s: times until a node beside worked again, by its name.
+        forbidden: what must never happen, with its number.
         seconds: how long it took.
     """
 
@@ -81,6 +97,7 @@ class FuzzResult(NamedTuple):
     commands: int
     commanding: float
     stops_s: dict[str, list[float]]
+    work_s: dict[str, list[float]]
     forbidden: Counter[str]
     seconds: float
 
@@ -95,6 +112,11 @@ class FuzzResult(NamedTuple):
             f"{100 * self.commanding:.0f} % of them not zero; emergency stops (number, median ms, max "
             f"ms): {stops or 'none'}"
         )
+        work = ", ".join(
+            f"{name} {len(s)}, {max(s):.1f}" for name, s in sorted(self.work_s.items())
+        )
+        if work:
+            line += f"; works again (number, max s): {work}"
         found = ", ".join(f"{name} {count}" for name, count in sorted(self.forbidden.items()))
         return f"{line}; forbidden: {found or 'nothing'}"
 
@@ -107,6 +129,7 @@ def run_fuzz(
     rate_hz: float,
     slower: float = 1.0,
     rt_priority: int = 0,
+    only: str = "",
     tell: Callable[[str], None] = print,
 ) -> FuzzResult:
     """Attack for so long, or until interrupted; rows are told and written as they come.
@@ -115,14 +138,23 @@ def run_fuzz(
         output: folder for parameters, logs and ``fuzz.txt``.
         minutes: how long.  seed: of all inputs.  rate_hz: most inputs a second.
         slower, rt_priority: see `FuzzWorld`.
+        only: nodes whose name contains it are attacked; controller and watchdog run in any case.
         tell: takes each row.
 
     Raises:
-        RunError: controller or watchdog do not even begin.
+        ConfigurationError: no node's name contains ``only``.
+        RunError: a node does not even begin.
     """
+    rows = companion_rows(ROBOT_NAME)
+    names = [name for name in (CONTROLLER, WATCHDOG, *rows) if only in name]
+    if not names:
+        raise ConfigurationError(
+            f"no node's name contains {only!r}; there are {choices((CONTROLLER, WATCHDOG, *rows))}"
+        )
+    beside = {name: row for name, row in rows.items() if name in names}
     make_folder(output)
     with (
-        FuzzWorld(output, slower, rt_priority=rt_priority) as world,
+        FuzzWorld(output, slower, ROBOT_NAME, rt_priority=rt_priority, companions=beside) as world,
         open(output / "fuzz.txt", "a", encoding="utf-8") as file,
     ):
 
@@ -131,7 +163,7 @@ def run_fuzz(
             print(row, file=file, flush=True)
 
         world.begin()
-        fuzz = Fuzz(world, seed, rate_hz, say)
+        fuzz = Fuzz(world, seed, rate_hz, say, names)
         say(
             f"seed {seed}, {minutes:g} min, at most {rate_hz:g} inputs a second, time-outs times {slower:g}"
         )
@@ -152,9 +184,14 @@ class Fuzz:
     """The attack on a world whose nodes run."""
 
     def __init__(
-        self, world: FuzzWorld, seed: int, rate_hz: float, say: Callable[[str], None]
+        self,
+        world: FuzzWorld,
+        seed: int,
+        rate_hz: float,
+        say: Callable[[str], None],
+        nodes: Sequence[str] = (),
     ) -> None:
-        self._world, self._random, self._say = world, Random(seed), say
+        self._world, self._say, self._number = world, say, 0
         self._rate_hz, self._begun_s = rate_hz, time.monotonic()
         self._inputs: Counter[str] = Counter()
         self._forbidden: Counter[str] = Counter()
@@ -165,9 +202,10 @@ class Fuzz:
         self._way = ""
         self._silent_from_s = math.inf
         self._own = world.own_torques
-        self._topics = sorted(world.doors)
-        self._services = sorted(world.services)
-        world.on_command = self._judge
+        self._made = Inputs(seed, *world.attacked(nodes), world.words)
+        self._work_s: dict[str, list[float]] = {}
+        self._resting: dict[str, float] = {}
+        world.on_command, world.companions.on_fault = self._judge, self._forbid
 
     def run(self, duration_s: float) -> None:
         """Attack for so long."""
@@ -180,6 +218,7 @@ class Fuzz:
             self._world.put_back: PUT_BACK_EVERY_S,
             self._stop: STOP_EVERY_S,
             self._be_silent: SILENCE_EVERY_S,
+            self._let_work: WORK_EVERY_S,
         }
         next_s = {task: now_s + period_s for task, period_s in due.items()}
         sent, paced_s = 0, now_s
@@ -200,6 +239,7 @@ class Fuzz:
             if now_s > self._silent_from_s + SILENCE_S:
                 self._silent_from_s = math.inf
             self._check_stop(now_s)
+            self._check_work(now_s)
 
     def result(self) -> FuzzResult:
         """What came of it so far."""
@@ -208,6 +248,7 @@ class Fuzz:
             self._commands,
             self._not_zero / max(self._commands, 1),
             self._stops_s,
+            self._work_s,
             self._forbidden,
             time.monotonic() - self._begun_s,
         )
@@ -215,42 +256,29 @@ class Fuzz:
     # Inputs
 
     def _one(self) -> None:
-        random, world = self._random, self._world
-        if random.random() < PARTS:
-            self._ask()
-            return
-        name = random.choice(self._topics)
-        if name == STOP_TOPIC and random.random() > SELDOM:
+        """The next input, unless it would spoil what is judged just now."""
+        world = self._world
+        name, what = self._made.input(self._number, world.companions.time_ns)
+        self._number += 1
+        if name in world.services:
+            self._ask(name, what)
             return
         door = world.doors[name]
+        if what is None or door.companion in self._resting:
+            return
         if door.is_state and self._silent_from_s < math.inf:
             return
-        if door.commands and random.random() < 0.5:
-            data = door.good
-        elif door.good and random.random() < 0.85:
-            stamp_ns = time.time_ns() + random.choice((0, 0, 20_000_000))
-            good = door.good
-            if door.stamped:
-                good = good[:4] + struct.pack("<iI", *divmod(stamp_ns, 10**9)) + good[12:]
-            data = spoiled(good, random)
-        else:
-            data = serialised(door.kind, random, world.words)
         with contextlib.suppress(RCLError):  # more bytes than a message of this kind can have
-            door.publisher.publish(data)
+            door.publisher.publish(what)
             self._inputs[name] += 1
 
-    def _ask(self) -> None:
+    def _ask(self, name: str, request: Any) -> None:
         """A request of a service, without waiting for the answer."""
-        random, world = self._random, self._world
-        name = random.choice(self._services)
-        if self._silent_from_s < math.inf or world.waiting(name) >= MOST_WAITING:
+        world, owner = self._world, self._world.owner(name)
+        if owner in self._resting or (not owner and self._silent_from_s < math.inf):
             return
-        kind = world.services[name]
-        request = filled(kind.Request, random, world.words)
-        if hasattr(request, "parameters"):
-            request.parameters = [
-                parameter(random, self._world.words) for _ in range(random.choice((0, 1, 1, 2, 30)))
-            ]
+        if world.waiting(name) >= (1 if name.endswith(SLOW) else MOST_WAITING):
+            return
         world.ask(name, request)
         self._inputs[name] += 1
 
@@ -305,6 +333,23 @@ class Fuzz:
 
     # Now and then
 
+    def _let_work(self) -> None:
+        """Spoil nothing more of the nodes beside until each has done its work."""
+        if not self._resting:
+            self._resting = dict.fromkeys(self._world.companions, time.monotonic())
+            self._world.companions.begin_work()
+
+    def _check_work(self, now_s: float) -> None:
+        beside = self._world.companions
+        for name, begun_s in list(self._resting.items()):
+            if beside.works(name, self._world.ask):
+                self._work_s.setdefault(name, []).append(now_s - begun_s)
+            elif now_s - begun_s > beside.patience_s(name) * self._world.slower:
+                self._forbid("no work again", f"{name} within {now_s - begun_s:.1f} s")
+            else:
+                continue
+            del self._resting[name]
+
     def _be_silent(self) -> None:
         if self._stop_asked_s is None:
             self._silent_from_s = time.monotonic()
@@ -320,9 +365,56 @@ class Fuzz:
         self._say(self.result().words())
 
 
-def parameter(random: Random, words: list[str]) -> ParameterMessage:
-    """A parameter of the controller with a value that may be right, wrong, or none."""
-    spec = random.choice(TABLE)
+class Inputs:
+    """Inputs by number: of the same seed, doors and services the same ones, however fast they are sent.
+
+    Args:
+        seed: of all.  doors, services: by full name.  words: texts that mean something to the nodes.
+    """
+
+    def __init__(
+        self, seed: int, doors: Mapping[str, Any], services: Mapping[str, Any], words: Sequence[str]
+    ) -> None:
+        self._seed, self._doors, self._services = seed, doors, services
+        self._words = list(words)
+        self._topics, self._names = sorted(doors), sorted(services)
+
+    def input(self, number: int, now_ns: Callable[[str], int]) -> tuple[str, Any]:
+        """Name of a topic or service, and bytes for it (None: it is spared) or a request; stamps are about its node's time."""
+        random = Random(f"{self._seed} {number}")
+        if self._names and random.random() < PARTS:
+            name = random.choice(self._names)
+            return name, self._request(name, random)
+        name = random.choice(self._topics)
+        if name == STOP_TOPIC and random.random() > SELDOM:
+            return name, None
+        door = self._doors[name]
+        if door.commands and random.random() < 0.5:
+            return name, door.good
+        if door.good and random.random() < 0.85:
+            stamp_ns = now_ns(door.companion) + random.choice((0, 0, 20_000_000))
+            good = door.good
+            if door.stamped:
+                good = good[:4] + struct.pack("<iI", *divmod(stamp_ns, 10**9)) + good[12:]
+            return name, spoiled(good, random)
+        return name, serialised(door.kind, random, self._words)
+
+    def _request(self, name: str, random: Random) -> Any:
+        request = filled(self._services[name].Request, random, self._words)
+        if hasattr(request, "parameters"):
+            table = TABLES.get(name.split("/")[-2], TABLE)
+            request.parameters = [
+                parameter(random, self._words, table)
+                for _ in range(random.choice((0, 1, 1, 2, 30)))
+            ]
+        return request
+
+
+def parameter(
+    random: Random, words: Sequence[str], table: Sequence[ParameterSpec] = TABLE
+) -> ParameterMessage:
+    """A parameter of a node, by default the controller, with a value that may be right, wrong, or none."""
+    spec = random.choice(table)
     name = spec.name if random.random() < 0.9 else random.choice((*TEXTS, *words))
     kind = TYPES[spec.kind]
     if random.random() < 0.15:

@@ -1,4 +1,4 @@
-"""Controller and command watchdog as processes, and a robot that is nothing but its messages."""
+"""Controller, command watchdog and nodes beside them as processes, and a robot that is nothing but its messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
@@ -27,7 +27,15 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from contact_id_controller.check.standing import standing_state
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import RunError
-from contact_id_controller.faults.nodes import CONTROLLER, ROBOT, WATCHDOG, campaign_parameters
+from contact_id_controller.faults.fuzz_companions import Companion, Companions
+from contact_id_controller.faults.mutations import packed
+from contact_id_controller.faults.nodes import (
+    CONTROLLER,
+    PLANNER,
+    ROBOT,
+    WATCHDOG,
+    campaign_parameters,
+)
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.ros import scheduling
 from contact_id_controller.runs.processes import (
@@ -70,14 +78,16 @@ class Door(NamedTuple):
     Attributes:
         kind: class of its messages.  publisher: to it.  good: bytes that are taken; None: unknown.
         stamped: they begin with a header.  is_state, commands: what the topic carries.
+        companion: the node beside whose it is; empty: controller or watchdog.
     """
 
     kind: type
     publisher: Publisher
     good: bytes | None
     stamped: bool
-    is_state: bool
-    commands: bool
+    is_state: bool = False
+    commands: bool = False
+    companion: str = ""
 
 
 class FuzzWorld:
@@ -89,8 +99,10 @@ class FuzzWorld:
         robot: name of a configuration file.
         rt_priority: of SCHED_FIFO, of both nodes; this process takes one less; 0: the ordinary one.
         speed_rad_s: of all joints, as the states say: not 0, damping is told from no torque.
+        companions: nodes beside them, see `companion_rows`.
 
     Attributes:
+        folder, slower: as given.  companions: the nodes beside.
         command_timeout_s: of the watchdog.  environment: variables that choose the ROS system.
         doors, services: of the two nodes, by full name.  words: texts that mean something to them.
         limits: of the URDF, (n,), N·m.  own_torques: those of a second commander.  on_command: gets each command, its age and when it arrived, s.
@@ -103,8 +115,9 @@ class FuzzWorld:
         robot: str = "quadruped",
         rt_priority: int = 0,
         speed_rad_s: float = 0.0,
+        companions: Mapping[str, Companion] | None = None,
     ) -> None:
-        self.folder, self._speed_rad_s = folder, speed_rad_s
+        self.folder, self.slower, self._speed_rad_s = folder, slower, speed_rad_s
         parameters = campaign_parameters(robot, 1.0 / slower)
         robot_parameters = parameters[ROBOT]
         self._parameters = {name: parameters[name] for name in (CONTROLLER, WATCHDOG)}
@@ -134,7 +147,11 @@ class FuzzWorld:
         file = folder / "parameters.yaml"
         make_folder(folder / "log")
         check_free(file)
-        write_parameters(file, self._parameters)
+        self.companions = Companions(companions or {}, folder)
+        self.words += self.companions.words
+        # The viewer drives the planner, whose limits it looks for by the name alone.
+        driven = {PLANNER: parameters[PLANNER]}
+        write_parameters(file, self._parameters | driven | self.companions.parameters)
         self.environment = ros_environment(free_domain(), folder / "log")
         self._system = RosSystem("fuzz", self.environment)
         self._connect()
@@ -142,6 +159,8 @@ class FuzzWorld:
         self._scheduling = scheduling.Process(scheduling.Scheduling(max(rt_priority - 1, 0)))
         commands = {name: node_command(name, file, asked.words()) for name in self._parameters}
         commands[CONTROLLER] += ["-r", "commands:=commands_in"]
+        commands |= self.companions.commands
+        self._names = list(commands)
         self.nodes = NodeGroup(commands, folder / "log", self.environment)
 
     def _connect(self) -> None:
@@ -149,7 +168,9 @@ class FuzzWorld:
         publish = self.node.create_publisher
         self._odometry = publish(Odometry, "odometry", _RELIABLE)
         self._states = publish(JointState, "joint_states", _RELIABLE)
-        self._good = {name: serialize_message(message) for name, message in self._messages()}
+        self._good = {name: packed(message) for name, message in self._messages()}
+        self._good |= self.companions.good()
+        self.companions.connect(self.node)
         self._subscription = self.node.create_subscription(
             Float64MultiArray, "commands", lambda _: None, _NEWEST, raw=True
         )
@@ -203,6 +224,7 @@ class FuzzWorld:
             ):
                 good = self._good[topic]
                 publisher.publish(good[:4] + stamp + good[12:])
+        self.companions.turn(now_s)
         self._take()
         if now_s >= self._next_serve_s:
             self._next_serve_s = now_s + SERVE_PERIOD_S
@@ -239,9 +261,14 @@ class FuzzWorld:
         """
         self._need(lambda: self.has_torque, "the first torque", START_S)
         known = self.node.get_node_names
+        self._need(lambda: set(self._names) <= set(known()), "the names of all nodes", START_S)
+        beside = self.companions
+        self._need(lambda: beside.listen(self.node, class_of), "topics of results", START_S)
+        beside.begin_work()
         self._need(
-            lambda: {CONTROLLER, WATCHDOG} <= set(known()), "the names of both nodes", START_S
+            lambda: all(beside.works(name, self.ask) for name in beside), "work of all", START_S
         )
+        beside.listen(self.node, class_of)
         self._find_doors()
         self._workers = self._children()
         self._scheduling.settle(self.node.get_logger().warning)
@@ -254,36 +281,58 @@ class FuzzWorld:
 
     def _find_doors(self) -> None:
         node, found = self.node, {}
-        for name in (CONTROLLER, WATCHDOG):
-            for topic, (kind, *_) in node.get_subscriber_names_and_types_by_node(name, "/"):
-                found[topic] = kind
-            for service, (kind, *_) in node.get_service_names_and_types_by_node(name, "/"):
+        for name in self._names:
+            companion = name if name in self.companions else ""
+            space = f"/{companion}"
+            for topic, (kind, *_) in node.get_subscriber_names_and_types_by_node(name, space):
+                if topic not in found or not companion:
+                    found[topic] = kind, companion
+            for service, (kind, *_) in node.get_service_names_and_types_by_node(name, space):
                 if service.rpartition("/")[2] not in NOT_ASKED:
                     self.services[service] = class_of(kind)
-        for topic, kind in found.items():
+        for topic, (kind, companion) in found.items():
             loaded = class_of(kind)
-            publisher = node.create_publisher(loaded, topic, _RELIABLE)
-            states = topic in ("/joint_states", "/odometry")
-            stamped = "header" in loaded.get_fields_and_field_types()
-            commands = topic == "/commands_in"
             self.doors[topic] = Door(
-                loaded, publisher, self._good.get(topic), stamped, states, commands
+                loaded,
+                node.create_publisher(loaded, topic, _RELIABLE),
+                self._good.get(topic),
+                stamped="header" in loaded.get_fields_and_field_types(),
+                is_state=topic in ("/joint_states", "/odometry"),
+                commands=topic == "/commands_in",
+                companion=companion,
             )
         # Its own commands the controller hears only while somebody else could send there.
         self.doors.pop("/commands", None)
+
+    def attacked(self, nodes: Sequence[str]) -> tuple[dict[str, Door], dict[str, Any]]:
+        """Doors and services of these nodes; none named: all."""
+        beside = {name for name in self.companions if not nodes or name in nodes}
+        loop = not nodes or bool(set(nodes) & {CONTROLLER, WATCHDOG})
+        wanted = beside | ({""} if loop else set())
+        doors = {name: door for name, door in self.doors.items() if door.companion in wanted}
+        services = {
+            name: kind for name, kind in self.services.items() if self.owner(name) in wanted
+        }
+        return doors, services
+
+    def owner(self, service: str) -> str:
+        """The node beside that serves it; empty: controller or watchdog."""
+        name = service.split("/")[1]
+        return name if name in self.companions else ""
 
     def _need(self, condition: Callable[[], Any], what: str, patience_s: float) -> None:
         end_s = time.monotonic() + patience_s
         while not condition():
             if time.monotonic() > end_s:
                 raise RunError(f"{what}: not within {patience_s:g} s; see {self.folder / 'log'}")
+            self.nodes.check()
             self.turn()
             time.sleep(1e-3)
 
     def _children(self) -> dict[str, int]:
         """Process that works, by node: the oldest child of a keeper, or the process itself."""
         found = {}
-        for name in self._parameters:
+        for name in self._names:
             pid = self.nodes[name].pid
             path = Path(f"/proc/{pid}/task/{pid}/children")
             words = path.read_text(encoding="ascii").split() if path.exists() else []
@@ -293,7 +342,7 @@ class FuzzWorld:
     def deaths(self) -> list[str]:
         """Processes that have died since the last call."""
         new = []
-        for name in self._parameters:
+        for name in self._names:
             if not self.nodes[name].running and name not in self._dead:
                 self._dead.add(name)
                 new.append(f"{name}: {self.nodes[name].last_lines()[-500:]}")

@@ -110,8 +110,46 @@ def filled(kind: type, random: Random, words: Sequence[str] = ()) -> Any:
 
 def serialised(kind: type, random: Random, words: Sequence[str] = ()) -> bytes:
     """The same as bytes, in one of three cases spoiled in addition."""
-    data = serialize_message(filled(kind, random, words))
+    data = packed(filled(kind, random, words))
     return spoiled(data, random) if random.random() < 0.33 else data
+
+
+def packed(message: Any) -> bytes:
+    """A message serialised; zeros between its fields, where the middleware leaves what was in its memory."""
+    data = serialize_message(message)
+    kept = bytearray(len(data))
+    kept[:HEAD] = data[:HEAD]
+    _keep(message, "", 0, data[HEAD:], memoryview(kept)[HEAD:])
+    return bytes(kept)
+
+
+def _keep(value: Any, type_name: str, at: int, data: bytes, kept: memoryview) -> int:
+    """Copy the bytes of a value in plain CDR from its place, ``at`` or the next that suits it; where it ends."""
+
+    def copy(size: int, count: int = 1) -> int:
+        begin = at + -at % size
+        kept[begin : begin + size * count] = data[begin : begin + size * count]
+        return begin + size * count
+
+    sequence = _SEQUENCE.fullmatch(type_name)
+    if sequence:
+        element, fixed, count = sequence.groups()
+        if not count:
+            at = copy(4)
+        if (element or fixed) in _SIZES:
+            return copy(_SIZES[element or fixed], len(value)) if len(value) else at
+        for each in value:
+            at = _keep(each, element or fixed, at, data, kept)
+        return at
+    if type_name.startswith("string"):
+        at = copy(4)
+        (length,) = struct.unpack_from("<I", data, at - 4)  # of a text with \0 the part before it
+        return copy(1, length)
+    if type_name in _SIZES:
+        return copy(_SIZES[type_name])
+    for name, kind in value.get_fields_and_field_types().items():
+        at = _keep(getattr(value, name), kind, at, data, kept)
+    return at
 
 
 _SEQUENCE = re.compile(r"sequence<(.+?)(?:, \d+)?>|(.+?)\[(\d+)\]")
@@ -120,6 +158,10 @@ _INTEGERS = {
     for sign in ("", "u")
     for bits in (8, 16, 32, 64)
 }
+_SIZES = {name: int(name.lstrip("uint")) // 8 for name in _INTEGERS}
+_SIZES |= {"octet": 1, "byte": 1, "char": 1, "boolean": 1}
+_SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
+"""Bytes of a value in plain CDR, which are also its alignment."""
 _INTEGERS["octet"] = _INTEGERS["byte"] = _INTEGERS["char"] = (0, 255)
 
 
