@@ -96,13 +96,13 @@ class Bench:
             assert time.monotonic() < deadline
             self.executor.spin_once(timeout_sec=0.01)
 
-    def step(self, imu=True, silent=(), bad=(), **changes):
+    def step(self, imu=True, silent=(), bad=(), imu_off_ns=0, off_ns=0, **changes):
         """One period: IMU, wrenches, joint states, and whatever follows from them."""
         values = self.standing.sample(**changes)
         self.stamp_ns += PERIOD_NS
         if imu:
             message = Imu()
-            self._stamp(message)
+            self._stamp(message, imu_off_ns)
             for name, source in (("angular_velocity", "gyro"), ("linear_acceleration", "accel")):
                 vector = getattr(message, name)
                 vector.x, vector.y, vector.z = map(float, values[source])
@@ -116,20 +116,23 @@ class Bench:
                 publisher.publish(message)
         names = self.standing.robot.joint_names
         message = JointState(name=list(names))
-        self._stamp(message)
+        self._stamp(message, off_ns)
         for name in ("position", "velocity", "effort"):
             setattr(message, name, list(map(float, values[name])))
         self._joints.publish(message)
-        before = self.node.steps
+        before = self.taken
         deadline = time.monotonic() + 5.0
-        while self.node.steps == before:
+        while self.taken == before:
             assert time.monotonic() < deadline, "the joint state was not used"
             self.executor.spin_once(timeout_sec=0.01)
 
-    def _stamp(self, message):
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
-            self.stamp_ns, 1_000_000_000
-        )
+    @property
+    def taken(self):
+        return self.node.steps + self.node.stamps["joint_states"].ignored
+
+    def _stamp(self, message, off_ns=0):
+        stamp = message.header.stamp
+        stamp.sec, stamp.nanosec = divmod(max(self.stamp_ns + off_ns, 0), 1_000_000_000)
 
     def steps(self, count, **changes):
         for _ in range(count):
@@ -280,10 +283,51 @@ def test_time_that_goes_back_begins_anew(bench):
     run.steps(100)
     assert run.node.pipeline.estimate.ready
     run.stamp_ns = 1_000_000_000
-    run.step()
+    for _ in range(3):
+        run.step()
     assert not run.node.pipeline.estimate.ready
     run.steps(100)
     assert run.node.pipeline.estimate.ready
+
+
+FAR_NS, ZERO_NS = 3600 * 10**9, -(10**12)
+
+
+@pytest.mark.parametrize("mode", ["real_time", "lockstep"])
+@pytest.mark.parametrize(
+    "spoiled",
+    [{"imu_off_ns": ZERO_NS}, {"imu_off_ns": FAR_NS}, {"off_ns": ZERO_NS}, {"off_ns": FAR_NS}],
+    ids=["imu 0", "imu ahead", "joints 0", "joints ahead"],
+)
+def test_one_bad_stamp_is_ignored_and_counted(bench, spoiled, mode):
+    """The robot moves: nothing that begins anew with standing still would be there again."""
+    run = bench(mode=mode, reliable_topics=True)
+    run.start()
+    run.steps(100)
+    moves = {"velocity": np.full(12, 0.5)}
+    run.steps(5, **moves)
+    heard = len(run.heard["odometry"])
+    run.step(**spoiled, **moves)
+    run.steps(30, **moves)
+    assert len(run.heard["odometry"]) >= heard + 30
+    assert run.node.pipeline.estimate.ready and run.node.pipeline.base.restarts == 0
+    name = "imu" if "imu_off_ns" in spoiled else "joint_states"
+    assert {key: each.ignored for key, each in run.node.stamps.items() if each.ignored} == {name: 1}
+    run.statuses.clear()
+    run.spin_until(lambda: run.statuses)
+    figures = {pair.key: pair.value for pair in run.statuses[-1].values}
+    assert figures[f"ignored stamps of {name}"] == "1"
+
+
+def test_a_clock_that_was_set_is_followed(bench):
+    run = bench(mode="real_time", reliable_topics=True)
+    run.start()
+    run.steps(100)
+    run.stamp_ns += FAR_NS
+    run.steps(100)
+    assert run.node.pipeline.estimate.ready
+    assert stamp_ns(run.heard["odometry"][-1]) == run.stamp_ns
+    assert run.node.stamps["imu"].ignored == run.node.stamps["joint_states"].ignored == 2
 
 
 def test_a_bad_configuration_is_refused_in_one_line(bench):

@@ -28,6 +28,7 @@ from contact_id_controller.estimation.sensors import (
     JointAcceleration,
     JointEffort,
 )
+from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,
@@ -157,9 +158,11 @@ class EstimationPipeline:
         self.base.start(position, yaw)
         self._begin_filters()
         self._time_s: float | None = None
+        self._stamps = StampFilter()
         self._look_s, self._suspects, self._look_due = 0.0, frozenset(), False
         self._whitening, self._whitening_looks = None, 0
         self._lying: tuple[str, ...] = ()
+        self._trouble: tuple[str, ...] = ()
         self.detector = ContactDetector(len(self.feet))
         self.detector.debounce_s = self.settings.contact_debounce_s
         self._told = self._sure = np.ones(len(self.feet), dtype=bool)
@@ -195,10 +198,19 @@ class EstimationPipeline:
             look: look at the residuals when it is time, which takes much longer than all else. False: the
                 caller does so with ``look``, when what was found is on its way.
 
+        A single stamp that does not follow the one before is ignored, with all that came with it: the estimate
+        stays that of ``estimate.time_s``.
+
         Raises:
             StateError: wrong shapes.
         """
         estimate, base = self.estimate, self.base
+        if not self._stamps.accepts(float(time_s)):
+            ignored = (
+                f"a stamp {float(time_s) - estimate.time_s:+.3f} s from the last one is ignored"
+            )
+            estimate.faults = (ignored, *self._trouble, *self._lying)
+            return estimate
         effort = shaped("effort", effort, self.robot.na)
         wrenches = shaped("wrenches", np.ravel(wrenches), 6 * len(self._wrench_parts))
         dt = self.settings.period_s if self._time_s is None else float(time_s) - self._time_s

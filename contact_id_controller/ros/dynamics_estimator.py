@@ -22,6 +22,7 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.estimation.pipeline import EstimationPipeline
+from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import (
     ContactIdError,
     RecordError,
@@ -81,6 +82,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             table_of(DynamicsEstimatorSettings),
             locked=lambda: self.pipeline is not None,
         )
+        self.stamps = {"imu": StampFilter(), "joint_states": StampFilter()}
         self._subscriptions_made: list[Subscription] = []
         self._served: list[Subscription] = []
         self._polled: list[Subscription] = []
@@ -165,6 +167,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.pipeline.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
+        self._imu_given_up = False
         self._wrenches.begin()
         self._waiting: bytes | None = None
         self._served_s = time.monotonic()
@@ -220,21 +223,29 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _on_imu(self, message: bytes) -> None:
         try:
-            self._imu.append(self._imu_reader.read(message))
+            stamp_ns, sample = self._imu_reader.read(message)
         except StateError:
             return  # none: the one before grows old
-        self._heard_s["imu"] = time.monotonic()
+        stamps = self.stamps["imu"]
+        if not stamps.accepts(1e-9 * stamp_ns):
+            return
+        if stamps.moved:
+            self._imu.clear()
+        self._imu.append((stamp_ns, sample))
+        self._heard_s["imu"], self._imu_given_up = time.monotonic(), False
         self._serve_waiting()
 
     def _serve_waiting(self) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            self._on_joints(waiting)
+            self._on_joints(waiting, served_late=True)
 
     def _give_up(self) -> None:
         """A sensor that fell silent must not hold a robot that waits for its command."""
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
-            self._wrenches.give_up(packed_stamp_ns(self._waiting))
+            stamp_ns = packed_stamp_ns(self._waiting)
+            self._imu_given_up = not (self._imu and self._imu[-1][0] >= stamp_ns)
+            self._wrenches.give_up(stamp_ns)
             self._serve_waiting()
 
     def _on_schedule(self, message: bytes) -> None:
@@ -244,7 +255,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         except (StateError, TrajectoryError) as error:
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
-    def _on_joints(self, message: bytes) -> None:
+    def _on_joints(self, message: bytes, served_late: bool = False) -> None:
         if not self.active:
             return
         self._heard_s["joint_states"] = time.monotonic()
@@ -252,6 +263,9 @@ class DynamicsEstimatorNode(LifecycleNode):
             for sample in take_waiting(subscription):
                 subscription.callback(sample)
         stamp_ns = packed_stamp_ns(message)
+        if not served_late and not self.stamps["joint_states"].accepts(1e-9 * stamp_ns):
+            self.refusal = f"a joint state of {1e-9 * stamp_ns:.3f} s is ignored for its stamp"
+            return self._diagnose_changes()
         if self.settings.mode == "lockstep" and self._lacks(stamp_ns):
             self._waiting = message
             return
@@ -291,9 +305,8 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _lacks(self, stamp_ns: int) -> bool:
         """Whether IMU or wrenches of joints of this stamp have not come yet."""
-        return not (self._imu and self._imu[-1][0] >= stamp_ns) or self._wrenches.waits_for(
-            stamp_ns
-        )
+        imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
+        return not imu or self._wrenches.waits_for(stamp_ns)
 
     def _sample_of(self, stamp_ns: int):
         """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
@@ -360,6 +373,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             figures[f"age of {name}, s"] = f"{now - heard_s:.3f}"
         for name, heard_s in zip(self.settings.force_torque_sensors, self._wrenches.heard_s):
             figures[f"age of wrench/{name}, s"] = f"{now - heard_s:.3f}"
+        for name, stamps in self.stamps.items():
+            figures[f"ignored stamps of {name}"] = str(stamps.ignored)
         for name, size in estimate.residuals.items():
             figures[f"residual of {name}"] = f"{size:.2f}"
         return figures

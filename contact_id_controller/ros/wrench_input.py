@@ -12,6 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.ros.packed import WRENCH
 from contact_id_controller.ros.samples import SampleReader
@@ -48,6 +49,7 @@ class WrenchInput:
             for k, name in enumerate(names)
         ]
         self._readers = [SampleReader(WRENCH) for _ in names]
+        self._stamps = [StampFilter() for _ in names]
         self._values = np.zeros((len(names), 6))
         self.begin()
 
@@ -60,9 +62,14 @@ class WrenchInput:
 
     def _keep(self, k: int, message: bytes) -> None:
         try:
-            self._kept[k].append(self._readers[k].read(message))
+            reading = self._readers[k].read(message)
         except StateError:
             return  # no wrench: the one before grows old
+        if not self._stamps[k].accepts(1e-9 * reading[0]):
+            return
+        if self._stamps[k].moved:
+            self._kept[k].clear()
+        self._kept[k].append(reading)
         self._given_up[k], self.heard_s[k] = False, time.monotonic()
         self._heard()
 
