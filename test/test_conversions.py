@@ -363,7 +363,7 @@ def test_record_holds_every_step_across_chunks(tmp_path):
         if number % 1000 == 0:
             recorder.prepare()
         assert len(recorder) == number + 1
-    assert len(recorder._chunks) > 2
+    assert len(recorder._rows._chunks) > 2
     recorder.save({"stale": 3}, 4)
     record = np.load(path, allow_pickle=False)
     counted = np.arange(n)
@@ -384,7 +384,7 @@ def test_record_holds_every_step_across_chunks(tmp_path):
 def test_a_record_takes_no_memory_for_which_the_kernel_searches(tmp_path, joints, feet):
     names = [[f"{kind}{k}" for k in range(count)] for kind, count in (("j", joints), ("f", feet))]
     recorder = Recorder(tmp_path / "record.npz", *names)
-    assert 1e5 < recorder._spare.nbytes <= 2**20
+    assert 1e5 < recorder._rows.spare.nbytes <= 2**20
 
 
 def test_a_step_of_another_robot_is_not_recorded(tmp_path):

@@ -118,7 +118,8 @@ def odometry(height_m=0.162, time_s=100):
             )
         ),
         twist=point(
-            twist=point(linear=point(x=0.0, y=0.0, z=0.0), angular=point(x=0.0, y=0.0, z=0.0))
+            twist=point(linear=point(x=0.0, y=0.0, z=0.0), angular=point(x=0.0, y=0.0, z=0.0)),
+            covariance=np.zeros(36),
         ),
     )
 
