@@ -311,10 +311,34 @@ def test_joints_that_are_not_finite_keep_the_last_ones(run):
 
 @pytest.mark.parametrize("step_s", [0.0, -1.0, 0.3, np.nan])
 def test_time_that_jumps_is_said(run, step_s):
+    """Once it is ignored; time that goes on from there is followed."""
+    before = run.time_s
     run.time_s += step_s - DT
     run.step()
-    assert any("time advanced by" in fault for fault in run.estimate.faults)
-    assert not run.estimate.forces_known
+    ready, faults = run.estimate.ready, run.estimate.faults
+    if step_s:
+        assert ready and any("is ignored" in fault for fault in faults)
+        assert run.estimate.time_s == pytest.approx(before)
+        run.step()
+        run.step()
+        faults = run.estimate.faults
+    if np.isfinite(step_s):
+        assert any("time advanced by" in fault for fault in faults)
+        assert not run.estimate.forces_known
+
+
+@pytest.mark.parametrize("off_s", [-1e3, 0.3, 3600.0, np.nan, np.inf])
+def test_one_stamp_that_is_wrong_changes_nothing(run, off_s):
+    run.steps(20)
+    assert run.estimate.ready and run.estimate.faults == ()
+    time_s, run.time_s = run.time_s, run.time_s + off_s
+    for _ in range(10):  # less than it takes to begin anew
+        run.step()
+        assert run.estimate.ready
+        time_s += DT
+        run.time_s = time_s
+    run.steps(20)
+    assert run.estimate.faults == () and run.estimate.forces_known
 
 
 def test_a_simulator_that_waits_is_enough_to_begin():

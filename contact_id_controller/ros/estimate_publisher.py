@@ -26,8 +26,9 @@ except ModuleNotFoundError:  # it comes with a ROS installation, not from PyPI
 TF_PERIOD_NS = 20_000_000
 """Shortest time between two transforms: they are for people and maps, not for the loop."""
 
-CONTACTS_PERIOD_NS = 5_000_000
-"""Longest time between two messages of the same contacts."""
+CONTACTS_EVERY = 5
+"""Most estimates from one message of the same contacts to the next. Not a time: that stands still while a simulated
+robot is held."""
 
 
 class EstimatePublisher:
@@ -57,8 +58,8 @@ class EstimatePublisher:
         touches = JointState(name=feet, position=array.array("d", numbers))
         self._contacts = self._make(touches, "contact_states", base, numbers)
         self._forces = [self._wrench(f"ground_reaction/{foot}", odometry) for foot in pipeline.feet]
-        self._lockstep = settings.mode == "lockstep"
-        self._last_contacts, self._next_contacts_ns = np.zeros(len(feet), dtype=bool), -np.inf
+        self._contacts_every = 1 if settings.mode == "lockstep" else CONTACTS_EVERY
+        self._since_contacts, self._last_contacts = CONTACTS_EVERY, np.zeros(len(feet), dtype=bool)
         self._odometry = self._publisher(Odometry, "odometry"), *packed_odometry(odometry, base)
         self._tf, self._next_tf_ns = None, -np.inf
         if settings.publish_tf and TFMessage is not None:
@@ -108,10 +109,10 @@ class EstimatePublisher:
 
     def _contacts_are_due(self, contact: np.ndarray) -> bool:
         """In lockstep always; else when they change, and now and then: a message costs a tenth of the step."""
-        late = not 0 < self._next_contacts_ns - self._stamp_ns <= CONTACTS_PERIOD_NS
-        due = self._lockstep or late or (contact != self._last_contacts).any()
+        self._since_contacts += 1
+        due = self._since_contacts >= self._contacts_every or (contact != self._last_contacts).any()
         if due:
-            self._next_contacts_ns = self._stamp_ns + CONTACTS_PERIOD_NS
+            self._since_contacts = 0
             self._last_contacts[:] = contact
         return due
 
