@@ -1,4 +1,5 @@
 # make demo   walk three times through real ROS 2 topics, told by sensors alone, and write report/
+# make demo_real_time   the same in real time: nothing waits for the controller; needs two idle cores
 # make test   run all tests
 # make docs   write the pages as a site into build/site/, to be opened without a network
 # make clean  remove the virtual environment and everything that was made
@@ -21,10 +22,13 @@ ifdef ROS_DISTRO
 unexport ROS_DISTRO LD_LIBRARY_PATH
 endif
 
-.PHONY: demo test docs install clean
+.PHONY: demo demo_real_time test docs install clean
 
 demo: $(STAMP)
 	$(BIN)/contact_id demo --state estimated --output report
+
+demo_real_time: $(STAMP)
+	$(BIN)/contact_id demo --mode real_time --state estimated --output report
 
 test: $(STAMP)
 	$(BIN)/python -m pytest $(ARGS)
