@@ -102,7 +102,7 @@ setup(
         # contact_id replay, contact_id demo --bag
         "replay": ["rosbags>=0.10"],
         # contact_id demo --view, the node viewer
-        "view": ["viser>=1.0", "trimesh>=4.0", "websockets>=13.0"],
+        "view": ["viser>=1.1", "trimesh>=4.0", "websockets>=13.0"],
         # contact_id reproduce --cluster, contact_id label --cluster
         "cluster": ["distributed>=2024.1"],
         # contact_id label: bags and parquet files; .npz needs nothing
@@ -118,7 +118,7 @@ setup(
             "rosbags>=0.10",
             "pyarrow>=15.0",
             "trimesh>=4.0",
-            "viser>=1.0",
+            "viser>=1.1",
             "websockets>=13.0",
             "quadprog>=0.1.12",
             "pytest>=8.0",

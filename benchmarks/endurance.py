@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from contact_id_controller.runs.processes import (
     node_command,
     ros_environment,
 )
+from contact_id_controller.runs.ros_run import LINK
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
@@ -106,11 +108,7 @@ def walk(setup, folder: Path, view_s: float | None):
     commands = {
         name: node_command(name, file, setup.scheduling[name].words()) for name in setup.nodes
     }
-    watching = {}
-    if view_s is not None:
-        host, port = place_of(":0")
-        watching["viewer"] = viewing(folder, host, port)
-        watching["browser"] = browser(folder / "browser", f"http://{host}:{port}/")
+    watching = ["viewer", "browser"] if view_s is not None else []
     rows, heard, answers, begun = [], [], [], time.monotonic()
 
     def hear(message):
@@ -123,7 +121,7 @@ def walk(setup, folder: Path, view_s: float | None):
         contextlib.ExitStack() as later,
         NodeGroup(commands, folder / "log", environment) as nodes,
     ):
-        watchers = None
+        watchers, seen = None, set()
         with Supervisor(environment) as supervisor:
             supervisor.wait_for_controller(nodes.check, 60.0)
             if not (
@@ -151,11 +149,18 @@ def walk(setup, folder: Path, view_s: float | None):
             while time.monotonic() < end:
                 executor.spin_once(timeout_sec=0.2)
             if watching and watchers is None and time.monotonic() - begun >= view_s:
-                watchers = later.enter_context(NodeGroup(watching, folder / "log", environment))
+                words = {"viewer": viewing(folder, *place_of(":0"))}
+                watchers = later.enter_context(NodeGroup(words, folder / "log", environment))
+                seen = set(words)
+            # The viewer alone knows its link.
+            links = re.findall(f"(?m)^{LINK}(.*)$", watchers["viewer"].output()) if watchers else []
+            if links and "browser" not in seen:
+                watchers.start("browser", browser(folder / "browser", links[0]))
+                seen.add("browser")
             if nodes["simulated_robot"].running:
                 found = [sums(nodes[name].pid) for name in commands]
                 for name in watching:
-                    found.append(sums(watchers[name].pid) if watchers else (np.nan, np.nan))
+                    found.append(sums(watchers[name].pid) if name in seen else (np.nan, np.nan))
                 memory, files = zip(*found)
                 rows.append([time.monotonic() - begun, *memory, *files])
         executor.shutdown()

@@ -439,6 +439,21 @@ def test_bar_stays_on_its_line(monkeypatch):
     assert all(line.startswith("reproduce") and len(line) <= 60 for line in lines), lines
 
 
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_a_link_stands_whole_on_a_line_of_its_own(monkeypatch, on_terminal):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream, link = (
+        _Terminal() if on_terminal else io.StringIO(),
+        "live view: http://127.0.0.1:8080/?token=" + 32 * "[t]",
+    )
+    bar = ProgressBar("quadruped", 10.0, stream)
+    bar.say("configuring")
+    bar.tell(link)
+    bar.show(5.0)
+    bar.close()
+    assert link in [line.strip() for line in _lines(stream)]
+
+
 def test_without_a_terminal_a_few_lines_are_written():
     stream = io.StringIO()
     bar = ProgressBar("quadruped", 10.0, stream)

@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import http.client
 import json
 import socket
+import threading
 import time
-import urllib.error
-import urllib.request
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,17 +21,22 @@ from paths import ROOT
 from rclpy.node import Node
 from ros_bench import STANDING, Bench, joint_state, joint_trajectory, odometry, parameters
 from sensor_msgs.msg import Joy
-from websockets.exceptions import InvalidStatus
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool, Trigger
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request
 from websockets.sync.client import connect
 
 from contact_id_controller.commands import demo
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.view import gate
 from contact_id_controller.view.companions import place_of
 from contact_id_controller.view.drive import JOY_ENABLE, SILENCE_S, Drive
-from contact_id_controller.view.viewer import Viewer
+from contact_id_controller.view.viewer import Viewer, Wishes
 
 SPEED_M_S, YAW_RATE_RAD_S = 0.2, 0.8
 
@@ -88,6 +94,31 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def stick_of(scenery):
+    """Address of the stick's websocket."""
+    link = scenery.viewer.gate.link(scenery.viewer.drive_page.port)
+    return link.replace("http://", "ws://")
+
+
+def newest(page):
+    """The line that a page was sent last; empty: none came."""
+    line = ""
+    with contextlib.suppress(TimeoutError):
+        while True:
+            line = page.recv(timeout=0.0)
+    return line
+
+
+def until(condition, patience_s=30.0):
+    """Whether a condition comes true while nobody turns."""
+    end = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 @pytest.fixture(scope="module")
 def scenery():
     scenery = Scenery()
@@ -111,7 +142,7 @@ def test_forces_cones_and_state_are_shown(looked_at):
     assert len(heard.forces) == 4 and len(heard.cones) >= 4 * 24
     lifted = sum(arrow.end[2] - arrow.start[2] for arrow in heard.forces)
     assert lifted == pytest.approx(0.3, rel=0.05)  # arrows of the robot's weight
-    assert looked_at.turn(5.0, lambda: "**commanding" in viewer.panel._state.content)
+    assert looked_at.turn(5.0, lambda: "● commanding</b>" in viewer.panel._state.content)
     assert "z 0.162 m" in viewer.panel._state.content
     _, torque, mean = viewer.panel._rows["torque (N·m)"][-1]
     assert torque == pytest.approx(np.abs(looked_at.bench.commands[-1]).max(), rel=0.2)
@@ -178,7 +209,7 @@ def test_controls_set_the_real_parameters(looked_at):
     panel._set_model()
     assert looked_at.turn(20.0, lambda: looked_at.settings.solver == "qp")
     viewer.remote.set(friction_coefficient=[-1.0])
-    assert looked_at.turn(20.0, lambda: panel._news.content.startswith("refused: "))
+    assert looked_at.turn(20.0, lambda: ">refused: " in panel._news.content)
     assert looked_at.settings.friction_coefficient == (0.33,)
 
 
@@ -192,14 +223,19 @@ def test_a_parameter_changed_elsewhere_is_shown_and_not_set_back(looked_at):
 
 
 def test_the_page_of_the_stick_stops_drives_and_resumes(scenery):
-    page = f"ws://127.0.0.1:{scenery.viewer.drive_page.port}/"
-    with connect(page) as stick:
+    with connect(stick_of(scenery)) as stick:
         stick.send(json.dumps({"stop": True}))
         assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.EMERGENCY_STOP)
+        assert scenery.turn(10.0, lambda: "controller: emergency stop engaged" in newest(stick))
         stick.send(json.dumps({"resume": True}))
-        assert scenery.turn(10.0, lambda: scenery.safety is not SafetyState.EMERGENCY_STOP)
+        # Releasing is an act of its own.
+        assert scenery.turn(10.0, lambda: "the emergency stop is engaged" in newest(stick))
+        assert scenery.safety is SafetyState.EMERGENCY_STOP
+        stick.send(json.dumps({"release": True}))
+        assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.STOPPED)
+        stick.send(json.dumps({"resume": True}))
+        assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.HOLDING)
         assert scenery.turn(10.0, lambda: scenery.bench.node.loop.result is not None)
-        assert stick.recv(timeout=5) == "emergency stop engaged"
         scenery.velocities.clear()
         stick.send(json.dumps({"drive": [0.5, 0, -1]}))
         assert scenery.turn(10.0, lambda: len(scenery.velocities) > 0)
@@ -253,21 +289,244 @@ def test_silence_and_nonsense_mean_zero(scenery):
     assert sent[-1] == (0.0, 0.0, 0.0)
 
 
-def test_no_other_site_may_drive(scenery):
-    port = scenery.viewer.drive_page.port
-    page = f"ws://127.0.0.1:{port}/"
-    with connect(page, origin=f"http://127.0.0.1:{port}"):
-        pass
-    with pytest.raises(InvalidStatus):
-        connect(page, origin="http://evil.example")
-    for headers, code in (({}, 200), ({"Host": "evil.example"}, 403)):
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers=headers)
-        try:
-            found = urllib.request.urlopen(request, timeout=5).status
-        except urllib.error.HTTPError as error:
-            found = error.code
-        assert found == code
+PORTS = {
+    "page": lambda scenery: scenery.viewer.server.get_port(),
+    "stick": lambda scenery: scenery.viewer.drive_page.port,
+}
+"""All that listen."""
+
+
+def knock(port, path, **headers):
+    """Status of a request, of a page or with `upgrade` of a websocket."""
+    asked = {"Host": f"127.0.0.1:{port}", **headers}
+    if asked.pop("Upgrade", None):
+        asked |= gate._WEBSOCKET
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path, headers=asked)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("upgrade", [{}, {"Upgrade": "websocket"}], ids=["page", "websocket"])
+def test_only_the_link_of_this_start_comes_in(scenery, port, upgrade):
+    port, token = PORTS[port](scenery), scenery.viewer.gate.token
+    link = f"/?token={token}"
+    own = f"http://127.0.0.1:{port}"
+    come_in = 101 if upgrade else {200, 302}
+    for path, headers in (
+        ("/", {}),
+        ("/", {"Origin": own}),
+        ("/?token=", {"Origin": own}),
+        (f"/?token={token[:-1]}", {"Origin": own}),
+        (f"/?token={token}a", {"Origin": own}),
+        (f"/?token={token}&token=a", {"Origin": own}),
+        ("/?token=%ff%c3%a4", {"Origin": own}),
+        (link, {"Origin": "http://evil.example"}),
+        (link, {"Origin": "null"}),
+        (link, {"Origin": own.replace("http", "https")}),
+        (link, {"Origin": f"http://127.0.0.1:{port + 1}"}),
+        (link, {"Host": "evil.example"}),
+        (link, {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"}),
+        (link, {"Host": f"127.0.0.1.evil.example:{port}"}),
+        (link, {"Host": f"[::1]evil.example:{port}"}),
+        (link, {"Host": ""}),
+    ):
+        assert knock(port, path, **headers, **upgrade) == 403, (path, headers)
+    for headers in ({}, {"Origin": own}, {"Host": f"localhost:{port}"}, {"Host": f"[::1]:{port}"}):
+        assert knock(port, link, **headers, **upgrade) in ({come_in} if upgrade else come_in)
     assert scenery.viewer.server.get_host() == "127.0.0.1"
+
+
+def test_each_start_has_a_link_of_its_own_and_listens_where_it_was_asked_to():
+    one, other = gate.Gate("0.0.0.0"), gate.Gate("robot.local")
+    assert one.token != other.token and len(one.token) >= 32
+    assert one.link(8080) == f"http://127.0.0.1:8080/?token={one.token}"
+    assert other.link(8080) == f"http://robot.local:8080/?token={other.token}"
+    assert gate.Gate("::1").link(1).startswith("http://[::1]:1/?token=")
+    request = Request(f"/?token={other.token}", Headers(Host="Robot.local:8080"))
+    assert other.refusal(request) is None
+    assert other.refusal(Request(request.path, Headers(Host="robot.locality:8080"))) is not None
+    twice = Headers([("Host", "127.0.0.1"), ("Host", "robot.local")])
+    assert other.refusal(Request(request.path, twice)) is not None
+
+
+def test_a_viser_that_asks_nobody_at_the_door_is_refused(monkeypatch):
+    """As if another version of viser made its server in another way."""
+    import viser.infra._infra as infra
+    import websockets
+
+    def past_the_gate(*place, process_request, **options):
+        return serve(*place, process_request=process_request, **options)
+
+    serve = websockets.asyncio.server.serve
+    parts = {
+        "asyncio": SimpleNamespace(server=SimpleNamespace(serve=past_the_gate)),
+        "datastructures": websockets.datastructures,
+        "exceptions": websockets.exceptions,
+    }
+    monkeypatch.setattr(infra, "websockets", SimpleNamespace(**parts))
+    port = free_port()
+    with pytest.raises(
+        RunError, match="somebody without the token gets 101, must get 403"
+    ) as error:
+        gate.gated_viser(gate.Gate("127.0.0.1"), "127.0.0.1", port)
+    assert "\n" not in str(error.value) and "viser" in str(error.value)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", port))  # nothing listens any more
+    assert websockets.asyncio.server.serve is serve
+
+
+def test_a_port_that_is_taken_and_a_name_that_leads_nowhere_are_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(RunError, match=f"no page at 127.0.0.1:{port}"):
+            gate.gated_viser(gate.Gate("127.0.0.1"), "127.0.0.1", port)
+    with pytest.raises(RunError, match=r"no page at 192\.0\.2\.1"):
+        gate.gated_viser(gate.Gate("192.0.2.1"), "192.0.2.1", 0)
+
+
+def test_the_red_button_reaches_the_watchdog_too(scenery):
+    peer, engaged, pressed, reset = scenery.bench.peer, [], [], []
+
+    def stop(request, response):
+        engaged.append(request.data)
+        response.message = f"watched {request.data}"
+        return response
+
+    def let_go(_, response):
+        reset.append(True)
+        response.message = "forwarding again"
+        return response
+
+    remote = scenery.viewer.remote
+    services = [
+        peer.create_service(SetBool, "command_watchdog/emergency_stop", stop),
+        peer.create_service(Trigger, "command_watchdog/reset", let_go),
+    ]
+    topic = peer.create_subscription(Bool, "emergency_stop", lambda m: pressed.append(m.data), 10)
+    try:
+        clients = remote._stops["watchdog"], remote._reset
+        assert scenery.turn(20.0, lambda: all(each.service_is_ready() for each in clients))
+        assert scenery.turn(20.0, lambda: remote._button.get_subscription_count() == 1)
+        with connect(stick_of(scenery)) as stick:
+            stick.send(json.dumps({"stop": True}))
+            both = "controller: emergency stop engaged; watchdog: watched True"
+            assert scenery.turn(10.0, lambda: both in newest(stick))
+            assert scenery.turn(5.0, lambda: (engaged, pressed) == ([True], [True]))
+            assert scenery.safety is SafetyState.EMERGENCY_STOP
+            stick.send(json.dumps({"resume": True}))
+            assert scenery.turn(10.0, lambda: "the emergency stop is engaged" in newest(stick))
+            assert (engaged, reset) == ([True], [])
+            stick.send(json.dumps({"release": True}))
+            assert scenery.turn(10.0, lambda: engaged == [True, False])
+            assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.STOPPED)
+            stick.send(json.dumps({"resume": True}))
+            assert scenery.turn(10.0, lambda: reset == [True])
+            assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.HOLDING)
+            assert pressed == [True]
+    finally:
+        for service in services:
+            peer.destroy_service(service)
+        peer.destroy_subscription(topic)
+
+
+def test_of_a_flood_only_the_latest_waits_and_a_stop_of_another_page_comes_before_its_end(scenery):
+    flooding, sent, pages = 20_000, [], []
+
+    def flood():
+        with contextlib.suppress(ConnectionClosed, OSError), connect(stick_of(scenery)) as page:
+            pages.append(page)
+            for k in range(flooding):
+                page.send(json.dumps({"drive": [k / flooding, 0, 0], "nothing": k}))
+                sent.append(k)
+
+    wishes, thread = scenery.viewer.wishes, threading.Thread(target=flood, daemon=True)
+    thread.start()
+    try:
+        with connect(stick_of(scenery)) as page:
+            assert until(lambda: len(sent) > 200 and len(wishes) == 1)
+            page.send(json.dumps({"stop": True}))
+            assert until(lambda: len(wishes) == 2)
+            assert thread.is_alive(), "it is not read as fast as it sends"
+        assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.EMERGENCY_STOP)
+        assert thread.is_alive()
+    finally:
+        pages[0].socket.shutdown(socket.SHUT_RDWR)
+        thread.join(30)
+        scenery.viewer.remote.release()
+        assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.STOPPED)
+        scenery.viewer.remote.resume()
+        assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.HOLDING)
+
+
+def test_of_what_is_wanted_at_once_the_stop_is_done_and_nothing_that_moves():
+    wishes, done = Wishes(), []
+    for kind in ("drive", "friction", "stop", "release", "resume", "stop", "friction"):
+        wishes.put(kind, lambda kind=kind: done.append(kind))
+    assert len(wishes) == 5
+    for act in wishes.take():
+        act()
+    assert done == ["stop", "friction"] and wishes.take() == []
+
+
+def test_words_of_others_are_text(looked_at):
+    """Diagnostics and answers come from any node; the page runs no script of theirs."""
+    panel, heard = looked_at.viewer.panel, looked_at.viewer.heard
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    heard.words, heard.watchdog = evil, evil
+    heard.values = {**heard.values, "safety state": evil}
+    panel.show(heard, 0.0)
+    panel.tell(evil)
+    for shown in (panel._state.content, panel._news.content):
+        assert "&lt;script&gt;" in shown and "<script" not in shown and "<img" not in shown
+    heard.watchdog = ""
+
+
+def test_a_plot_is_there_once_it_has_values_and_shows_those_curves(looked_at):
+    panel, heard = looked_at.viewer.panel, looked_at.viewer.heard
+    assert looked_at.turn(10.0, lambda: "torque (N·m)" in panel._plots)
+    force = "normal force / weight"
+    assert looked_at.turn(10.0, lambda: force in panel._plots)
+    assert [one["label"] for one in panel._plots[force].series] == ["s", "predicted"]
+    for plot in panel._plots.values():
+        assert all(np.isfinite(curve).all() for curve in plot.data)
+        assert (np.diff(plot.data[0]) > 0.0).all() and plot.data[0][0] > 0.0
+        assert plot.scales["y"]["range"]["max"]["soft"] > 0.0  # ticks that differ
+
+    def shown():
+        return force in panel._plots and len(panel._plots[force].series) - 1
+
+    panel.measure.value = True
+    assert looked_at.turn(10.0, lambda: looked_at.viewer.heard.measuring)
+    heard.measured = {frame: np.array([0.0, 0.0, 1.0]) for frame in ("a", "b")}
+    assert looked_at.turn(10.0, lambda: shown() == 2)
+    panel.measure.value = False
+    assert looked_at.turn(10.0, lambda: shown() == 1)
+
+
+def test_the_friction_of_the_ground_stands_beside_the_controllers(looked_at):
+    panel, remote = looked_at.viewer.panel, looked_at.viewer.remote
+    assert looked_at.turn(10.0, lambda: remote.values)
+    assert looked_at.turn(10.0, lambda: "ground has: unknown" in panel._ground.content)
+    context, namespace = looked_at.bench.context, looked_at.bench.peer.get_namespace()
+    robot = Node("simulated_robot", context=context, namespace=namespace)
+    robot.declare_parameter("friction_coefficient", 0.3)
+    looked_at.bench.executor.add_node(robot)
+    try:
+        remote.set(friction_coefficient=[0.25])
+        assert looked_at.turn(20.0, lambda: "0.3 (simulated)</div>" in panel._ground.content)
+        remote.set(friction_coefficient=[0.7])
+        less = "less than the controller counts on"
+        assert looked_at.turn(20.0, lambda: less in panel._ground.content)
+    finally:
+        looked_at.bench.executor.remove_node(robot)
+        robot.destroy_node()
+    assert looked_at.turn(20.0, lambda: "ground has: unknown" in panel._ground.content)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:none", "127.0.0.1:70000", ":-1"])
@@ -326,8 +585,8 @@ def page_of(scenery, folder, url, width, height):
 
 @needs_browser
 def test_a_browser_drives_by_stick_and_keys(scenery, tmp_path):
-    port = scenery.viewer.drive_page.port
-    with page_of(scenery, tmp_path, f"http://127.0.0.1:{port}/", 390, 700) as page:
+    link = scenery.viewer.gate.link(scenery.viewer.drive_page.port)
+    with page_of(scenery, tmp_path, link, 390, 700) as page:
         assert page.until("text.includes('ready')")
         assert page.js("document.documentElement.scrollWidth <= innerWidth")
         scenery.velocities.clear()
@@ -346,25 +605,64 @@ def test_a_browser_drives_by_stick_and_keys(scenery, tmp_path):
         page.click("document.getElementById('stop')")
         assert scenery.turn(20.0, lambda: scenery.safety is SafetyState.EMERGENCY_STOP)
         page.click("document.getElementById('resume')")
-        assert scenery.turn(20.0, lambda: scenery.safety is not SafetyState.EMERGENCY_STOP)
+        assert scenery.turn(20.0, lambda: "is engaged" in page.text())
+        page.click("document.getElementById('release')")
+        assert "Press again" in page.text()
+        scenery.turn(0.5)
+        assert scenery.safety is SafetyState.EMERGENCY_STOP
+        page.click("document.getElementById('release')")
+        assert scenery.turn(20.0, lambda: scenery.safety is SafetyState.STOPPED)
+        page.click("document.getElementById('resume')")
+        assert scenery.turn(20.0, lambda: scenery.safety is SafetyState.HOLDING)
         assert not page.errors
 
 
+BUTTON = "[...document.querySelectorAll('button')].find(b => b.innerText.trim() == '%s')"
+
+
 @needs_browser
-def test_a_browser_sees_the_robot_move_and_stops_it(scenery, tmp_path):
+def test_a_browser_sees_the_robot_move_stops_it_and_releases_the_stop(scenery, tmp_path):
     """A small window: without a graphics card every pixel costs."""
-    port = scenery.viewer.server.get_port()
-    with page_of(scenery, tmp_path, f"http://127.0.0.1:{port}/", 360, 480) as page:
+    link = scenery.viewer.gate.link(scenery.viewer.server.get_port())
+    with page_of(scenery, tmp_path, link, 390, 640) as page:
         assert scenery.turn(240.0, lambda: "base x" in page.text())
         begin = scenery.x
         scenery.turn(60.0, lambda: scenery.x > begin + 1.0, speed_m_s=0.4)
         shown = f"base x {scenery.x:.3f}"
         assert scenery.turn(60.0, lambda: shown in page.text())
-        label = "[...document.querySelectorAll('button')].find(b => b.innerText.includes('%s'))"
-        page.click(label % "Emergency stop")
+        assert scenery.turn(60.0, lambda: page.js(_uncovered(scenery)))
+        assert not page.js(f"!!({BUTTON % 'Release the emergency stop …'})")
+        page.click(BUTTON % "Emergency stop")
         assert scenery.turn(60.0, lambda: scenery.safety is SafetyState.EMERGENCY_STOP)
-        page.click(label % "Resume")
-        assert scenery.turn(60.0, lambda: scenery.safety is not SafetyState.EMERGENCY_STOP)
+        page.click(BUTTON % "Resume")
+        assert scenery.turn(60.0, lambda: "is engaged" in page.text())
+        for answer in ("Keep it engaged", "Release"):
+            release = BUTTON % "Release the emergency stop …"
+            assert scenery.turn(60.0, lambda: page.js(f"!!({release})"))
+            page.click(release)
+            assert scenery.turn(60.0, lambda a=answer: page.js(f"!!({BUTTON % a})"))
+            assert scenery.safety is SafetyState.EMERGENCY_STOP
+            scenery.turn(1.0)  # the dialogue fades in
+            page.click(BUTTON % answer)
+            scenery.turn(1.0)
+        assert scenery.turn(60.0, lambda: scenery.safety is SafetyState.STOPPED)
+        page.click(BUTTON % "Resume")
+        assert scenery.turn(60.0, lambda: scenery.safety is SafetyState.HOLDING)
         local = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
         assert [url for url in page.requests if not url.startswith(local)] == []
         assert page.js("document.documentElement.scrollWidth <= innerWidth")
+
+
+def _uncovered(scenery):
+    """Whether nothing lies over the pixel that shows the robot's middle, JavaScript."""
+    (client,) = scenery.viewer.server.get_clients().values()
+    camera = client.camera
+    ahead = camera.look_at - camera.position
+    right = np.cross(ahead, [0.0, 0.0, 1.0])
+    axes = [axis / np.linalg.norm(axis) for axis in (right, np.cross(ahead, right), ahead)]
+    x, y, z = axes @ (np.array([0.0, 0.0, 0.15]) - camera.position)
+    half = 0.5 / np.tan(0.5 * camera.fov)
+    place = (
+        f"{0.5} * innerWidth + {x / z * half} * innerHeight, (0.5 + {y / z * half}) * innerHeight"
+    )
+    return f"document.elementFromPoint({place})?.tagName == 'CANVAS'"

@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=":",
         metavar="HOST:PORT",
         help="show the run live in a browser, and let it be stopped, resumed and tuned there "
-        "(default: 127.0.0.1:8080, this machine alone)",
+        "by whoever has the link that is printed (default: 127.0.0.1:8080, this machine alone)",
     )
     parser.add_argument(
         "--teleop",
@@ -166,7 +166,6 @@ def _companions(arguments: argparse.Namespace, setup, folder: Path) -> dict[str,
         found["bag_recorder"] = companions.recording(folder, clear_bag(folder), arguments.bag)
     if arguments.view or arguments.teleop:
         host, port = companions.place_of(arguments.view or ":")
-        print(f"live view: http://{host}:{port}", file=sys.stderr)
         found["viewer"] = companions.viewing(folder, host, port, arguments.teleop)
     return found
 

@@ -42,6 +42,14 @@ class ProgressBar:
             self._write(f": {state}")
         self._state = state
 
+    def tell(self, line: str) -> None:
+        """Write a line that stays."""
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+
     def show(self, now_s: float) -> None:
         """Show the simulated time."""
         wall = time.monotonic()

@@ -41,6 +41,9 @@ PARAMETERS, LOGS = "parameters.yaml", "log"
 READY = "ready"
 """The line of output with which a companion says that the run may begin."""
 
+LINK = "page: "
+"""Begins the line in which a companion prints the link of its page, which nobody else knows."""
+
 
 def prepare_folder(folder: Path) -> None:
     """Make the folder of a run; records that a run before left there are gone afterwards.
@@ -100,6 +103,9 @@ def run_nodes(
                         APPEAR_S,
                         f"{name!r} was not ready",
                     )
+                    for line in nodes[name].output().splitlines():
+                        if line.startswith(LINK):
+                            bar.tell(f"live view: {line.removeprefix(LINK)}")
                 bar.say("activating")
                 # An estimator compiles, and stands still for a moment, before it tells a state.
                 patience_s = CONFIGURE_S if ESTIMATOR in setup.nodes else ACTIVATE_S

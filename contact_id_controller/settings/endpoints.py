@@ -110,16 +110,15 @@ NODES: dict[str, Endpoints] = {
         serves=("~/reset",),
     ),
     "viewer": Endpoints(
-        publishes=("cmd_vel",),
+        publishes=("cmd_vel", "emergency_stop"),
         subscribes=(
             *("joint_states", "odometry", "joint_trajectory", "base_trajectory", "commands"),
             *("controller/contact_forces", "/diagnostics", "ground_reaction/*", "joy"),
         ),
-        calls=tuple(
-            f"controller/{name}"
-            for name in (
-                *("emergency_stop", "resume", "get_parameters", "set_parameters_atomically"),
-            )
+        calls=(
+            *("controller/emergency_stop", "controller/resume", "controller/get_parameters"),
+            *("controller/set_parameters_atomically", "command_watchdog/emergency_stop"),
+            *("command_watchdog/reset", "simulated_robot/get_parameters"),
         ),
     ),
 }

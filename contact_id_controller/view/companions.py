@@ -10,7 +10,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.runs.ros_run import PARAMETERS
 
 LOOPBACK, PORT = "127.0.0.1", 8080
-"""Where a page is unless told otherwise: for this machine alone."""
+"""Where a page is by default: for this machine alone."""
 
 
 def recording(folder: Path, bag: Path, storage: str) -> list[str]:

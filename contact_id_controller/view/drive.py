@@ -7,7 +7,7 @@ counts besides, for the case that this process is gone.
 
 from __future__ import annotations
 
-import ipaddress
+import contextlib
 import json
 import math
 import threading
@@ -21,15 +21,24 @@ from geometry_msgs.msg import Twist
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Joy
-from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
 from contact_id_controller.exceptions import RunError
+from contact_id_controller.view.gate import Gate, answer_with, is_websocket
 
 SILENCE_S = 0.3
 """A page speaks ten times a second, a joystick more often."""
+
+READ_S = 0.01
+"""Between two messages of one page: what sends more waits in its own connection, in nobody else's way."""
+
+TELL_S = 0.05
+"""Until a page is shown a new line, at most."""
+
+MESSAGE_BYTES = 4096
+"""Longest message of a page; its own take a hundred."""
 
 JOY_AXES = (1, 0, 3)
 """Forwards, left, turn left: two sticks, as the `joy` package numbers them."""
@@ -96,77 +105,65 @@ class DrivePage:
     """The page with stick and keys, and the socket behind it, in threads of their own.
 
     Args:
+        gate: who may come in.
         host, port: where it is.
-        do: takes what a page says, a JSON object; called from any thread.
+        do: takes what a page sends, a JSON object; called from any thread.
 
     Raises:
         RunError: the port is taken.
     """
 
-    def __init__(self, host: str, port: int, do: Callable[[dict], None]) -> None:
-        self._host, self._do = host, do
-        self._pages: set[ServerConnection] = set()
+    def __init__(self, gate: Gate, host: str, port: int, do: Callable[[dict], None]) -> None:
+        self._gate, self._do = gate, do
+        self._told = (0, "")
         self._page = (files(__package__) / "pages" / "drive.html").read_bytes()
         try:
-            self._server = serve(self._talk, host, port, process_request=self._answer)
+            self._server = serve(
+                self._talk,
+                host,
+                port,
+                process_request=self._answer,
+                max_size=MESSAGE_BYTES,
+                compression=None,
+            )
         except OSError as error:
             raise RunError(f"no page at {host}:{port}: {error.strerror or error}") from error
         self.port: int = self._server.socket.getsockname()[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def tell(self, line: str) -> None:
-        """Show a line on every page."""
-        for page in list(self._pages):
-            try:
-                page.send(line)
-            except ConnectionClosed:
-                self._pages.discard(page)
+        """Show a line on every page; nobody waits for a page that reads nothing."""
+        self._told = (self._told[0] + 1, line)
 
     def close(self) -> None:
         """End it."""
         self._server.shutdown()
 
     def _answer(self, _: ServerConnection, request: Request) -> Response | None:
-        """The page, the socket (None), or why not: no other site's page may drive a robot."""
-        host = request.headers.get("Host", "")
-        origin = request.headers.get("Origin")
-        if not self._is_ours(host) or (origin is not None and origin != f"http://{host}"):
-            return _response(HTTPStatus.FORBIDDEN, b"a page of another site may not drive", "plain")
-        if request.headers.get("Upgrade", "").lower() == "websocket":
+        """The page, the socket (None), or why not."""
+        if refusal := self._gate.refusal(request):
+            return refusal
+        if is_websocket(request):
             return None
-        if request.path != "/":
-            return _response(HTTPStatus.NOT_FOUND, b"not found", "plain")
-        return _response(HTTPStatus.OK, self._page, "html")
-
-    def _is_ours(self, host: str) -> bool:
-        """An address, or the name that was chosen: names of others can be made to lead here."""
-        name = host.rpartition(":")[0].strip("[]") or host
-        if name in ("localhost", self._host):
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+        if request.path.partition("?")[0] != "/":
+            return answer_with(HTTPStatus.NOT_FOUND, b"not found", "plain")
+        return answer_with(HTTPStatus.OK, self._page, "html")
 
     def _talk(self, page: ServerConnection) -> None:
-        self._pages.add(page)
+        shown = self._told
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    self._take(page.recv(timeout=TELL_S))
+                    time.sleep(READ_S)
+                if self._told != shown:
+                    shown = self._told
+                    page.send(shown[1])
+
+    def _take(self, words: str | bytes) -> None:
         try:
-            for words in page:
-                try:
-                    said = json.loads(words)
-                except ValueError:
-                    continue
-                if isinstance(said, dict):
-                    self._do(said)
-        finally:
-            self._pages.discard(page)
-
-
-def _response(status: HTTPStatus, body: bytes, kind: str) -> Response:
-    headers = Headers()
-    headers["Content-Type"] = f"text/{kind}; charset=utf-8"
-    headers["Content-Length"] = str(len(body))
-    headers["Cache-Control"] = "no-store"
-    headers["X-Content-Type-Options"] = "nosniff"
-    return Response(status.value, status.phrase, headers, body)
+            said = json.loads(words)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(said, dict):
+            self._do(said)

@@ -23,14 +23,19 @@ from contact_id_controller.plans.base_trajectory import BaseTrajectory
 from contact_id_controller.plans.trajectories import JointTrajectory as JointPlan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
-from contact_id_controller.ros.direct_loop import Polled, take_newest
+from contact_id_controller.ros.direct_loop import Polled, take_newest, take_waiting
 from contact_id_controller.ros.executor import incidents_of
+from contact_id_controller.safety.command_watchdog import WatchdogState
+from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.shared_rows import EFFORT
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Nobody waits for a viewer, and a viewer that is slow misses messages."""
+
+FROM_SOME = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""The same of a topic on which several nodes publish."""
 
 
 class Arrow(NamedTuple):
@@ -46,7 +51,7 @@ class Listener:
     Args:
         node: their owner.
         robot, settings: of the controller that is looked at.
-        controller: name of its node.
+        controller, watchdog: names of its node and of the one behind it.
 
     Attributes:
         time_s: stamp of the last joint state; 0: none has come.
@@ -57,14 +62,21 @@ class Listener:
         measured: frame -> force (3,) N, world frame, while `measure` is on.
         joint_plan, base_plan: as last heard.
         level, words, values: of the controller's diagnostics.
+        watchdog: what state the watchdog reports; empty: none does.
     """
 
     def __init__(
-        self, node: Node, robot: RobotModel, settings: ControllerSettings, controller: str
+        self,
+        node: Node,
+        robot: RobotModel,
+        settings: ControllerSettings,
+        controller: str,
+        watchdog: str = "command_watchdog",
     ) -> None:
         self._node, self._robot, self._settings = node, robot, settings
         self._polled, self._incidents = Polled(), incidents_of(node)
         self._controller = controller
+        self._watchdog, self.watchdog = watchdog, ""
         self.time_s = 0.0
         self.q, self.velocity = robot.neutral(), np.zeros(robot.na)
         self.torques = np.zeros(robot.na)
@@ -82,15 +94,23 @@ class Listener:
         self._plan = listen(JointTrajectory, "joint_trajectory")
         self._base_plan = listen(MultiDOFJointTrajectory, "base_trajectory")
         self._markers = listen(MarkerArray, f"{controller}/contact_forces")
-        self._diagnostics = listen(DiagnosticArray, "/diagnostics")
+        self._diagnostics = listen(DiagnosticArray, "/diagnostics", FROM_SOME)
         effort = settings.command_interface == EFFORT
         self._commands = listen(Float64MultiArray, "commands") if effort else None
         self._reactions: dict[str, Subscription] = {}
 
-    def _listen(self, kind: Any, topic: str) -> Subscription:
+    def _listen(self, kind: Any, topic: str, qos: QoSProfile = NEWEST) -> Subscription:
         # An executor would take a message between two looks, and a plan may be sent only once.
         return self._node.create_subscription(
-            kind, topic, lambda _: None, NEWEST, callback_group=self._polled, raw=True
+            kind, topic, lambda _: None, qos, callback_group=self._polled, raw=True
+        )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether an emergency stop is engaged, as far as controller and watchdog report."""
+        return (
+            self.values.get("safety state") == SafetyState.EMERGENCY_STOP.value
+            or self.watchdog == WatchdogState.EMERGENCY_STOP.value
         )
 
     @property
@@ -130,7 +150,7 @@ class Listener:
             self._read_markers(deserialize_message(data, MarkerArray).markers)
 
     def _take_diagnostics(self) -> None:
-        if (data := take_newest(self._diagnostics)) is not None:
+        for data in take_waiting(self._diagnostics):
             self._read_diagnostics(deserialize_message(data, DiagnosticArray))
 
     def _take_commands(self) -> None:
@@ -189,3 +209,5 @@ class Listener:
             if name == self._controller.rpartition("/")[2]:
                 self.level, self.words = status.level[0], status.message
                 self.values = {each.key: each.value for each in status.values}
+            elif name == self._watchdog.rpartition("/")[2]:
+                self.watchdog = next((v.value for v in status.values if v.key == "state"), "")

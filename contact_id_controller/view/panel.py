@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections import deque
 from collections.abc import Callable
@@ -16,10 +17,18 @@ from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT
 from contact_id_controller.view.listener import Listener
 from contact_id_controller.view.remote import Remote
 
+STOP, RESUME, RELEASE, DRIVE = "stop", "resume", "release", "drive"
+"""Kinds of what a page wants, besides parameters."""
+
+MOVING = (RESUME, RELEASE, DRIVE)
+"""Those that may let the robot move."""
+
 POINTS = 200
 """Of each plot: 20 s at 10 Hz."""
 
-LEVELS = ("🟢", "🟡", "🔴")
+LEVEL_COLOURS = ("#1a9c3c", "#d9a300", "#d92020")
+"""Good, warning, error."""
+
 _FRICTION = (0.01, 2.0, 0.01)
 _TIME_CONSTANT_S = (0.001, 0.3, 0.001)
 _GAIN = (0.1, 3.0, 0.05)
@@ -32,6 +41,9 @@ CURVES = {
 }
 """Title of a plot -> its curves."""
 
+SMALLEST_TOP = 0.01
+"""What a plot shows at least, from 0 on: its ticks have three places, smaller ones would all read 0."""
+
 
 class Panel:
     """Plots, parameters and the stop.
@@ -40,7 +52,7 @@ class Panel:
         server: of the page.
         robot: that is looked at.
         remote: to the controller.
-        do: takes an action to be run in the viewer's own thread.
+        do: takes a kind of action and the action, to be run in the viewer's own thread.
         measure: whether measured forces are listened to from the beginning.
     """
 
@@ -49,7 +61,7 @@ class Panel:
         server: viser.ViserServer,
         robot: RobotModel,
         remote: Remote,
-        do: Callable[[Callable[[], None]], None],
+        do: Callable[[str, Callable[[], None]], None],
         measure: bool,
     ) -> None:
         self._server, self._robot, self._remote, self._do = server, robot, remote, do
@@ -57,43 +69,64 @@ class Panel:
         self._gains: tuple[list[float], list[float]] | None = None
         gui = server.gui
         gui.configure_theme(control_layout="floating", show_logo=False, show_share_button=False)
-        self._state = gui.add_markdown("nothing heard yet")
-        self._button("Emergency stop", partial(remote.emergency_stop, True), "red", "hand-stop")
-        self._button("Resume", remote.resume, "green", "player-play")
-        self._news = gui.add_markdown("")
-        self.measure = gui.add_checkbox(
-            "measured forces", measure, hint="A simulation sends them only while someone listens."
+        # As text: others write what stands here.
+        self._state = gui.add_html(_lines("no diagnostics yet"))
+        self._button(gui, "Emergency stop", STOP, remote.stop, "red", "hand-stop")
+        self._button(gui, "Resume", RESUME, remote.resume, "green", "player-play")
+        self._release = gui.add_button(
+            "Release the emergency stop …", color="gray", icon="lock-open", visible=False
         )
-        self._plots = {}
+        self._release.on_click(self._ask_to_release)
+        self._news = gui.add_html("")
+        self._curves: dict[str, tuple[int, ...]] = {}  # those with a value
+        self._plots: dict[str, viser.GuiUplotHandle] = {}
         self._rows = {
             title: deque(maxlen=POINTS) for title in CURVES
         }  # of (time, value, value, ...)
-        with gui.add_folder("Plots"):
-            for title, curves in CURVES.items():
-                self._plots[title] = gui.add_uplot(
-                    tuple(np.zeros(2) for _ in range(len(curves) + 1)),
-                    series=(
-                        uplot.Series(label="s"),
-                        *(
-                            uplot.Series(label=curve, stroke=colour, width=1.5)
-                            for curve, colour in zip(curves, ("#1982e6", "#e6641e"))
-                        ),
-                    ),
-                    scales={"x": uplot.Scale(time=False)},
-                    title=title,
-                    height=130,
-                )
+        # A column at the side; on a narrow screen a sheet, in which the tabs are a line that opens.
+        gui.main_panel.dock_right()
+        self._parts = gui.add_panel()
+        self._parts.dock_below(gui.main_panel)
+        self._plotted = self._parts.add_tab("Plots")
+        with self._plotted:
+            self.measure = gui.add_checkbox(
+                "measured forces", measure, hint="A simulation sends them only while needed."
+            )
         self._make_controls()
 
-    def _button(self, label: str, act: Callable[[], None], colour, icon) -> None:
-        button = self._server.gui.add_button(label, color=colour, icon=icon)
-        button.on_click(lambda _: self._do(act))
+    def _button(self, gui: viser.GuiApi, label: str, kind: str, act, colour, icon) -> None:
+        # In the thread that reads: what a page sends too much of waits in its connection.
+        async def pressed(_) -> None:
+            self._do(kind, act)
+
+        gui.add_button(label, color=colour, icon=icon).on_click(pressed)
+
+    async def _ask_to_release(self, event: viser.GuiEvent) -> None:
+        """Release only after an answer of who pressed the button."""
+        if event.client is None:
+            return
+        gui = event.client.gui
+        with gui.add_modal("Release the emergency stop?") as question:
+            gui.add_html("The robot moves again after <b>Resume</b>. Is nobody in its reach?")
+            release = gui.add_button("Release", color="red", icon="lock-open")
+            keep = gui.add_button("Keep it engaged", color="gray")
+
+        async def released(_) -> None:
+            question.close()
+            self._do(RELEASE, self._remote.release)
+
+        async def kept(_) -> None:
+            question.close()
+
+        release.on_click(released)
+        keep.on_click(kept)
 
     def _make_controls(self) -> None:
         gui = self._server.gui
-        with gui.add_folder("Controller"):
+        with self._parts.add_tab("Controller"):
             self._model = gui.add_dropdown("model", ("?",))
             self._friction = _number(gui, "friction coefficient", _FRICTION, 0.6)
+            self._ground = gui.add_html("")
             self._time_constant = _number(gui, "contact time constant (s)", _TIME_CONSTANT_S, 0.05)
             self._stiffness = _number(gui, "position gains ×", _GAIN, 1.0)
             self._damping = _number(gui, "velocity gains ×", _GAIN, 1.0)
@@ -104,46 +137,103 @@ class Panel:
             (self._stiffness, partial(self._set_gain, "joint_position_gain", 0)),
             (self._damping, partial(self._set_gain, "joint_velocity_gain", 1)),
         ):
-            # Changed by whoever looks on, not by ourselves.
-            handle.on_update(lambda event, act=act: event.client and self._do(act))
+            handle.on_update(self._changed(handle.label, act))
 
-    def show_stick(self, port: int) -> None:
+    def _changed(self, label: str, act: Callable[[], None]):
+        async def changed(event: viser.GuiEvent) -> None:
+            # By whoever looks on, not by ourselves.
+            if event.client is not None:
+                self._do(label, act)
+
+        return changed
+
+    def show_stick(self, port: int, token: str) -> None:
         """The page of a stick, at a port of the same machine; a link where frames are refused."""
         # The machine's name is what the page's reader called it by, which only the reader knows.
-        frame = f"this.src='http://'+location.hostname+':{port}/';this.onload=null"
-        with self._server.gui.add_folder("Drive"):
+        place = f"'http://'+location.hostname+':{port}/?token={token}'"
+        frame = f"this.src={place};this.onload=null"
+        with self._parts.add_tab("Drive"):
             self._server.gui.add_html(
                 f'<iframe title="drive" src="about:blank" onload="{frame}" '
-                'style="width:100%;height:440px;border:0"></iframe>'
+                'style="width:100%;height:520px;border:0"></iframe>'
             )
 
     def tell(self, line: str) -> None:
         """Show what came of a button."""
-        self._news.content = line
+        self._news.content = _lines(line)
 
     # What is shown
 
     def show(self, heard: Listener, speed_m_s: float) -> None:
         """Words and plots of what was heard last."""
         self._follow_parameters()
-        words = [f"{LEVELS[min(heard.level, 2)]} **{heard.words}**"]
+        colour = LEVEL_COLOURS[min(heard.level, 2)]
+        words = [f'<b style="color:{colour}">● {html.escape(heard.words)}</b>']
         if "safety state" in heard.values:
-            words.append(f"safety state: {heard.values['safety state']}")
+            words.append(f"safety state: {html.escape(heard.values['safety state'])}")
+        if heard.watchdog:
+            words.append(f"watchdog: {html.escape(heard.watchdog)}")
         words.append(f"time {heard.time_s:.2f} s")
         if self._robot.floating_base:
             x, y, z = heard.q[:3]
             words.append(f"base x {x:.3f} y {y:.3f} z {z:.3f} m, {speed_m_s:.2f} m/s")
-        text = "  \n".join(words)
-        if self._state.content != text:
-            self._state.content = text
+        _put(self._state, "content", _PARAGRAPH.format("<br>".join(words)))
+        _put(self._release, "visible", heard.stopped)
+        _put(self._ground, "content", self._ground_words())
         for title, values in self._values(heard).items():
-            rows = self._rows[title]
-            if rows and heard.time_s < rows[-1][0]:
-                rows.clear()
-            if not rows or heard.time_s > rows[-1][0]:
-                rows.append((heard.time_s, *values))
-                if len(rows) > 1:
-                    self._plots[title].data = tuple(np.array(rows).T.copy())
+            self._plot(title, heard.time_s, values)
+
+    def _ground_words(self) -> str:
+        """The ground's friction, which a simulation knows, beside what the controller counts on."""
+        ground = self._remote.ground_friction
+        if ground is None:
+            return _lines("the ground has: unknown")
+        words = f"the ground has: {ground:g} (simulated)"
+        if self._shown and _first(self._shown["friction_coefficient"]) > ground:
+            words += ', <b style="color:#d92020">less than the controller counts on</b>'
+        return _PARAGRAPH.format(words)
+
+    def _plot(self, title: str, time_s: float, values: tuple[float, ...]) -> None:
+        """Add a point to the curves that have a value; a plot begins anew where others have."""
+        curves = tuple(k for k, value in enumerate(values) if math.isfinite(value))
+        rows = self._rows[title]
+        if curves != self._curves.get(title):
+            self._curves[title] = curves
+            rows.clear()
+            if title in self._plots:
+                self._plots.pop(title).remove()
+        if rows and time_s < rows[-1][0]:
+            rows.clear()
+        if not curves or time_s <= 0.0 or (rows and time_s == rows[-1][0]):
+            return
+        rows.append((time_s, *(values[k] for k in curves)))
+        if len(rows) > 1:
+            data = tuple(np.array(rows).T.copy())
+            if title in self._plots:
+                self._plots[title].data = data
+            else:
+                self._plots[title] = self._new_plot(title, curves, data)
+
+    def _new_plot(self, title: str, curves: tuple[int, ...], data) -> viser.GuiUplotHandle:
+        series = [
+            uplot.Series(label=CURVES[title][k], stroke=("#1982e6", "#e6641e")[k], width=1.5)
+            for k in curves
+        ]
+        top = {"soft": SMALLEST_TOP, "mode": 1, "pad": 0.1}
+        bottom = {"soft": 0.0, "mode": 1, "pad": 0.1}
+        with self._plotted:
+            return self._server.gui.add_uplot(
+                data,
+                series=(uplot.Series(label="s"), *series),
+                scales={
+                    "x": uplot.Scale(time=False),
+                    "y": uplot.Scale(range={"min": bottom, "max": top}),
+                },
+                title=title,
+                height=130,
+                padding=(10, 24, 0, 0),  # a tick at the top keeps its upper half
+                order=float(list(CURVES).index(title)),
+            )
 
     def _values(self, heard: Listener) -> dict[str, tuple[float, ...]]:
         robot, plan = self._robot, heard.joint_plan
@@ -209,6 +299,20 @@ class Panel:
         self._remote.set(
             **{name: [change(v) for v in now] if isinstance(now, list) else change(now)}
         )
+
+
+_PARAGRAPH = '<div style="margin:0.4em 0.8em;font-size:0.875em;overflow-wrap:anywhere">{}</div>'
+
+
+def _lines(text: str) -> str:
+    """Words of somebody else as HTML that shows them."""
+    return _PARAGRAPH.format(html.escape(text)) if text else ""
+
+
+def _put(handle, name: str, value) -> None:
+    """Set what is not so already: every change goes to all pages."""
+    if getattr(handle, name) != value:
+        setattr(handle, name, value)
 
 
 def _number(gui, label: str, limits: tuple[float, float, float], begin: float):

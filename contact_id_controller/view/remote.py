@@ -1,4 +1,8 @@
-"""The controller's services, called without waiting: parameters, emergency stop, resume."""
+"""Services of controller, watchdog and simulated robot, called without waiting.
+
+A stop engages both stops there are: the controller's, and the watchdog's behind it, which needs no
+controller that works.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 from rcl_interfaces.srv import GetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
 SHOWN = (
@@ -21,27 +26,50 @@ SHOWN = (
 )
 """Parameters that a page shows."""
 
+CONTROLLER, WATCHDOG = "controller", "watchdog"
+"""As a page calls them."""
+
+GROUND = "friction_coefficient"
+"""Parameter of a simulated robot."""
+
 
 class Remote:
-    """Clients of one controller; answers arrive while the node spins.
+    """Clients of one controller and its watchdog; answers arrive while the node spins.
 
     Args:
         node: owner of the clients.
-        controller: name of the controller's node.
+        controller, watchdog, robot: names of the nodes; a real robot is none.
         told: takes a line for whoever pressed a button.
 
     Attributes:
         values: of `SHOWN`, as last read from the controller.
+        ground_friction: coefficient of the ground under a simulated robot; None: nobody knows.
     """
 
-    def __init__(self, node: Node, controller: str, told: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        controller: str,
+        told: Callable[[str], None],
+        watchdog: str = "command_watchdog",
+        robot: str = "simulated_robot",
+    ) -> None:
         self.values: dict[str, Any] = {}
+        self.ground_friction: float | None = None
         self._told = told
+        self._lines: dict[str, str] = {}
         client = node.create_client
         self._get = client(GetParameters, f"{controller}/get_parameters")
         self._set = client(SetParametersAtomically, f"{controller}/set_parameters_atomically")
-        self._stop = client(SetBool, f"{controller}/emergency_stop")
+        self._ground = client(GetParameters, f"{robot}/get_parameters")
+        self._stops = {
+            CONTROLLER: client(SetBool, f"{controller}/emergency_stop"),
+            WATCHDOG: client(SetBool, f"{watchdog}/emergency_stop"),
+        }
+        # The watchdog obeys it at once, also while the answer of a service is on its way.
+        self._button = node.create_publisher(Bool, "emergency_stop", 10)
         self._resume = client(Trigger, f"{controller}/resume")
+        self._reset = client(Trigger, f"{watchdog}/reset")
 
     @property
     def ready(self) -> bool:
@@ -49,10 +77,15 @@ class Remote:
         return self._get.service_is_ready()
 
     def read(self) -> None:
-        """Ask for the parameters."""
+        """Ask for the parameters, and what the ground is like."""
         if self.ready:
             answer = self._get.call_async(GetParameters.Request(names=list(SHOWN)))
             answer.add_done_callback(self._take)
+        if self._ground.service_is_ready():
+            answer = self._ground.call_async(GetParameters.Request(names=[GROUND]))
+            answer.add_done_callback(self._take_ground)
+        else:
+            self.ground_friction = None
 
     def set(self, **values: Any) -> None:
         """Set parameters of the controller, all or none; told whether it did."""
@@ -63,26 +96,53 @@ class Remote:
         answer = self._set.call_async(SetParametersAtomically.Request(parameters=parameters))
         answer.add_done_callback(lambda done: self._say(values, done.result().result))
 
-    def emergency_stop(self, engage: bool) -> None:
-        """Engage or release the emergency stop."""
-        if not self._stop.service_is_ready():
-            self._told("the controller does not answer: it was NOT stopped")
-            return
-        answer = self._stop.call_async(SetBool.Request(data=engage))
-        answer.add_done_callback(lambda done: self._told(done.result().message))
+    def stop(self) -> None:
+        """Engage the emergency stop of the controller and of the watchdog."""
+        self._button.publish(Bool(data=True))
+        self._call_stops(True, "does not answer: NOT stopped")
+
+    def release(self) -> None:
+        """Release both; the robot stays stopped until it is resumed."""
+        self._call_stops(False, "does not answer: NOT released")
 
     def resume(self) -> None:
-        """Leave a stop and hold the present posture; an emergency stop is released first."""
+        """Leave a stop and hold the present posture; an engaged emergency stop is not released."""
+        self._lines = {}
         if not self._resume.service_is_ready():
             self._told("the controller does not answer")
             return
-        released = self._stop.call_async(SetBool.Request(data=False))
 
-        def then(_) -> None:
-            answer = self._resume.call_async(Trigger.Request())
-            answer.add_done_callback(lambda done: self._told(done.result().message))
+        def then(done) -> None:
+            self._answered(CONTROLLER, done.result())
+            if done.result().success and self._reset.service_is_ready():
+                answer = self._reset.call_async(Trigger.Request())
+                answer.add_done_callback(lambda done: self._answered(WATCHDOG, done.result()))
 
-        released.add_done_callback(then)
+        self._resume.call_async(Trigger.Request()).add_done_callback(then)
+
+    def _call_stops(self, engage: bool, silent: str) -> None:
+        self._lines = {}
+        for who, client in self._stops.items():
+            if client.service_is_ready():
+                answer = client.call_async(SetBool.Request(data=engage))
+                answer.add_done_callback(lambda done, who=who: self._answered(who, done.result()))
+            elif who == CONTROLLER:
+                self._lines[who] = silent
+            else:
+                self._lines[who] = "none here"
+        self._show_lines()
+
+    def _answered(self, who: str, answer: Any) -> None:
+        self._lines[who] = answer.message
+        self._show_lines()
+
+    def _show_lines(self) -> None:
+        if self._lines:
+            self._told("; ".join(f"{who}: {line}" for who, line in sorted(self._lines.items())))
+
+    def _take_ground(self, done) -> None:
+        (value,) = map(parameter_value_to_python, done.result().values)
+        self.ground_friction = None if value is None else float(value)
 
     def _take(self, done) -> None:
         values = map(parameter_value_to_python, done.result().values)

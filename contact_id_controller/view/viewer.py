@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import queue
 import sys
+import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,21 +23,52 @@ from rclpy.node import Node
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.runs.ros_run import READY
+from contact_id_controller.runs.ros_run import LINK, READY
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.view.companions import LOOPBACK, PORT
 from contact_id_controller.view.drive import Drive, DrivePage
+from contact_id_controller.view.gate import Gate, gated_viser
 from contact_id_controller.view.listener import Listener
-from contact_id_controller.view.panel import Panel
+from contact_id_controller.view.panel import DRIVE, MOVING, RELEASE, RESUME, STOP, Panel
 from contact_id_controller.view.remote import Remote
 from contact_id_controller.view.scene import Scene
 
 NICENESS = 5
 """The controller's and the robot's processes come first."""
 
+NARROW_PIXELS = 577
+"""viser's panel is a sheet at the bottom of screens that are narrower."""
+
 _SCENE_S, _PANEL_S, _PLAN_S, _PARAMETERS_S = 0.05, 0.1, 0.25, 2.0
+
+
+class Wishes:
+    """What pages want done: the latest of each kind, so that nothing queues up; from any thread.
+
+    A stop comes first, and what was wanted beside it, and would let the robot move, is not done.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: dict[str, Callable[[], None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._latest)
+
+    def put(self, kind: str, act: Callable[[], None]) -> None:
+        """Want something instead of what was wanted of this kind before."""
+        with self._lock:
+            self._latest[kind] = act
+
+    def take(self) -> list[Callable[[], None]]:
+        """What is wanted now, in the order in which it is to be done."""
+        with self._lock:
+            latest, self._latest = self._latest, {}
+        if STOP in latest:
+            latest = {STOP: latest.pop(STOP)} | {k: latest[k] for k in latest if k not in MOVING}
+        return list(latest.values())
 
 
 class Viewer:
@@ -44,27 +77,31 @@ class Viewer:
     Args:
         node: owner of subscriptions and clients.
         settings: of the controller.
-        controller: name of its node.
+        controller, watchdog: names of its node and of the one behind it.
         host, port: where the page is.
 
     Raises:
-        RunError: the port is taken.
+        RunError: the port is taken, or this version of viser lets strangers in.
     """
 
     def __init__(
-        self, node: Node, settings: ControllerSettings, controller: str, host: str, port: int
+        self,
+        node: Node,
+        settings: ControllerSettings,
+        controller: str,
+        host: str,
+        port: int,
+        watchdog: str = "command_watchdog",
     ) -> None:
         robot = settings.robot()
-        try:
-            self.server = viser.ViserServer(host=host, port=port, label="contact_id", verbose=False)
-        except OSError as error:
-            raise RunError(f"no page at {host}:{port}: {error.strerror or error}") from error
-        self._actions: queue.SimpleQueue = queue.SimpleQueue()
-        self.heard = Listener(node, robot, settings, controller)
-        self.remote = Remote(node, controller, self._tell)
+        self.gate = Gate(host)
+        self.server = gated_viser(self.gate, host, port)
+        self.wishes = Wishes()
+        self.heard = Listener(node, robot, settings, controller, watchdog)
+        self.remote = Remote(node, controller, self._tell, watchdog)
         self.scene = Scene(self.server, robot, settings)
         measure = settings.mode == "lockstep"
-        self.panel = Panel(self.server, robot, self.remote, self._actions.put, measure)
+        self.panel = Panel(self.server, robot, self.remote, self.wishes.put, measure)
         self._due = dict.fromkeys((_SCENE_S, _PANEL_S, _PLAN_S, _PARAMETERS_S), 0.0)
         self._place = np.zeros(3)
         self._placed_s = self._speed = 0.0
@@ -75,23 +112,23 @@ class Viewer:
     def let_drive(self, node: Node, host: str, speed_m_s: float, yaw_rate_rad_s: float) -> None:
         """Add stick, keys and joystick; the page with the stick stands within the other one, too."""
         self.drive = Drive(node, speed_m_s, yaw_rate_rad_s)
-
-        def do(said: dict) -> None:
-            self._actions.put(lambda: self._obey(said))
-
+        port = self.server.get_port() + 1
         try:
-            self.drive_page = DrivePage(host, self.server.get_port() + 1, do)
+            self.drive_page = DrivePage(self.gate, host, port, self._obey)
         except RunError:
-            self.drive_page = DrivePage(host, 0, do)
-        self.panel.show_stick(self.drive_page.port)
+            self.drive_page = DrivePage(self.gate, host, 0, self._obey)
+        self.panel.show_stick(self.drive_page.port, self.gate.token)
 
     def _obey(self, said: dict) -> None:
-        if "drive" in said:
-            self.drive.want(said["drive"])
-        elif said.get("stop"):
-            self.remote.emergency_stop(True)
+        remote = self.remote
+        if said.get("stop"):
+            self.wishes.put(STOP, remote.stop)
         elif said.get("resume"):
-            self.remote.resume()
+            self.wishes.put(RESUME, remote.resume)
+        elif said.get("release"):
+            self.wishes.put(RELEASE, remote.release)
+        elif "drive" in said:
+            self.wishes.put(DRIVE, partial(self.drive.want, said["drive"]))
 
     def _tell(self, line: str) -> None:
         self.panel.tell(line)
@@ -100,8 +137,8 @@ class Viewer:
 
     def turn(self) -> None:
         """Take what has come, do what was asked for, draw what is due while somebody looks."""
-        while not self._actions.empty():
-            self._actions.get()()
+        for act in self.wishes.take():
+            act()
         if self.drive is not None:
             self.drive.tick()
         self.heard.take()
@@ -110,14 +147,16 @@ class Viewer:
         now = time.monotonic()
         if self._is_due(_PARAMETERS_S, now):
             self.remote.read()
-        if not looked_at or not self.heard.time_s:
+        if not looked_at:
+            return
+        if self._is_due(_PANEL_S, now):
+            self.panel.show(self.heard, self._speed_m_s())
+        if not self.heard.time_s:
             return
         if self._is_due(_SCENE_S, now):
             self.scene.show(self.heard)
         if self._is_due(_PLAN_S, now):
             self.scene.show_plan(self.heard)
-        if self._is_due(_PANEL_S, now):
-            self.panel.show(self.heard, self._speed_m_s())
 
     def is_looked_at(self) -> bool:
         """Whether a browser shows the page."""
@@ -146,9 +185,11 @@ class Viewer:
 
 
 def _look(client: viser.ClientHandle) -> None:
-    """From behind and above, whatever the screen."""
-    client.camera.position = (-0.9, -1.1, 0.7)
-    client.camera.look_at = (0.0, 0.0, 0.1)
+    """From behind and above; on a narrow screen, whose lower part is the panel's, from farther away."""
+    camera = client.camera
+    narrow = camera.image_width < NARROW_PIXELS
+    camera.position = (-1.35, -1.65, 0.85) if narrow else (-0.9, -1.1, 0.7)
+    camera.look_at = (0.0, 0.0, -0.45) if narrow else (0.0, 0.0, 0.1)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -157,10 +198,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parameters", type=Path, required=True, help="file of the controller")
     parser.add_argument("--controller", default="controller", help="name of its node")
     parser.add_argument(
+        "--watchdog",
+        default="command_watchdog",
+        help="name of the watchdog behind it, where one is",
+    )
+    parser.add_argument(
         "--host",
         default=LOOPBACK,
-        help="address to listen on; whoever reaches it can stop and drive the robot "
-        "(default: this machine alone)",
+        help="address to listen on; whoever has the link that is printed can stop, tune and drive the "
+        "robot (default: this machine alone)",
     )
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--teleop", action="store_true", help="let pages and joysticks drive")
@@ -171,17 +217,17 @@ def main(arguments: list[str] | None = None) -> int:
     def serve(node: Node, interrupt: Interrupt) -> int:
         section = ParameterFile(given.parameters).section(given.controller)
         settings = ControllerSettings.from_mapping(section)
-        viewer = Viewer(node, settings, given.controller, given.host, given.port)
+        viewer = Viewer(node, settings, given.controller, given.host, given.port, given.watchdog)
         if given.teleop:
             gait = GaitPlannerSettings.from_mapping(
                 ParameterFile(given.parameters).section(given.planner)
             )
             viewer.let_drive(node, given.host, gait.speed_m_s, gait.max_yaw_rate_rad_s)
-            print(f"stick: http://{given.host}:{viewer.drive_page.port}", flush=True)
+            print(f"stick: {viewer.gate.link(viewer.drive_page.port)}", flush=True)
         executor = GuardedExecutor(node, context=node.context)
         if viewer.scene.shapes.told:
             print(viewer.scene.shapes.told, flush=True)
-        print(f"page: http://{given.host}:{viewer.server.get_port()}", flush=True)
+        print(f"{LINK}{viewer.gate.link(viewer.server.get_port())}", flush=True)
         print(READY, flush=True)
         try:
             while not interrupt.requested:

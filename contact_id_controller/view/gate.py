@@ -1,0 +1,231 @@
+"""Who may open a page that moves a robot: whoever has the link of this start, from the page's own site.
+
+Three checks on every request, of pages and of websockets alike. `Host` is an address or the name that
+was asked for: a name of somebody else can be made to lead here (DNS rebinding). `Origin`, which
+browsers add and no script can change, is the page's own. The token of this start is in the query: other
+programs send no origin. Without it nothing is shown either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import http.client
+import io
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import viser
+import websockets.asyncio.server
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from contact_id_controller.exceptions import RunError
+
+TOKEN_BYTES = 24
+MESSAGE_BYTES = 1 << 20
+"""Longest message that a page may send to viser; cameras and sliders take some hundred bytes."""
+
+PROBE_S = 10.0
+"""Patience with an answer of the page of this process."""
+
+_EVERYWHERE = ("", "0.0.0.0", "::")
+_WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    "Sec-WebSocket-Protocol": f"viser-v{viser.__version__}",
+}
+"""What viser's own client sends."""
+
+
+class Gate:
+    """Judges requests; each object has a token of its own.
+
+    Args:
+        host: address or name on which the pages listen.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host.lower()
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+
+    def link(self, port: int) -> str:
+        """Of a page, with the token; where it listens on all addresses, as this machine opens it."""
+        name = "127.0.0.1" if self._host in _EVERYWHERE else self._host
+        return f"http://{_in_url(name)}:{port}/?token={self.token}"
+
+    def refusal(self, request: Request) -> Response | None:
+        """What to answer to a request that may not come in; None: it may."""
+        hosts = request.headers.get_all("Host")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return forbidden(
+                "use the address of this machine, or the host that the viewer was given"
+            )
+        origins = request.headers.get_all("Origin")
+        if origins and origins != [f"http://{hosts[0]}"]:
+            return forbidden("a page of another site may not come in")
+        tokens = query_of(request).get("token", [])
+        given = "".join(tokens).encode(errors="replace")
+        if not secrets.compare_digest(given, self.token.encode()):
+            return forbidden("open the link with the token that the viewer printed at its start")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        bracketed, _, rest = host.rpartition("]")
+        name, colon, port = rest.partition(":")
+        name = f"{bracketed[1:]}{name}".lower() if bracketed.startswith("[") else name.lower()
+        if colon and not port.isdecimal():
+            return False
+        if name == "localhost" or (name and name == self._host):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
+    """viser's server behind a gate, its page and its websocket; it does not start without.
+
+    viser has no hook of its own for that, so `process_request` of the server of `websockets` that it
+    makes is wrapped. Whether a viser of another version still asks there is tried before anything is
+    shown: without an answer 403 to each of three strangers there is no server.
+
+    Raises:
+        RunError: the port is taken, or this viser lets strangers in.
+    """
+    _look_for(host, port)
+    serve = websockets.asyncio.server.serve
+    websockets.asyncio.server.serve = _guarded(gate, serve)  # type: ignore[misc]
+    try:
+        # It prints a link without a token.
+        with contextlib.redirect_stdout(io.StringIO()):
+            server = viser.ViserServer(host=host, port=port, label="contact_id", verbose=False)
+    finally:
+        websockets.asyncio.server.serve = serve  # type: ignore[misc]
+    found = server.get_port()
+    try:
+        wrong = "" if port in (0, found) else f"port {port} was taken meanwhile"
+        wrong = wrong or _let_in(gate, host, found)
+    except OSError as error:
+        wrong = str(error)
+    if wrong:
+        server.stop()
+        raise RunError(f"no page with viser {viser.__version__} at {host}:{port}: {wrong}")
+    return server
+
+
+def _guarded(gate: Gate, serve: Callable[..., Any]) -> Callable[..., Any]:
+    """`serve` of websockets whose server asks the gate first."""
+
+    def guarded(handler, *place, process_request=None, **options):
+        def answer(connection, request: Request) -> Response | None:
+            if refusal := gate.refusal(request):
+                return refusal
+            if not is_websocket(request) and (moved := _to_websocket(gate, request)):
+                return moved
+            response = process_request(connection, request)
+            if response is not None:
+                response.headers["Referrer-Policy"] = "no-referrer"
+            return response
+
+        options["max_size"] = MESSAGE_BYTES
+        return serve(handler, *place, process_request=answer, **options)
+
+    return guarded
+
+
+def _to_websocket(gate: Gate, request: Request) -> Response | None:
+    """Lead the page to itself with the address of its websocket; None where that stands in it already.
+
+    viser's client has a parameter for it; by itself it would leave the token out.
+    """
+    here = f"ws://{request.headers['Host']}/?token={gate.token}"
+    if query_of(request).get("websocket") == [here]:
+        return None
+    response = answer_with(HTTPStatus.FOUND, b"", "plain")
+    response.headers["Location"] = f"/?{urlencode({'token': gate.token, 'websocket': here})}"
+    return response
+
+
+def _let_in(gate: Gate, host: str, port: int) -> str:
+    """Who came in that may not, or did not that may; empty: all is as it should be."""
+    address = gate.link(port).removeprefix("http://").partition("/")[0]
+    good, stranger = f"/?token={gate.token}", "stranger.example"
+    asked = (
+        ("somebody without the token", 403, "/", {"Host": address}),
+        ("a page of another site", 403, good, {"Host": address, "Origin": f"http://{stranger}"}),
+        ("another name of this machine", 403, good, {"Host": stranger}),
+        ("the one with the link", 101, good, {"Host": address, "Origin": f"http://{address}"}),
+    )
+    place = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
+    for who, code, path, headers in asked:
+        connection = http.client.HTTPConnection(place, port, timeout=PROBE_S)
+        try:
+            connection.request("GET", path, headers={**headers, **_WEBSOCKET})
+            status = connection.getresponse().status
+        except http.client.HTTPException as error:
+            return f"{who}: {error!r}"
+        finally:
+            connection.close()
+        if status != code:
+            return f"{who} gets {status}, must get {code}: install another version of viser"
+    return ""
+
+
+def _look_for(host: str, port: int) -> None:
+    """Raise RunError where nothing can listen: viser would take another port, or try for ever."""
+    asked = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+    free = 0
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(host or None, port, **asked):
+            try:
+                socket.create_server(address, family=family).close()
+                free += 1
+            except OSError as error:
+                # A name may lead to addresses that this machine lacks, besides those that it has.
+                if free or error.errno != errno.EADDRNOTAVAIL:
+                    raise
+                missing = error
+        if not free:
+            raise missing
+    except OSError as error:
+        raise RunError(f"no page at {host}:{port}: {error.strerror or error}") from error
+
+
+def is_websocket(request: Request) -> bool:
+    """Whether a request asks for a websocket instead of a page."""
+    return request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+def query_of(request: Request) -> dict[str, list[str]]:
+    """Of the path of a request, name -> values."""
+    return parse_qs(request.path.partition("?")[2], errors="replace")
+
+
+def forbidden(line: str) -> Response:
+    """An answer to who may not come in."""
+    return answer_with(HTTPStatus.FORBIDDEN, f"{line}\n".encode(), "plain")
+
+
+def answer_with(status: HTTPStatus, body: bytes, kind: str) -> Response:
+    """A page, which neither caches keep nor other sites learn of."""
+    headers = Headers()
+    headers["Content-Type"] = f"text/{kind}; charset=utf-8"
+    headers["Content-Length"] = str(len(body))
+    headers["Cache-Control"] = "no-store"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["X-Content-Type-Options"] = "nosniff"
+    return Response(status.value, status.phrase, headers, body)
+
+
+def _in_url(name: str) -> str:
+    return f"[{name}]" if ":" in name else name
