@@ -214,6 +214,7 @@ ROWS_OF_ATTACKS = (
     "emergency stop behind a plan of 10,000 points",
     "emergency stop behind a plan of 100,000 points",
     "emergency stop of the watchdog behind a parameter of 1,000,000 numbers",
+    "emergency stop while a foreign web client knocks at the viewer",
     "plans that no joint can follow: 1e300 rad, 1e6 rad/s²",
     "base plans 100 s ago, 1 h ahead, 1e200 m away",
     "contact schedules of 1,000 s ago, 1 h ahead",

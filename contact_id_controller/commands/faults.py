@@ -9,7 +9,7 @@ from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
-EXTRAS = (("rclpy", "ros"), ("lifecycle_msgs", "ros"), ("mujoco", "simulation"))
+EXTRAS = (("rclpy", "ros"), ("lifecycle_msgs", "ros"), ("mujoco", "simulation"), ("viser", "view"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contact_id_controller.exceptions import ConfigurationError, RunError, choices
-from contact_id_controller.faults import hangs, inputs, peers, processes, states
+from contact_id_controller.faults import hangs, inputs, peers, processes, states, web
 from contact_id_controller.faults.nodes import REAL_TIME_FACTOR
 from contact_id_controller.faults.row import ALLOWANCE_S, Fault, Observed
 from contact_id_controller.faults.world import FaultWorld
@@ -28,7 +28,7 @@ from contact_id_controller.runs.machine import describe_machine
 from contact_id_controller.settings.shared_rows import EFFORT
 
 FAULTS: tuple[Fault, ...] = (
-    states.FAULTS + inputs.FAULTS + peers.FAULTS + processes.FAULTS + hangs.FAULTS
+    states.FAULTS + inputs.FAULTS + peers.FAULTS + web.FAULTS + processes.FAULTS + hangs.FAULTS
 )
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"

@@ -93,3 +93,9 @@ def command_line(name: str, file: Path) -> list[str]:
         command[:3] = [sys.executable, "-m", "contact_id_controller.faults.failing_controller"]
     remapped = [["-r", f"{old}:={new}"] for old, new in REMAPPED.get(name, {}).items()]
     return sum(remapped, command)
+
+
+def viewer_line(file: Path) -> list[str]:
+    """Command line of a live view with a parameter file, on ports that nobody uses."""
+    words = ["--parameters", str(file), "--port", "0", "--teleop"]
+    return [sys.executable, "-m", "contact_id_controller.view.viewer", *words]

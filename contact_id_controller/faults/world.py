@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
+from contact_id_controller.runs.ros_run import READY
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
@@ -83,6 +84,9 @@ class FaultWorld:
         real_time_factor: of the simulation; time-outs by the wall clock are as many times longer.
         interface: ``command_interface`` of all nodes.
         is_interrupted: whether somebody asked this process to end; looked at while it waits.
+
+    Attributes:
+        file: with the parameters of all nodes.
     """
 
     def __init__(
@@ -114,10 +118,10 @@ class FaultWorld:
         self.limits = np.resize(watchdog["effort_limits_nm"], count).astype(float)
         damping = np.resize(controller["damping_nm_s_rad"], count)
 
-        self._file = folder / "parameters.yaml"
+        self.file = folder / "parameters.yaml"
         make_folder(folder)
         make_folder(folder / "log")  # before anything has begun
-        check_free(self._file)
+        check_free(self.file)
         self.write_parameters()
         environment = ros_environment(free_domain(), folder / "log")
         environment[STALL_VARIABLE] = str(STALL_S / real_time_factor)
@@ -131,7 +135,7 @@ class FaultWorld:
         )
         self._connect(controller["joints"], damping, enforced)
         self.nodes = NodeGroup(
-            {name: command_line(name, self._file) for name in self.parameters},
+            {name: command_line(name, self.file) for name in self.parameters},
             folder / "log",
             environment,
         )
@@ -269,13 +273,24 @@ class FaultWorld:
     def write_parameters(self, **changed: Any) -> None:
         """Write the file that processes read at their start; changed: parameters of the controller."""
         controller = {**self.parameters[CONTROLLER], **changed}
-        write_parameters(self._file, {**self.parameters, CONTROLLER: controller})
+        write_parameters(self.file, {**self.parameters, CONTROLLER: controller})
 
     def restart(self, name: str, output: int | None = None) -> None:
         """Start a process again that was killed; output: as for `NodeGroup.restart`."""
         self.nodes.restart(name, output)
         self.killed.discard(name)
         self._figures.pop(name, None)
+
+    def beside(self, name: str, command: Sequence[str]) -> str:
+        """Start a companion; what it has printed until it was ready.
+
+        Raises:
+            RunError: it is not ready in time.
+        """
+        self.nodes.start(name, command)
+        printed = self.nodes[name].output
+        self.need(lambda: READY in printed().splitlines(), f"{name} to be ready", START_S)
+        return printed()
 
     def dead(self) -> list[str]:
         """Processes that have ended and were not killed."""
