@@ -1,5 +1,6 @@
 """The dynamics estimator's node over real topics: what it publishes, refuses, and says of bad sensors."""
 
+import gc
 import time
 
 import numpy as np
@@ -23,9 +24,10 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from contact_id_controller import RobotModel  # noqa: E402
 from contact_id_controller.estimation.pipeline import EstimationPipeline  # noqa: E402
-from contact_id_controller.ros import estimate_publisher  # noqa: E402
+from contact_id_controller.ros import dynamics_estimator, estimate_publisher  # noqa: E402
 from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
+from contact_id_controller.ros.process import Interrupt  # noqa: E402
 from contact_id_controller.ros.state_publisher import fill_wrench  # noqa: E402
 from contact_id_controller.settings.dynamics_estimator import (  # noqa: E402
     DynamicsEstimatorSettings,
@@ -382,3 +384,25 @@ def test_the_pose_goes_to_tf_where_its_messages_exist(monkeypatch):
     node.published.clear()
     module.EstimatePublisher(node, pipeline, silent)
     assert "odometry" in node.published and "/tf" not in node.published
+
+
+def test_the_process_settles_garbage_and_memory_as_the_controller_does(bench, monkeypatch):
+    """It is in the loop as well: a search for garbage, or a low priority, is an odometry that is late."""
+    run, done, turns = bench(autostart=True), [], []
+    monkeypatch.setattr(
+        dynamics_estimator.scheduling, "settle", lambda warn: done.append("settled")
+    )
+    monkeypatch.setattr(
+        dynamics_estimator, "serve_lifecycle", lambda node, interrupt, turn: turns.append(turn) or 0
+    )
+    executor = dynamics_estimator.GuardedExecutor
+    monkeypatch.setattr(
+        dynamics_estimator, "GuardedExecutor", lambda node: executor(node, context=run.context)
+    )
+    try:
+        assert dynamics_estimator._serve(run.node, Interrupt()) == 0
+        (turn,) = turns
+        turn()
+        assert done == ["settled"] and not gc.isenabled()
+    finally:
+        gc.enable()

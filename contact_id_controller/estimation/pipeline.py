@@ -392,6 +392,9 @@ class EstimationPipeline:
             loads[self._sure] = (estimate.forces @ self._up())[self._sure]
         felt = np.isfinite(loads)
         detector.take_forces(loads, time_s)
+        if felt.all():
+            estimate.contact[:] = detector.at(time_s)
+            return
         detector.take_states(np.where(felt, np.nan, stands), time_s)
         estimate.contact[:] = np.where(felt, detector.at(time_s), stands)
 
