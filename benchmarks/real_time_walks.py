@@ -6,7 +6,7 @@
         --robot quadruped solo12 go2 anymal_c --sensors good motor_currents \\
         --load 2 --set command_interface=joint_trajectory
     python benchmarks/real_time_walks.py --runs 10 --seconds 10 --rt-priority 70 --state estimated \\
-        --robot config/plans/talos_stones.yaml
+        --robot config/plans/talos.yaml
 
 Each run is the processes of `contact_id demo --mode real_time`. With ``--state estimated`` each robot with each
 sensors walks in lockstep once, first: joint error and drift of the others are also given as multiples of those
