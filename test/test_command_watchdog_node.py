@@ -29,6 +29,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
+from contact_id_controller.faults.hangs import full_pipe
 from contact_id_controller.faults.held_efforts import UrdfLimits
 from contact_id_controller.ros import command_watchdog, scheduling
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode, watchdog_of
@@ -308,12 +309,7 @@ def test_a_watchdog_that_hangs_is_followed_by_the_one_in_reserve(robot, record_p
 
 def test_a_log_that_nobody_reads_keeps_no_watchdog_waiting(robot):
     """One line blocked the loop: the last torque was held, the stop unanswered."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(write, b"full\n")
-    os.set_blocking(write, True)
+    read, write = full_pipe()
     robot.watchdog(output=write)
     os.close(write)
     assert robot.holds(DAMPING)
