@@ -122,16 +122,19 @@ class _Child:
         Neither the time counts in which nobody looked, nor, from half of it on, that in which it waited
         for a core or a disk.
         """
-        now_s, beats = time.monotonic(), page[_BEATS + self.place]
+        now_s = time.monotonic()
         passed_s, self._looked_s = min(now_s - self._looked_s, _LONGEST_LOOK_S), now_s
-        if beats != self._beats:
-            self._beats, self._silent_s, self._used_s = beats, 0.0, None
-            return False
         if self._silent_s > 0.5 * most_s:  # a look at its threads costs half a millisecond
             busy, used_s = _threads(self.pid)
             before_s, self._used_s = self._used_s, used_s
             if busy:
-                passed_s = 0.0 if before_s is None else min(passed_s, used_s - before_s)
+                passed_s = 0.0 if before_s is None else min(passed_s, max(used_s - before_s, 0.0))
+        else:
+            passed_s = min(passed_s, most_s - self._silent_s)  # by itself it shows nothing
+        beats = page[_BEATS + self.place]  # only now: it may have slept after a beat
+        if beats != self._beats:
+            self._beats, self._silent_s, self._used_s = beats, 0.0, None
+            return False
         self._silent_s += passed_s
         return self._silent_s > most_s
 
@@ -144,11 +147,13 @@ class _Child:
 def _threads(pid: int) -> tuple[bool, float]:
     """Whether a process, unless it is stopped, runs or waits for a core or a disk; for how long it ran, s."""
     busy, stopped, used_ns = False, False, 0
-    with contextlib.suppress(OSError, ValueError, IndexError):  # a thread has just ended
+    try:
         for task in Path(f"/proc/{pid}/task").iterdir():
             state = (task / "stat").read_bytes().rpartition(b")")[2].split()[0]
             busy, stopped = busy or state in b"RD", stopped or state in b"Tt"
             used_ns += int((task / "schedstat").read_bytes().split()[0])
+    except (OSError, ValueError, IndexError):  # a thread has just ended: it goes on
+        busy = True
     return busy and not stopped, 1e-9 * used_ns
 
 
