@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from paths import ROOT
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
+from contact_id_controller.safety import latch as latch_file
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 
 HOLD = """
@@ -101,6 +104,28 @@ def test_a_link_in_the_way_of_its_part_is_not_followed(tmp_path):
     latch.engage()
     assert not latch.keep() and not latch.path.is_symlink()
     assert thesis.read_text() == "thesis"
+
+
+def test_a_disk_that_hangs_keeps_nobody_waiting(tmp_path, monkeypatch):
+    goes_on, put = threading.Event(), latch_file._put
+
+    def hanging(file, words):
+        goes_on.wait(20.0)
+        put(file, words)
+
+    monkeypatch.setattr(latch_file, "_put", hanging)
+    latch = EmergencyLatch(tmp_path, "/controller")
+    latch.engage()
+    assert "not yet written" in latch.keep() and latch.engaged
+    with pytest.raises(ContactIdError, match="still being written"):
+        latch.release()
+    goes_on.set()
+    end_s = time.monotonic() + 20.0
+    while not latch.path.exists() and time.monotonic() < end_s:
+        time.sleep(0.01)
+    latch._writer.join(20.0)
+    latch.release()
+    assert not latch.engaged and not latch.path.exists()
 
 
 def test_where_it_is(tmp_path, monkeypatch):

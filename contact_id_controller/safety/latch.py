@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +20,9 @@ _LONGEST = 80
 
 _Identity = tuple[int, int]
 _UNKNOWN: _Identity = (-1, -1)
+
+KEEP_S = 0.1
+"""Longest wait for the disk, of whoever commands."""
 
 
 def state_folder(given: str = "") -> Path:
@@ -83,6 +87,7 @@ class EmergencyLatch:
         self.path = self._paths[0]
         self.engaged = self._kept = False
         self._known: dict[Path, _Identity | None] = {}
+        self._writer: threading.Thread | None = None
         self.is_there()
 
     def is_there(self) -> bool:
@@ -102,10 +107,21 @@ class EmergencyLatch:
         self.engaged = True
 
     def keep(self) -> str:
-        """Write down a stop that is not yet; a line for the log where that fails, else nothing."""
+        """Write down a stop that is not yet; a line for the log where that fails, else nothing.
+
+        It waits for a slow disk no longer than `KEEP_S`.
+        """
         if self._kept or not self.engaged:
             return ""
-        self._kept = True
+        self._kept, failures = True, []
+        self._writer = threading.Thread(target=lambda: failures.append(self._write()), daemon=True)
+        self._writer.start()
+        self._writer.join(KEEP_S)
+        if self._writer.is_alive():
+            return f"the emergency stop is engaged, but not yet written to {str(self.path)!r}"
+        return failures[0]
+
+    def _write(self) -> str:
         told = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,6 +145,10 @@ class EmergencyLatch:
         """
         if not self.engaged:
             return
+        if self._writer is not None and self._writer.is_alive():
+            raise ContactIdError(
+                f"the emergency stop stays engaged: {str(self.path)!r} is still being written"
+            )
         for path in self._paths:
             if _is_there(path) and self._known.get(path, _UNKNOWN) != _identity(path):
                 self.is_there()  # whoever asks again knows of it
