@@ -7,7 +7,12 @@ from paths import CONFIG
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry.ground_file import ground_of
-from contact_id_controller.planning.kinodynamic import ContactPlanError, plan_motion
+from contact_id_controller.planning.kinodynamic import (
+    ContactPlan,
+    ContactPlanError,
+    Foothold,
+    plan_motion,
+)
 from contact_id_controller.planning.kinodynamic.footsteps import (
     footsteps_file,
     read_footsteps,
@@ -89,6 +94,14 @@ def test_the_ground_under_a_foot_is_not_its_frame(tmp_path):
             "footstep 1: foot 'tail' does not exist",
         ),
         ("- {foot: FL_FOOT, at: [0, 0]}", ContactPlanError, "footstep 1: position"),
+        *(
+            (
+                f"- {{foot: FL_FOOT, at: [0, 0, 0], turned: [{turned}]}}",
+                ContactPlanError,
+                f"footstep 1: the ground of foot 'FL_FOOT' leans by {degrees} degrees, must be at most 75",
+            )
+            for turned, degrees in (("180, 0, 0", 180), ("0, 90, 0", 90), ("0, -76, 30", 76))
+        ),
     ],
 )
 def test_what_is_no_footstep_is_refused(tmp_path, text, error, message):
@@ -96,6 +109,39 @@ def test_what_is_no_footstep_is_refused(tmp_path, text, error, message):
     file.write_text(text)
     with pytest.raises(error, match=message):
         read_footsteps(file, solo12()[1])
+
+
+def test_steep_ground_is_ground(tmp_path):
+    file = tmp_path / "steps.yaml"
+    file.write_text("- {foot: FL_FOOT, at: [0, 0, 0], turned: [0, 74, 30]}")
+    (foothold,) = read_footsteps(file, solo12()[1])
+    assert foothold.rotation[2, 2] == pytest.approx(np.cos(np.deg2rad(74)))
+
+
+def test_ground_of_a_message_that_is_turned_over_is_refused():
+    pytest.importorskip("rclpy", reason="messages need ROS 2")
+    from geometry_msgs.msg import Quaternion, Transform, Vector3
+    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+    from contact_id_controller.ros.footstep_messages import steps_of
+
+    turn = Transform(translation=Vector3(x=0.1), rotation=Quaternion(x=1.0, w=0.0))
+    message = MultiDOFJointTrajectory(
+        joint_names=["FL_FOOT"], points=[MultiDOFJointTrajectoryPoint(transforms=[turn])]
+    )
+    with pytest.raises(ContactPlanError, match="footstep 1: .*leans by 180 degrees"):
+        steps_of(message, solo12()[1], 0.6)
+
+
+def test_a_landing_in_64_years_is_refused_before_there_are_knots_for_it():
+    soles = solo12()[1]
+    stance = [Foothold(sole.frame, np.zeros(3)) for sole in soles]
+    times = {"support_s": 0.3, "swing_s": 0.4}
+    plan = ContactPlan.from_footsteps(soles, stance, stance[:1], touchdowns_s=[2e9], **times)
+    with pytest.raises(ContactPlanError, match="lasts 2e.09 s, 4e.10 steps .* at most 10000"):
+        plan.on_knots(0.05)
+    later = ContactPlan.from_footsteps(soles, stance, stance[:1], touchdowns_s=[200.0], **times)
+    assert later.on_knots(0.05).duration_s == pytest.approx(later.duration_s)
 
 
 def test_a_posture_of_another_length_is_refused():

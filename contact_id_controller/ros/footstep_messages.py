@@ -47,7 +47,7 @@ def steps_of(
 
     Raises:
         ContactPlanError: names and points that are not as many, a foot that the robot lacks, numbers
-            that are not finite, a quaternion that is not of unit length.
+            that are not finite, a quaternion that is not of unit length, ground too steep to stand on.
     """
     names, points = list(message.joint_names), list(message.points)
     if len(names) != len(points):
@@ -69,9 +69,9 @@ def steps_of(
         rotation = _rotation((turn.x, turn.y, turn.z, turn.w), f"footstep {number}")
         try:
             ground = Foothold(name, (place.x, place.y, place.z), rotation, friction_coefficient)
+            footholds.append(standing_on(ground, by_name[name]))
         except ContactPlanError as error:
             raise ContactPlanError(f"footstep {number}: {error}") from error
-        footholds.append(standing_on(ground, by_name[name]))
         times.append(point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec)
     return Steps(tuple(footholds), tuple(times) if any(times) else None)
 

@@ -16,6 +16,9 @@ import pinocchio as pin
 
 from contact_id_controller.exceptions import TrajectoryError, choices
 
+MOST_KNOTS = 10_000
+"""Steps of a plan: more take longer to plan than a robot stands."""
+
 ON_A_KNOT = 1e-6
 """A phase ends on a knot within this part of a step."""
 
@@ -292,7 +295,16 @@ class ContactPlan:
         return next(sole for sole in self.soles if sole.frame == foot)
 
     def on_knots(self, time_step_s: float) -> ContactPlan:
-        """The same plan with each duration rounded to whole steps, at least one."""
+        """The same plan with each duration rounded to whole steps, at least one.
+
+        Raises:
+            ContactPlanError: more than ``MOST_KNOTS`` steps.
+        """
+        if not self.duration_s <= MOST_KNOTS * time_step_s:
+            raise ContactPlanError(
+                f"the plan lasts {self.duration_s:.6g} s, {self.duration_s / time_step_s:.3g} steps of "
+                f"{time_step_s:g} s, must be at most {MOST_KNOTS}"
+            )
         phases = (
             ContactPhase(max(1, round(each.duration_s / time_step_s)) * time_step_s, each.footholds)
             for each in self.phases

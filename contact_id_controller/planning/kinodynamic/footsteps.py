@@ -32,6 +32,9 @@ INSTALLED = "package://"
 
 _SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 
+STEEPEST_DEG = 75.0
+"""A foot does not step onto ground that leans more."""
+
 STONE_DEPTH_M = 0.03
 """And this far below the floor at its middle, so that a tilted one leaves no gap."""
 
@@ -179,13 +182,23 @@ def _foothold(row: Any, number: int, soles: Iterable[Sole], friction: float) -> 
             raise ContactPlanError(
                 f"foot {ground.foot!r} does not exist; there are {', '.join(by_name)}"
             )
+        return standing_on(ground, by_name[ground.foot])
     except ContactPlanError as error:
         raise ContactPlanError(f"footstep {number}: {error}") from error
-    return standing_on(ground, by_name[ground.foot])
 
 
 def standing_on(ground: Foothold, sole: Sole) -> Foothold:
-    """The pose of the foot's frame above the pose of the ground."""
+    """The pose of the foot's frame above the pose of the ground.
+
+    Raises:
+        ContactPlanError: the ground is steeper than `STEEPEST_DEG`, or turned over.
+    """
+    leans_deg = float(np.rad2deg(np.arccos(np.clip(ground.rotation[2, 2], -1.0, 1.0))))
+    if not leans_deg <= STEEPEST_DEG:
+        raise ContactPlanError(
+            f"the ground of foot {ground.foot!r} leans by {leans_deg:.3g} degrees, must be at most "
+            f"{STEEPEST_DEG:g}"
+        )
     place = ground.position - sole.center_m[2] * ground.rotation[:, 2]
     return Foothold(ground.foot, place, ground.rotation, ground.friction_coefficient)
 
