@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,6 +25,8 @@ MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 100_000
 
 MOST_DIGITS = 100
 """Of a whole number there."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 POWER_OF_TEN = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 """A number such as 1e-3: to ROS and YAML 1.2 it is one, to PyYAML a text."""
@@ -120,6 +124,43 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = Fa
     """Write named arrays as .npz; see `write_with`."""
     write = np.savez_compressed if compressed else np.savez
     write_with(path, lambda file: write(file, **arrays))
+
+
+def write_rows(
+    path: Path, rows: Mapping[str, Any], facts: Mapping[str, Any], *, compressed: bool = False
+) -> None:
+    """Write a record as .npz: arrays of as many rows, and facts. On a full disk, those last rows that fit.
+
+    Raises:
+        RecordError: the file cannot be written, or not all rows fit; the message has their number.
+    """
+    count = kept = min((len(values) for values in rows.values()), default=0)
+    full = None
+    while True:
+        try:
+            last = {name: values[count - kept :] for name, values in rows.items()}
+            write_arrays(path, {**last, **facts}, compressed=compressed)
+            break
+        except RecordError as error:
+            if kept < 2 or getattr(error.__cause__, "errno", None) not in _FULL:
+                raise
+            full, kept = error, kept // 2
+    if full is not None:
+        raise RecordError(f"{full}: of {count} rows only the last {kept} are kept") from full
+
+
+def shortage(path: Path, size_bytes: int) -> str:
+    """Why a file of this size does not fit where it shall be; empty where it does, or nobody knows."""
+    try:
+        free = shutil.disk_usage(path.parent).free
+    except OSError:
+        return ""
+    if free > size_bytes:
+        return ""
+    return (
+        f"the disk of {str(path)!r} is full: {free / 1e6:.1f} MB are left, the record has "
+        f"{size_bytes / 1e6:.1f} MB by now: at the end its last rows are kept, as many as fit"
+    )
 
 
 def write_json(path: Path, content: Any) -> None:

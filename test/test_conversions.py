@@ -1,7 +1,10 @@
 """ROS messages to arrays and plans, markers, and the record: each conversion by itself."""
 
 import array
+import contextlib
 import math
+import resource
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -411,6 +414,46 @@ def test_record_without_steps_is_a_record(tmp_path):
     record = np.load(tmp_path / "empty.npz")
     assert record["torques"].shape == (0, 1)
     assert record["status"].shape == (0,)
+
+
+def test_a_full_disk_is_told_at_once_and_the_last_rows_are_kept(tmp_path, monkeypatch):
+    """All of a record was lost, and nobody knew before the end."""
+    left, told = [10**9], []
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=left[0]))
+    recorder = Recorder(tmp_path / "record.npz", ["a", "b"], ["foot"], told.append)
+    for number in range(20_000):
+        left[0] = 10**9 if number < 10_000 else 10**6
+        recorder.add(0.001 * number, np.full(2, number), np.zeros(2), result(number), 2e-4)
+        recorder.prepare()
+        assert not told or number >= 10_000
+    assert len(told) == 1 and "1.0 MB are left" in told[0]
+    with most_bytes_of_a_file(1_000_000), pytest.raises(RecordError) as refused:
+        recorder.save({"stale": 3}, 4)
+    assert "of 20000 rows only the last 5000 are kept" in str(refused.value)
+    record = np.load(tmp_path / "record.npz", allow_pickle=False)
+    assert np.allclose(record["time_s"], 0.001 * np.arange(15_000, 20_000))
+    assert record["status"].shape == (5000,) and record["deadline_misses"] == 4
+    assert not list(tmp_path.glob("*.part"))
+
+
+@contextlib.contextmanager
+def most_bytes_of_a_file(size):
+    """A file of this process may not be larger meanwhile: as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_without_room_for_two_rows_nothing_is_left(tmp_path):
+    recorder = Recorder(tmp_path / "record.npz", ["a", "b"], ["foot"])
+    for number in range(100):
+        recorder.add(0.001 * number, np.zeros(2), np.zeros(2), result(number), 2e-4)
+    with most_bytes_of_a_file(100), pytest.raises(RecordError, match="cannot write"):
+        recorder.save({}, 0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_record_into_a_missing_folder_is_refused(tmp_path):

@@ -49,7 +49,7 @@ class ControlLoop:
         self.recorder = None
         if settings.record_path:
             self.recorder = Recorder(
-                settings.record_path, robot.joint_names, settings.contact_names
+                settings.record_path, robot.joint_names, settings.contact_names, warn
             )
         self._warn = warn
         self._sensed = controller.sensed

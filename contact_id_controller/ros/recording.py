@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.control.following import FOLLOWED, Outcome
 from contact_id_controller.exceptions import RecordError
-from contact_id_controller.files import check_record, write_arrays
+from contact_id_controller.files import check_record, shortage, write_rows
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
@@ -43,11 +43,18 @@ class _Rows:
     def __len__(self) -> int:
         return max(len(self._chunks) - 1, 0) * self._rows + (self._row if self._chunks else 0)
 
-    def prepare(self) -> None:
-        """Take memory for the next rows."""
-        if self.spare is None and self._row > self._rows // 2:
-            # Filled, not only reserved: the pages are really there when the first row comes.
-            self.spare = np.full((self._rows, self._width), 0.0)
+    @property
+    def size_bytes(self) -> int:
+        """Of all rows so far."""
+        return 8 * self._width * len(self)
+
+    def prepare(self) -> bool:
+        """Take memory for the next rows, if it is time; whether it was."""
+        if self.spare is not None or self._row <= self._rows // 2:
+            return False
+        # Filled, not only reserved: the pages are really there when the first row comes.
+        self.spare = np.full((self._rows, self._width), 0.0)
+        return True
 
     def next(self) -> np.ndarray:
         """Room (width,) for a row, which `keep` keeps."""
@@ -79,13 +86,23 @@ class Recorder:
     velocity, torques, reference_position, reference_velocity (n, na); forces (n, f, 3) predicted,
     world frame, N; contact (n, f); saturated (n, na); solve_time_s, step_time_s, power_loss_w (n,); status (n,) text; joint_names,
     foot_names; refused_reasons with refused_counts; deadline_misses; not_following_s with its first reason.
+
+    Args:
+        tell: takes one line as soon as the disk has no room for what has been recorded.
     """
 
-    def __init__(self, path: str | Path, joint_names: Sequence[str], foot_names: Sequence[str]):
+    def __init__(
+        self,
+        path: str | Path,
+        joint_names: Sequence[str],
+        foot_names: Sequence[str],
+        tell: Callable[[str], None] = lambda line: None,
+    ):
         self.path = Path(path).expanduser()
         if not self.path.parent.is_dir():
             raise RecordError(f"cannot record to {str(self.path)!r}: no such folder")
         check_record(self.path)
+        self._tell: Callable[[str], None] | None = tell
         self._joint_names, self._foot_names = tuple(joint_names), tuple(foot_names)
         joints, feet = len(self._joint_names), len(self._foot_names)
         # In the order in which `_write` writes them into a row.
@@ -123,7 +140,10 @@ class Recorder:
 
     def prepare(self) -> None:
         """Take memory for the next rows where that disturbs nobody."""
-        self._rows.prepare()
+        if self._rows.prepare() and self._tell is not None:
+            if words := shortage(self.path, self._rows.size_bytes):
+                self._tell(words)
+                self._tell = None
 
     def add(
         self,
@@ -161,7 +181,7 @@ class Recorder:
     def save(
         self, refusals: Mapping[str, int], deadline_misses: int, followed: Outcome = FOLLOWED
     ) -> None:
-        """Write all rows so far; the file appears whole or not at all.
+        """Write all rows so far; on a full disk the last ones, see `files.write_rows`.
 
         Raises:
             RecordError: the file cannot be written, or something else is there by now.
@@ -170,10 +190,10 @@ class Recorder:
         arrays = self._rows.arrays()
         names = np.array(list(self._codes) or [""])
         arrays["status"] = names[arrays["status"]]
-        write_arrays(
+        write_rows(
             self.path,
+            arrays,
             {
-                **arrays,
                 "joint_names": np.array(self._joint_names, dtype=str),
                 "foot_names": np.array(self._foot_names, dtype=str),
                 "refused_reasons": np.array(list(refusals), dtype=str),
@@ -264,4 +284,4 @@ class EstimateRecorder:
     def save(self) -> None:
         """Write what has been collected."""
         check_record(self.path)
-        write_arrays(self.path, {**self._rows.arrays(), "foot_names": self._foot_names})
+        write_rows(self.path, self._rows.arrays(), {"foot_names": self._foot_names})

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError, choices
-from contact_id_controller.files import write_arrays
+from contact_id_controller.files import write_rows
 from contact_id_controller.geometry import feet_of_contacts
 
 
@@ -247,19 +247,20 @@ class RunRecord:
         return dataclasses.replace(self, estimated=cut, **kept)
 
     def save(self, path: Path) -> None:
-        """Write everything into one .npz file, whole or not at all.
+        """Write everything into one .npz file; see `files.write_rows`.
 
         Raises:
             RecordError: the file cannot be written.
         """
-        content = {name: getattr(self, name) for name in (*COLUMNS, *FACTS)}
+        rows = {name: getattr(self, name) for name in COLUMNS}
+        content = {name: getattr(self, name) for name in FACTS}
         refused = content.pop("refused_inputs")
         content["fell_time_s"] = np.nan if self.fell_time_s is None else self.fell_time_s
         content[REASONS] = np.array(list(refused), dtype=str)
         content[COUNTS] = np.array(list(refused.values()), dtype=int)
         if self.estimated is not None:
-            content |= {f"estimated_{name}": getattr(self.estimated, name) for name in ESTIMATED}
-        write_arrays(path, content, compressed=True)
+            rows |= {f"estimated_{name}": getattr(self.estimated, name) for name in ESTIMATED}
+        write_rows(path, rows, content, compressed=True)
 
     @classmethod
     def load(cls, path: Path) -> RunRecord:

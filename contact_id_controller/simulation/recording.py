@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError
-from contact_id_controller.files import write_arrays
+from contact_id_controller.files import write_rows
 from contact_id_controller.geometry import HeightField
 from contact_id_controller.state import RobotState
 
@@ -103,10 +103,10 @@ class SimulationRecorder:
         self._rows += 1
 
     def save(self, **facts: Any) -> None:
-        """Write the rows and some facts to an .npz file, whole or not at all."""
+        """Write the rows and some facts to an .npz file; see `files.write_rows`."""
         names = self._chunks[0] if self._chunks else ()
         columns = {
             name: np.concatenate([chunk[name] for chunk in self._chunks])[: self._rows]
             for name in names
         }
-        write_arrays(self._path, {**columns, **facts})
+        write_rows(self._path, columns, facts)
