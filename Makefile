@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NEXT := Next, once in each new shell: source $(VENV)/bin/activate; then: contact_id --help
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 export OMP_NUM_THREADS ?= 1
@@ -26,6 +27,7 @@ endif
 
 demo: $(STAMP)
 	$(BIN)/contact_id demo --state estimated --output report
+	@echo "$(NEXT)"
 
 demo_real_time: $(STAMP)
 	$(BIN)/contact_id demo --mode real_time --state estimated --output report
@@ -39,6 +41,7 @@ docs: $(STAMP)
 	@echo "Written: build/site/index.html"
 
 install: $(STAMP)
+	@echo "$(NEXT)"
 
 $(STAMP): setup.py setup.cfg Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \

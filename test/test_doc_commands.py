@@ -3,8 +3,12 @@
 import argparse
 import importlib
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
+import venv
 
 import pytest
 from paths import ROOT
@@ -123,6 +127,52 @@ CHECKS = {
 def test_the_commands_of_a_page_exist(page):
     found = [(" ".join(words), wrong(words)) for words in commands(page)]
     assert [each for each in found if each[1]] == []
+
+
+WAY = "source .venv/bin/activate"
+"""How a shell finds `contact_id` after make."""
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/getting_started.md"])
+def test_the_way_to_contact_id_stands_before_its_first_command(name):
+    blocks = "".join(BLOCK.findall((ROOT / name).read_text(encoding="utf-8")))
+    first = re.search(r"^    contact_id ", blocks, flags=re.M).start()
+    assert WAY in blocks[:first], "contact_id: command not found"
+    assert WAY.replace(".venv", "$(VENV)") in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_first_lines_of_the_readme_work_as_they_stand(tmp_path):
+    """In a shell that knows no environment; make is taken as done, and a walk by its --help."""
+    block = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    assert block.startswith("    make demo") and block.count("contact_id ") >= 5
+    clone, elsewhere = tmp_path / "clone", tmp_path / "bin"
+    venv.create(clone / ".venv")
+    program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m contact_id_controller "$@"\n'
+    for file, text in (
+        (clone / ".venv/bin/contact_id", program),
+        (elsewhere / "make", "#!/bin/sh\n"),
+    ):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+    for folder in ("urdf", "config"):
+        (clone / folder).symlink_to(ROOT / folder)
+    lines = re.sub(r"contact_id demo", "contact_id demo --help", block)
+    done = subprocess.run(
+        ["bash", "--norc", "-e", "-o", "pipefail", "-c", lines],
+        cwd=clone,
+        env={
+            "PATH": f"{elsewhere}:/usr/bin:/bin",
+            "HOME": os.environ["HOME"],
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("usage: contact_id demo") == block.count("contact_id demo")
+    assert (clone / "quadruped.yaml").is_file()
 
 
 def test_commands_are_found_where_they_stand():
