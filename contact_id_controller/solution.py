@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.frozen import draft_of, parts, sealed
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.kernels.world_forces import world_forces
 from contact_id_controller.problem import Problem
 
 SOLVED = "solved"
 INCONSISTENT = "inconsistent"  # no motion satisfies the contacts; forces are a fallback
-RELAXED = "relaxed"  # physics and limits hold; the plan was given up as far as need be
+RELAXED = "relaxed"  # physics and limits hold; plan or contacts were given up as far as need be
 UNHOLDABLE = "unholdable"  # no set of contacts holds under load alone; some hold without
 NOT_CONVERGED = "not_converged"  # the solver gave up; forces are a fallback
 STATUSES = (SOLVED, RELAXED, INCONSISTENT, UNHOLDABLE, NOT_CONVERGED)
@@ -48,7 +49,7 @@ class Solution:
         impulses: (3n,) N·s, (normal, tangent 1, tangent 2) of each contact.
         velocity: (nv,) generalized velocity at the period's end.
         joint_velocity_change: (na,) rad/s by which a contradictory plan was changed, or None.
-        contradiction_m_s: largest contact velocity that the change took away.
+        contradiction_m_s: largest contact velocity that the change took away, or that contacts gave way by.
         iterations: steps of the solvers.
         attainable: (3n,) m/s, ``problem.c`` after that change and less what no motion can give;
             None where nothing was changed.
@@ -110,8 +111,8 @@ class Solution:
         if forces is None:
             problem, robot = self.problem, self.problem.robot
             forces = np.empty((len(problem), 3))
-            impulses = np.ascontiguousarray(self.impulses, dtype=np.float64)
-            world_forces(problem.store, robot.actuated, robot.unactuated, impulses, forces)
+            matrices = problem.store, robot.actuated, robot.unactuated
+            world_forces(*matrices, dense(self.impulses), forces)
             object.__setattr__(self, "_forces", forces)  # remembered, whoever asks first
         return forces
 
@@ -131,12 +132,15 @@ class Solution:
 
         cone_n: largest force outside its (circular) friction cone; adhesion_n: largest pulling
         force; gap_m_s: largest closing speed beyond what the gap allows; complementarity_w: largest
-        normal force times parting speed; with the state ``q, v`` also dynamics: the
+        normal force times parting speed; given_way_m_s: largest contact velocity that the (changed) plan
+        asks for and no motion gives, which ``contact_velocity`` leaves out; with the state ``q, v`` also dynamics: the
         largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext, by Pinocchio's own recursions
         (N·m).
         """
         problem, n = self.problem, len(self.problem)
-        result = {"cone_n": 0.0, "adhesion_n": 0.0, "gap_m_s": 0.0, "complementarity_w": 0.0}
+        result = dict.fromkeys(
+            ("cone_n", "adhesion_n", "gap_m_s", "complementarity_w", "given_way_m_s"), 0.0
+        )
         if n:
             f = self.impulses.reshape(-1, 3) / problem.period
             slip = np.hypot(f[:, 1], f[:, 2])
@@ -148,9 +152,17 @@ class Solution:
             result["adhesion_n"] = float(np.maximum(-f[:, 0], 0.0).max())
             result["gap_m_s"] = float(np.maximum(-parting, 0.0).max())
             result["complementarity_w"] = float(np.abs(f[:, 0] * parting).max())
+            result["given_way_m_s"] = self._given_way_m_s()
         if q is not None and v is not None:
             result["dynamics"] = self.dynamics_defect(q, v)
         return result
+
+    def _given_way_m_s(self) -> float:
+        problem, change = self.problem, self.joint_velocity_change
+        if self.attainable is None:
+            return 0.0
+        planned = problem.c if change is None else problem.c - problem.period * (problem.T @ change)
+        return float(np.abs(self.attainable - planned).max())
 
     def dynamics_defect(self, q: ArrayLike, v: ArrayLike) -> float:
         """Largest entry of M (v+ - v)/dt + h - J^T f - P^T tau - f_ext (N or N·m), by Pinocchio."""

@@ -232,6 +232,25 @@ def test_contacts_in_the_air_carry_nothing(robot):
     assert empty.status == "solved" and empty.forces.shape == (0, 3)
 
 
+def test_a_contact_that_closes_beyond_its_gap_is_named(robot):
+    """All feet come down at 1 m/s and are held by nothing until they touch."""
+    problem, q, v = gliding(robot)
+    v = v.copy()
+    v[2] -= 1.0
+    for gap_m, status in ((0.01, "solved"), (2e-4, "relaxed")):
+        contacts = problem.contacts.moved(gaps=np.full(4, gap_m))
+        solution = solve(
+            build_problem(robot, q, v, np.zeros(robot.na), contacts, DT), "coulomb", "qcqp"
+        )
+        assert solution.status == status and not solution.impulses.any()
+        closing = solution.residuals()["gap_m_s"]
+        if status == "relaxed":
+            assert closing == pytest.approx(1.0 - gap_m / DT, abs=0.05)
+            assert solution.contradiction_m_s == pytest.approx(closing)
+        else:
+            assert closing == 0.0
+
+
 def test_warm_start_does_not_change_the_result(robot):
     problem, _, _ = gliding(robot)
     nearby, _, _ = gliding(robot, acceleration=0.1)

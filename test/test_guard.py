@@ -27,6 +27,7 @@ from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.plan_reader import PlanReader
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.solution import Solution
 
 LEGS = ("LF", "RF", "LH", "RH")
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("HAA", "HFE", "KFE")]
@@ -792,6 +793,51 @@ _failing("an_error_in_the_step", lambda door: lambda state: 1 / 0, "step_ZeroDiv
 _failing("torque_not_finite", _returns(torques=np.full(12, math.nan)), "torque_not_finite")
 _failing("torque_beyond_all_numbers", _returns(torques=np.full(12, 1e200)), "torque_not_finite")
 _failing("solver_not_converged", _returns(status="not_converged"), "")
+
+
+def _gives_way(speed_m_s):
+    """Contacts give way by a speed, in each step."""
+
+    def step(door):
+        def stepped(state):
+            result = door.healthy_step(state)
+            found = result.solution
+            solution = Solution(
+                found.problem,
+                "relaxed",
+                found.torques,
+                found.impulses,
+                found.velocity,
+                joint_velocity_change=found.joint_velocity_change,
+                attainable=found.attainable + speed_m_s,
+            )
+            return result._replace(status="relaxed", solution=solution)
+
+        return stepped
+
+    return step
+
+
+_failing("contacts_that_give_way_by_much", _gives_way(0.1), "")
+
+
+@row()
+def _contacts_that_give_way_by_little(door):
+    """As in a walk: no reason to let a robot fall, and diagnostics name it."""
+    good = door.stand()
+    door.fail(_gives_way(0.04)(door))
+    door.guard.summary()
+    for _ in range(100):
+        np.testing.assert_allclose(door.send(), good, atol=0.02)
+    assert door.state == "holding" and not door.refused
+    level, words = door.guard.summary()
+    assert level == 1 and words == (
+        "commanding; plan or contacts given up in part in 100 of 100 steps; contacts give way by up to "
+        "0.04 m/s"
+    )
+    door.fail(None)
+    door.stand(10)
+    assert door.guard.summary() == (0, "commanding")
 
 
 @row()

@@ -15,6 +15,8 @@ from contact_id_controller.benchmark.robustness import (
 from contact_id_controller.kernels.cone_descent import cone_descent
 from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
 from contact_id_controller.models import ROWS, options, solve
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.solution import RELAXED
 
 COULOMB_QP, COULOMB_ONE, COULOMB_LCP = (
     ("coulomb", "qp"),
@@ -119,3 +121,46 @@ def test_cone_descent_finds_the_point_without_gradient(mu, eps):
                 STICKING, 0.0, 0.0, mu, directions, force, out, basis, np.empty(3), np.empty(3)
             )
             np.testing.assert_allclose(z[3 * i : 3 * i + 3], out, atol=1e-6 * np.abs(z).max())
+
+
+def way_given(solution):
+    """Largest contact velocity that the changed plan asks for and that no motion gives; and that the plan asked for."""
+    problem = solution.problem
+    plan = problem.c - problem.period * (problem.T @ solution.joint_velocity_change)
+    gap, c = problem.gap_speed, problem.c.copy()
+    c[::3] += np.minimum(gap, 0.0)
+    touches = gap <= TOUCHING_SPEED
+    touching = np.abs(c.reshape(-1, 3)[touches]).max(initial=0.0)
+    closing = -(problem.c[::3] + gap)[~touches].min(initial=0.0)
+    return np.abs(solution.attainable - plan).max(), max(touching, closing)
+
+
+@pytest.mark.parametrize(
+    "pair, numbers",
+    [
+        (("coulomb", "qp"), (72, 92, 104)),
+        (("no_slip", "qp"), (0, 39, 72, 87)),
+        (("no_slip", "lcp"), (28, 39, 87, 108)),
+    ],
+)
+def test_contacts_that_give_way_are_not_called_solved(pair, numbers):
+    """Today's velocity is up to a thousand times what a slow contact takes away of it in a period."""
+    for number in numbers:
+        solution = solve(random_problem(4321, number).problem, *pair)
+        size, asked = way_given(solution)
+        assert size > 0.05 * asked and solution.status == RELAXED
+        assert solution.residuals()["given_way_m_s"] == size
+        assert solution.contradiction_m_s > 0.0
+
+
+@pytest.mark.parametrize("pair", [("coulomb", "qp"), ("no_slip", "qp"), ("no_slip", "lcp")])
+def test_what_is_called_solved_gives_what_was_asked_for(pair):
+    seen = 0
+    for number in range(60):
+        problem = random_problem(4321, number).problem
+        solution = solve(problem, *pair) if len(problem) else None
+        if solution is not None and solution.status == SOLVED:
+            size, asked = way_given(solution)
+            assert size <= 0.05 * asked + 1e-12, number
+            seen += 1
+    assert seen > 40

@@ -24,7 +24,7 @@ def step(machine, time_s, tilt_rad=0.0, converged=True, following=False):
     """A good state and the step on it; whether its torque may go out."""
     if not machine.good_state(time_s, tilt_rad):
         return False
-    machine.stepped(converged, following)
+    machine.stepped("" if converged else "solver not converged", following)
     return machine.commanding
 
 

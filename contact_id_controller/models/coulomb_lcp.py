@@ -22,7 +22,7 @@ from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_f
 from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.steps.compliance import STIFF, UNFELT, solve_compliant
-from contact_id_controller.models.steps.finish import finish, map_identities, outcome
+from contact_id_controller.models.steps.finish import RELAXED, finished, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
@@ -99,7 +99,7 @@ def solve_coulomb_lcp(
         room,
     )
     solution = outcome(problem, code, steps, contradiction, room, basis)
-    if code == SOLVED:
+    if code in (SOLVED, RELAXED):
         return solution
     again, finite = None, effective_friction(mu, NO_SLIP)
     if code == NOT_CONVERGED:
@@ -238,5 +238,4 @@ def _complementarity(reduced, cones, distribution, project, basis, real, integer
                 status = INFEASIBLE
         else:
             status = INFEASIBLE if status != SOLVED or not project else NOT_CONVERGED
-    finish(reduced, answer)
-    return status, steps, contradiction
+    return finished(reduced, answer, status), steps, contradiction

@@ -22,7 +22,7 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
-from contact_id_controller.models.steps.finish import finish_answer, map_identities
+from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer, map_identities
 from contact_id_controller.models.steps.mode_program import nearest_in_modes
 from contact_id_controller.models.steps.modes import (
     UNDECIDED,
@@ -38,7 +38,6 @@ from contact_id_controller.models.steps.slip import share_forces, slip_pairs
 from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
-from contact_id_controller.solution import SOLVED as SOLVED_NAME
 
 MOST_CONTACTS = 4
 MOST_NODES = 20_000  # nearest-point problems, after which the nearest found so far is returned
@@ -122,7 +121,7 @@ def solve_coulomb_lcp_min_diff(
             first.attainable,
         )
     delta = answer.delta
-    delta[:] = first.joint_velocity_change
+    answer.moved[:], delta[:] = first.attainable, first.joint_velocity_change
     if distribution != "none":
         pairs, slacks = np.zeros((n, edges + 2)), np.zeros((n, edges + 2))
         slip_pairs(problem.Y, first.attainable, problem.gap_speed, edges, z, pairs, slacks)
@@ -137,10 +136,10 @@ def solve_coulomb_lcp_min_diff(
             DISTRIBUTIONS.index(distribution),
             z,
         )
-    finish_answer(problem, answer)
+    code = finish_answer(problem, answer)
     return Solution(
         problem,
-        SOLVED_NAME if complete else NOT_CONVERGED,
+        STATUS_NAMES[code] if complete else NOT_CONVERGED,
         torques,
         z,
         velocity,

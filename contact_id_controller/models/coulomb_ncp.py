@@ -31,7 +31,7 @@ from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.lemke_friction import lemke_friction
 from contact_id_controller.models.steps.exact_law import NOISE, redistribute, rests_otherwise, stick
-from contact_id_controller.models.steps.finish import finish, map_identities, outcome
+from contact_id_controller.models.steps.finish import RELAXED, finished, map_identities, outcome
 from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import project_held, touching
 from contact_id_controller.models.steps.reduced import (
@@ -97,9 +97,9 @@ def solve_coulomb_ncp(
     if code == NOT_CONVERGED:
         code, more = _from_polygons(problem, mu, share, chosen, room)
         steps += more
-    memory = answer.z.reshape(n, 3) if code == SOLVED else None
+    memory = answer.z.reshape(n, 3) if code in (SOLVED, RELAXED) else None
     solution = outcome(problem, code, steps, contradiction, room, memory)
-    if code == SOLVED:
+    if memory is not None:
         return solution
     return with_fallback(solution, mu, EASED_EDGES)
 
@@ -120,7 +120,7 @@ def _from_polygons(problem: Problem, mu, share, chosen, room):
         answer.z[:] = start.impulses.ravel()
         code, more = _go_on(*matrices(problem), mu, share, chosen, room)
         steps += more
-        if code == SOLVED:
+        if code != NOT_CONVERGED:
             return code, steps
     return NOT_CONVERGED, steps
 
@@ -147,8 +147,7 @@ def _go_on(store, actuated, unactuated, mu, load_share, distribution, room):
     if code != LAW_SOLVED:
         return NOT_CONVERGED, steps
     steps += _choose(reduced, cones, distribution, answer)
-    finish(reduced, answer)
-    return SOLVED, steps
+    return finished(reduced, answer, SOLVED), steps
 
 
 @kernel
@@ -248,5 +247,4 @@ def _exact_law(reduced, cones, distribution, project, guess, answer):
             steps += count
             if status == SOLVED:
                 break
-    finish(reduced, answer)
-    return status, steps, contradiction
+    return finished(reduced, answer, status), steps, contradiction

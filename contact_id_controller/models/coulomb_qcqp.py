@@ -29,11 +29,12 @@ from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED a
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.holding import hold
 from contact_id_controller.models.least_power.interior import solve_by_interior_point
 from contact_id_controller.models.least_power.task import Optimum, Task
-from contact_id_controller.models.steps.finish import finish, shift_offset
+from contact_id_controller.models.steps.finish import finish, gave_way, shift_offset, tolerable
 from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
 from contact_id_controller.models.steps.reduced import (
@@ -93,7 +94,8 @@ def solve_coulomb_qcqp(
             that are free to move.
 
     The status is ``solved``; ``relaxed`` when forces and torques have no solution for the plan, the
-    disturbance then being in ``Solution.disturbance``; ``inconsistent`` when holding the contacts
+    disturbance then being in ``Solution.disturbance``, when contacts gave way, or when one that is not held
+    closes beyond its gap (``Solution.contradiction_m_s``); ``inconsistent`` when holding the contacts
     is contradictory by itself (as for coulomb/qp). Forces are inside their cones in every case, torques
     within limits in all but ``not_converged``. ``Solution.certificate`` tells how good the optimum is.
 
@@ -165,15 +167,9 @@ def _uniform(size, value):
 def _per_joint(name, value, size):
     if type(value) is float:
         return _uniform(size, value)
-    if (
-        type(value) is np.ndarray
-        and value.dtype == np.float64
-        and value.shape == (size,)
-        and value.flags.carray
-    ):
-        return value
     try:
-        return np.array(np.broadcast_to(np.asarray(value, np.float64), size))
+        given = dense(value)
+        return given if given.shape == (size,) else np.array(np.broadcast_to(given, size))
     except (TypeError, ValueError):
         raise ConfigurationError(
             f"{name} must be a number or have shape ({size},), got {value}"
@@ -262,29 +258,37 @@ def _hold_or_lift(reduced, demand, guess, answer, optimum):
     for lift in (True, False):
         status, more, contradiction = _attempt(reduced, demand, lift, guess, plan, answer, optimum)
         steps += more
-        if not _comes_back(reduced, plan.held, answer):
+        scale = 0.0
+        for r in range(answer.moved.shape[0]):
+            scale = max(scale, abs(answer.moved[r]))
+        if _closing(reduced, plan.held, TOUCHING_SPEED, answer) <= BACK * scale:
             break
+    closing = _closing(reduced, plan.held, np.inf, answer)
+    if closing > tolerable(reduced):
+        contradiction = max(contradiction, closing)
+        if status == SOLVED:
+            status = RELAXED_CODE
     return status, steps, contradiction
 
 
-@bare_inlined
-def _comes_back(reduced, held, answer):
-    """Whether a contact that touches and is not held closes: Y Y^T z + moved + gap below zero."""
-    Y, z, moved = reduced.Y, answer.z, answer.moved
-    scale = 0.0
+@kernel
+def _closing(reduced, held, gap_speed, answer):
+    """Largest speed, m/s, at which a contact that is not held closes beyond its gap; 0 where none does.
+
+    gap_speed: of contacts with a larger one nothing is asked.
+    """
+    Y, z, moved, largest = reduced.Y, answer.z, answer.moved, 0.0
+    u = np.zeros(Y.shape[1])
     for r in range(z.shape[0]):
-        scale = max(scale, abs(moved[r]))
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
     for i in range(held.shape[0]):
-        if reduced.gap_speed[i] <= TOUCHING_SPEED and not held[i]:
+        if reduced.gap_speed[i] <= gap_speed and not held[i]:
             parting = moved[3 * i] + reduced.gap_speed[i]
-            for k in range(Y.shape[1]):
-                total = 0.0
-                for r in range(z.shape[0]):
-                    total += Y[r, k] * z[r]
-                parting += Y[3 * i, k] * total
-            if parting < -BACK * scale:
-                return True
-    return False
+            for k in range(u.shape[0]):
+                parting += Y[3 * i, k] * u[k]
+            largest = max(largest, -parting)
+    return largest
 
 
 @inlined_kernel
@@ -319,7 +323,7 @@ def _attempt(reduced, demand, lift, guess, plan, answer, optimum):
     if status == SOLVED:
         if contradicts or level == YIELDING:
             status = CONTRADICTORY
-        elif level == DISTURBED:
+        elif level == DISTURBED or gave_way(reduced, answer) > tolerable(reduced):
             status = RELAXED_CODE
     return status, steps, contradiction
 

@@ -20,11 +20,12 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import dense, view
+from contact_id_controller.kernels.views import view
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
 from contact_id_controller.models.steps.finish import (
-    finish,
+    RELAXED,
+    finished,
     outcome,
     shift_offset,
 )
@@ -118,7 +119,6 @@ def prepare_frames(
     if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
         return None
     mu, chosen = polygon_friction(friction, edges, polygon), DISTRIBUTIONS.index(distribution)
-    mu, load_share = dense(mu), dense(load_share)
     project = consistency == "project"
 
     def call(store, actuated, unactuated, count, room, verdicts):
@@ -174,10 +174,10 @@ def solve_cones(
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     room = answer_room(problem)
-    share = dense(problem.contacts.load_share)
+    share = problem.contacts.load_share
     code, steps, contradiction = _solve(
         *matrices(problem),
-        dense(mu),
+        mu,
         edges,
         share,
         DISTRIBUTIONS.index(distribution),
@@ -186,7 +186,7 @@ def solve_cones(
         room,
         UNTOLD,
     )
-    if exact and code == SOLVED:
+    if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile the interior-point method.
         steps += widen(*matrices(problem), mu, edges, share, room)
     solution = outcome(problem, code, steps, contradiction, room)
@@ -280,5 +280,4 @@ def _two_stages(reduced, cones, distribution, project, answer):
             classify(Y, moved, gap_speed, mu, edges, u, face)
             weight = 1.0 if distribution == 0 else 0.0
             steps += abs(distribute(reduced.T, shifted, Y, u, face, cones, weight, z))
-    finish(reduced, answer)
-    return status, steps, contradiction
+    return finished(reduced, answer, status), steps, contradiction

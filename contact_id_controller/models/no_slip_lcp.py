@@ -26,11 +26,11 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import dense, view
+from contact_id_controller.kernels.views import view
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
-    finish,
+    finished,
     map_identities,
     outcome,
     shift_offset,
@@ -93,9 +93,9 @@ def solve_no_slip_lcp(
         map_identities(problem, warm_start, warm_start.memory, loaded)
     code, steps, contradiction = _solve(
         *matrices(problem),
-        dense(problem.contacts.friction),
+        problem.contacts.friction,
         edges,
-        dense(problem.contacts.load_share),
+        problem.contacts.load_share,
         DISTRIBUTIONS.index(distribution),
         consistency == "project",
         loaded,
@@ -129,7 +129,6 @@ def prepare_frames(
     """What gives the answers of ``solve_no_slip_lcp`` to many problems in one compiled call; options as there."""
     _check(edges, distribution, consistency)
     chosen, project = DISTRIBUTIONS.index(distribution), consistency == "project"
-    friction, load_share = dense(friction), dense(load_share)
     loaded = np.empty(len(friction), dtype=bool)
 
     def call(store, actuated, unactuated, count, room, verdicts):
@@ -432,5 +431,4 @@ def _hold(reduced, cones, distribution, project, loaded, answer):
             status = INFEASIBLE
         if status in (SOLVED, UNHOLDABLE):
             break
-    finish(reduced, answer)
-    return status, steps, contradiction
+    return finished(reduced, answer, status), steps, contradiction

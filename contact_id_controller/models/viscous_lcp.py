@@ -26,7 +26,7 @@ from contact_id_controller.kernels.triangular import (
 )
 from contact_id_controller.models.options import FORMS
 from contact_id_controller.models.steps.finish import (
-    finish,
+    finished,
     map_identities,
     outcome,
     shift_offset,
@@ -279,8 +279,7 @@ def _rub(reduced, keep, viscosity, load_share, distribution, project, implicit, 
             z[3 * i] = normals[3 * i]
         _refine(Y, friction, u, z)
         contradiction = max(contradiction, _settle(Y, gap_speed, z, moved))
-    finish(reduced, answer)
-    return status, steps, contradiction
+    return finished(reduced, answer, status), steps, contradiction
 
 
 @kernel

@@ -23,6 +23,7 @@ from contact_id_controller.control.linear_feedback import LinearSteps, ahead_of
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
 from contact_id_controller.exceptions import ContactIdError, TrajectoryError
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
@@ -34,7 +35,12 @@ from contact_id_controller.safety.given_efforts import PROBE, GivenEfforts
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
-from contact_id_controller.safety.monitor import StepMonitor, contact_figures, shortfall
+from contact_id_controller.safety.monitor import (
+    StepMonitor,
+    contact_figures,
+    gave_way_m_s,
+    shortfall,
+)
 from contact_id_controller.safety.plan_reader import PlanReader, Read
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
@@ -126,7 +132,7 @@ class Guard:
         )
         self.guarded = self._incidents.guarded
         self._stop_told = ""
-        self._reported = 0, self.monitor.statuses.copy()
+        self._reported, self._gave_way_m_s = (0, self.monitor.statuses.copy()), 0.0
         self._latch = latch
         self._take_over()
         if latch is not None and latch.engaged:
@@ -566,8 +572,7 @@ class Guard:
             return self.safe_torques()
         if self.checks.predicts:
             self._carry_on(state, result)
-        converged = result.status != NOT_CONVERGED
-        self.machine.stepped(converged, result.following, self.following.reason)
+        self.machine.stepped(self._failure(result), result.following, self.following.reason)
         if self.machine.commanding:
             self.result = result
         return result.torques
@@ -579,6 +584,16 @@ class Guard:
             acceleration = (result.solution.velocity[:6] - speed[:6]) / self._period_s
             if all_finite(acceleration):
                 self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
+
+    def _failure(self, result: StepResult) -> str:
+        """What is wrong with a step's solution, which by itself stops nothing; empty: nothing."""
+        if result.status == NOT_CONVERGED:
+            return "solver not converged"
+        gave_way = gave_way_m_s(result)
+        self._gave_way_m_s = max(self._gave_way_m_s, gave_way)
+        if gave_way > TOUCHING_SPEED:
+            return f"contacts give way by {gave_way:.2g} m/s"
+        return ""
 
     def _continue(self, before: Controller, state: RobotState) -> None:
         """Blend from what the controller until now would do in this state."""
@@ -684,6 +699,7 @@ class Guard:
             ),
         )
         self._reported = new
+        gave_way, self._gave_way_m_s = self._gave_way_m_s, 0.0
         if machine.state is SafetyState.INACTIVE:
             return OK, "inactive"
         if machine.latched:
@@ -694,7 +710,7 @@ class Guard:
             return ERROR, f"not following: {machine.reason}"
         if new[0] > refusals:
             return WARNING, "commanding, some input refused"
-        problems = shortfall(new[1], statuses)
+        problems = shortfall(new[1], statuses, gave_way)
         return (WARNING, f"commanding; {problems}") if problems else (OK, "commanding")
 
     def figures(self) -> dict[str, str]:

@@ -99,7 +99,9 @@ REACTIONS = {
         "by itself with the next plan",
     ),
     "solver failure": Reaction(
-        "fallback force of the solver; after failures_in_a_row stopped, safe output", _EXPLICIT
+        "no convergence: fallback force of the solver; a relaxed solution in which contacts give way by "
+        "more than .05 m/s, where they no longer touch; after failures_in_a_row stopped, safe output",
+        _EXPLICIT,
     ),
     "error": Reaction(
         "torque moves to the safe output at blend_rate_nm_s; after failures_in_a_row stopped",
@@ -230,15 +232,15 @@ class SafetyMachine:
         else:
             self.interrupt(reason)
 
-    def stepped(self, converged: bool, following: bool, astray: str = "") -> None:
-        """A step gave a finite torque.
+    def stepped(self, failure: str, following: bool, astray: str = "") -> None:
+        """A step gave a finite torque. failure: of its solution, empty: none.
 
         following: along a plan that still lasts. astray: why the robot does not do what is planned.
         """
-        if converged:
+        if not failure:
             self._failures = 0
         else:
-            self.failed("solver not converged")
+            self.failed(failure)
             if self.latched:
                 return
         if astray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from contact_id_controller.control.controller import StepResult
 from contact_id_controller.control.limits import NAMES
+from contact_id_controller.solution import RELAXED
 
 _WINDOW = 4096
 """Steps over which percentiles are taken."""
@@ -184,19 +185,32 @@ def _limits(acting: int) -> str:
 
 
 WORDS = {
-    "relaxed": "plan given up in part, beyond friction or torque limits",
+    "relaxed": "plan or contacts given up in part",
     "inconsistent": "contacts contradict each other, fallback forces",
     "unholdable": "no set of feet holds under load alone: some hold without, which a ground does not",
     "not_converged": "solver failed, fallback forces",
 }
 
 
-def shortfall(statuses: Counter[str], before: Counter[str]) -> str:
-    """What went wrong in the steps since ``before``, in words with counts; empty when nothing did."""
+def gave_way_m_s(result: StepResult) -> float:
+    """Largest contact velocity that a relaxed solution was asked for and does not give, m/s; else 0."""
+    if result.status != RELAXED or result.solution is None:
+        return 0.0
+    residuals = result.solution.residuals()
+    return max(residuals["given_way_m_s"], residuals["gap_m_s"])
+
+
+def shortfall(statuses: Counter[str], before: Counter[str], gave_way: float = 0.0) -> str:
+    """What went wrong in the steps since ``before``, in words with counts; empty when nothing did.
+
+    gave_way: largest ``gave_way_m_s`` of these steps.
+    """
     new = statuses - before
     parts = [
         f"{words} in {new[status]} of {new.total()} steps"
         for status, words in WORDS.items()
         if new[status]
     ]
+    if gave_way > 0.0:
+        parts.append(f"contacts give way by up to {gave_way:.2g} m/s")
     return "; ".join(parts)

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.lcp.lemke_friction import lemke_friction
-from contact_id_controller.models.steps.finish import finish_answer, outcome
+from contact_id_controller.models.steps.finish import TOLERATED, finish_answer, outcome
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
     read_answer,
 )
 from contact_id_controller.models.steps.slip import share_forces
-from contact_id_controller.models.steps.yielding import TOLERATED, mean_diagonal
+from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.solution import Solution
 
 # eps relative to the mean diagonal of G, tried in turn. What has a solution yields in proportion to
@@ -83,6 +82,6 @@ def solve_compliant(
     answer.moved[:], answer.z[:], answer.delta[:] = moved, result.impulses.ravel(), delta
     cones = Cones(mu, edges, problem.contacts.load_share)
     share_forces(problem.reduced, delta, moved, result.z, result.w, cones, distribution, answer.z)
-    finish_answer(problem, answer)
+    code = finish_answer(problem, answer)
     contradiction = max(earlier, float(np.abs(moved - plan).max()))
-    return outcome(problem, SOLVED, steps, contradiction, room)
+    return outcome(problem, code, steps, contradiction, room)

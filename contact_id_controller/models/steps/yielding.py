@@ -26,23 +26,21 @@ from contact_id_controller.kernels.pyramid import (
     project_contact,
 )
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.models.steps.finish import finish
+from contact_id_controller.models.steps.finish import TOLERATED, UNFELT_M_S, finish
 from contact_id_controller.models.steps.reduced import (
     answer_room,
     begin,
     matrices,
     read_answer,
 )
+from contact_id_controller.solution import RELAXED, UNHOLDABLE, Solution
 from contact_id_controller.solution import SOLVED as SOLVED_NAME
-from contact_id_controller.solution import UNHOLDABLE, Solution
 
 SOFTNESS = 1e-7  # eps relative to the mean diagonal of G
 EXACT = 1e-11  # difference of u and Y^T z, relative to u, that easing may leave
 BALANCED = 1e-9  # difference of u and Y^T z, relative to u, that ordinary problems may keep
 ROUNDING = 1e-15  # share of the terms of a sum below which it is zero
 GRIP_SOFTNESS = 1e-2  # the same for tangents of unbounded friction
-UNFELT_M_S = 1e-12  # contradictions below this are rounding, whatever the scale
-TOLERATED = 0.05  # share of the largest contact velocity that may give way: drifts stay below it
 
 
 @kernel
@@ -104,8 +102,8 @@ def ease(Y, c, speed, moved, gap_speed, mu, edges, u, z):
     """Change ``moved`` (3n,) as little as makes it attainable; u (nu,), z (3n,) solve it then.
 
     c, speed (3n,): the plan's and today's contact velocities, for scale. Returns (status, steps,
-    largest change m/s): SOLVED when only a tolerated share, or the recovery of a penetration, had to
-    give way.
+    largest change m/s): SOLVED when only a tolerated share of that scale, or the recovery of a
+    penetration, had to give way; ``finished`` tells whether that is much of what was asked for.
     """
     unbounded = False
     for i in range(mu.shape[0]):
@@ -222,7 +220,7 @@ def _give_way(Y, eps, moved, gap_speed, mu, edges, u, z):
 FALLBACK_REGULARISATION = 1.0
 
 
-WITH_FORCES = frozenset((SOLVED_NAME, UNHOLDABLE))
+WITH_FORCES = frozenset((SOLVED_NAME, RELAXED, UNHOLDABLE))
 """Statuses whose forces are the model's own."""
 
 
