@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.solution import INCONSISTENT, SOLVED, STATUSES, UNHOLDABLE
+from contact_id_controller.solution import INCONSISTENT, RELAXED, SOLVED, STATUSES, UNHOLDABLE
 
 QUADRUPED_FEET = {
     "solo12": ("solo_description/robots/solo12.urdf", "FL_FOOT FR_FOOT HL_FOOT HR_FOOT"),
@@ -109,11 +109,12 @@ def test_only_loaded_contacts_hold_and_none_slips(name, distribution):
         problem = random_state(robot, feet, number)
         solution = solve(problem, "no_slip", "lcp", distribution=distribution)
         counts[solution.status] += 1
-        if solution.status == SOLVED:
+        if solution.status in (SOLVED, RELAXED):
             found = violations(solution)
             assert max(found.values()) <= NEGLIGIBLE, (number, found)
-    assert counts[SOLVED] + counts[UNHOLDABLE] + counts[INCONSISTENT] == 60
-    assert counts[SOLVED] >= (40 if name == "g1" else 57)
+    lawful = counts[SOLVED] + counts[RELAXED]
+    assert lawful + counts[UNHOLDABLE] + counts[INCONSISTENT] == 60
+    assert lawful >= (40 if name == "g1" else 57)
 
 
 @pytest.mark.parametrize("name", [*QUADRUPED_FEET, "g1"])
