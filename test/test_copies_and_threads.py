@@ -233,7 +233,7 @@ def test_contacts_moved_change_only_what_is_given():
     changes = {
         "points": np.ones((3, 3)),
         "gaps": np.zeros(3),
-        "normals": np.eye(3)[::-1],
+        "normals": np.eye(3)[::-1].copy(),
         "load_share": np.ones(3),
         "friction": np.zeros(3),
         "viscosity": np.ones(3),
