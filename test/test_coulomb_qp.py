@@ -15,10 +15,14 @@ from robots import (
 )
 from scipy import sparse
 
-from contact_id_controller import ContactSet, build_problem, solve
+from contact_id_controller import ContactSet, RobotModel, build_problem, solve
+from contact_id_controller.benchmark.sliding_problems import sliding_problem
 from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.models.coulomb_qp import prepare_frames
+from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.quadprog.kinetic_energy import generators
+from contact_id_controller.models.steps.reduced import answer_room, matrices, read_answer
 
 DT = 1e-3
 
@@ -55,7 +59,7 @@ def test_stage_one_matches_clarabel_on_random_states(robot, edges):
             robot, q, SOLO_FEET[: rng.integers(1, 5)], rng, rng.uniform(0.1, 1.0)
         )
         problem = build_problem(robot, q, v, rng.normal(size=12), contacts, DT)
-        solution = solve(problem, edges=edges, consistency="report")
+        solution = solve(problem, edges=edges, consistency="report", sliding="parting")
         E = edges_of(problem, edges)
         YE = problem.Y.T @ E
         linear = E.T @ (
@@ -306,7 +310,8 @@ def test_quadprog_backend_agrees_with_the_kernels(robot):
         problem = build_problem(
             robot, q, v, rng.normal(size=12), contacts, DT, contact_time_constant_s=0.05
         )
-        ours, theirs = solve(problem), solve(problem, backend="quadprog")
+        ours = solve(problem, sliding="parting")
+        theirs = solve(problem, backend="quadprog")
         assert ours.status == theirs.status == "solved"
         np.testing.assert_allclose(ours.velocity, theirs.velocity, atol=1e-7)
         np.testing.assert_allclose(ours.torques, theirs.torques, atol=2e-3)
@@ -341,3 +346,104 @@ def test_without_a_solution_the_forces_are_those_of_soft_contacts(robot, frictio
     assert residuals["cone_n"] < 1e-9 and residuals["adhesion_n"] < 1e-9
     assert residuals["dynamics"] < 1e-6
     assert 0.0 < np.abs(solution.forces).max() < 1000 * robot.weight
+
+
+HYQ, HYQ_FEET = (
+    "example-robot-data://hyq_description/robots/hyq_no_sensors.urdf",
+    ("lf_foot", "rf_foot", "lh_foot", "rh_foot"),
+)
+HYQ_POSTURE = np.array([-0.2, 0.75, -1.5, -0.2, -0.75, 1.5] * 2)
+
+
+@pytest.fixture(scope="module")
+def hyq():
+    return RobotModel.from_urdf(HYQ)
+
+
+def moving_on_five(robot, number, mu):
+    """HyQ on five points at random, in a motion that its contacts cannot all follow."""
+    rng = np.random.default_rng([28, number])
+    q = robot.neutral()
+    robot.put_joints(q, HYQ_POSTURE + 0.3 * rng.normal(size=12))
+    points = frame_positions(robot, q, HYQ_FEET)[[0, 1, 2, 3, 0]]
+    points[4, :2] += 0.05 * rng.normal(size=2)
+    contacts = ContactSet(
+        points, np.tile([0, 0, 1.0], (5, 1)), [HYQ_FEET[i % 4] for i in range(5)], mu
+    )
+    v, acceleration = rng.normal(size=robot.nv), 5.0 * rng.normal(size=12)
+    return build_problem(robot, q, v, acceleration, contacts, DT, contact_time_constant_s=0.05)
+
+
+def torques_at(robot, mu, solver, count=60, **options):
+    """Largest torque (count,) N·m of each state."""
+    problems = [moving_on_five(robot, number, mu) for number in range(count)]
+    return np.array(
+        [np.abs(solve(p, "coulomb", solver, **options).torques).max() for p in problems]
+    )
+
+
+@pytest.mark.parametrize("mu", [1.0, 3.0])
+def test_much_friction_takes_no_more_torque_than_coulombs_law(hyq, mu):
+    exact = torques_at(hyq, mu, "ncp")
+    share = torques_at(hyq, mu, "qp") / exact
+    assert np.percentile(share, 95) <= 2.0 and share.max() < 10.0
+    assert (torques_at(hyq, mu, "qp", sliding="parting") / exact).max() > 50.0
+
+
+def test_torques_stay_bounded_however_much_friction_there_is(hyq):
+    exact, ours = torques_at(hyq, 900.0, "ncp"), torques_at(hyq, 900.0, "qp")
+    assert np.percentile(ours / exact, 95) <= 5.0 and ours.max() < 20.0 * exact.max()
+
+
+@pytest.mark.parametrize("edges", [4, 8])
+def test_what_slides_stays_on_the_ground_and_its_friction_is_against_the_slip(edges):
+    slides = 0
+    for number in range(60):
+        problem = sliding_problem(12, number).problem
+        solution = solve(problem, edges=edges)
+        if solution.status != "solved":
+            continue
+        w, z = solution.contact_velocity.copy(), solution.impulses.reshape(-1, 3)
+        w[:, 0] += problem.gap_speed
+        speed, force = np.abs(solution.attainable).max(), z[:, 0].max()
+        assert (np.abs(w[:, 0]) * z[:, 0]).max() <= 1e-6 * speed * force
+        assert w[:, 0].min() >= -1e-6 * speed
+        angle = 2 * np.pi * np.arange(edges) / edges
+        slip = -(w[:, 1:] @ np.array([np.cos(angle), np.sin(angle)])).min(axis=1)
+        moving = (slip > 1e-5 * speed) & (z[:, 0] > 1e-6 * force)
+        # Power of the friction: as much as the cone has.
+        mu = problem.contacts.friction
+        power = (z[:, 1:] * w[:, 1:]).sum(axis=1)
+        np.testing.assert_allclose(
+            power[moving], -(mu * z[:, 0] * slip)[moving], atol=1e-6 * speed * force
+        )
+        slides += moving.any()
+    assert slides > 20
+
+
+def test_where_nothing_slides_the_two_programs_are_all_there_is(robot):
+    for n in (4, 40):
+        q, contacts = stance(robot, n)
+        for _, v, acceleration in states(robot, q)[:5]:
+            problem = build_problem(
+                robot, q, v, acceleration, contacts, DT, contact_time_constant_s=0.05
+            )
+            np.testing.assert_array_equal(
+                solve(problem).torques, solve(problem, sliding="parting").torques
+            )
+
+
+def test_sliding_contacts_have_one_answer_at_all_doors(hyq):
+    """Single, with a warm start, prepared, and many frames at a time: the same bits."""
+    last, slid = None, 0
+    for number in range(8):
+        problem = moving_on_five(hyq, number, 0.4)
+        solution = solve(problem)
+        slid += not np.array_equal(solution.torques, solve(problem, sliding="parting").torques)
+        np.testing.assert_array_equal(solution.torques, solve(problem, warm_start=last).torques)
+        call = prepare_frames(problem.contacts.friction, problem.contacts.load_share)
+        room = answer_room(problem)
+        call(*matrices(problem), 1, room, UNTOLD)
+        np.testing.assert_array_equal(solution.torques, read_answer(problem, room).torques)
+        last = solution
+    assert slid > 2

@@ -145,7 +145,7 @@ def gauss_objective(case, velocity):
 @pytest.mark.parametrize("n", [1, 3, 4, 9])
 def test_coulomb_qp_is_gauss_principle_under_the_friction_pyramid(robot, n):
     for case in cases(robot, n):
-        solution = solve(case.problem, consistency="report")
+        solution = solve(case.problem, consistency="report", sliding="parting")
         assert solution.status == "solved"
         v, z, torques, _ = case.gauss(np.zeros((0, 3 * n)), pyramid(n, MU))
         close(solution.velocity, v)
@@ -218,15 +218,16 @@ def full_polygon_lcp(case, mu, edges=4):
     )
 
 
+@pytest.mark.parametrize("solver", ["lcp", "qp"])
 @pytest.mark.parametrize("n", [1, 2, 4, 8])
-def test_coulomb_lcp_moves_like_the_solution_of_quantecons_lemke(robot, n):
+def test_coulombs_law_moves_like_the_solution_of_quantecons_lemke(robot, n, solver):
     same = 0
     for case in cases(robot, n):
         M, q, motion = full_polygon_lcp(case, MU)
         theirs = lcp_lemke(M, q)
         if not theirs.success:
             continue
-        solution = solve(case.problem, "coulomb", "lcp", consistency="report")
+        solution = solve(case.problem, "coulomb", solver, consistency="report")
         assert solution.status == "solved"
         close(solution.velocity, motion(theirs.z))
         same += 1
@@ -267,7 +268,7 @@ def test_implicit_viscous_friction_against_enumeration_of_the_loaded_contacts(ro
 def test_least_torque_is_the_least_of_all_forces_with_the_same_motion(robot):
     """Stage II in all forces and torques at once, against the un-reduced equations of motion."""
     for case in cases(robot, 4):
-        solution = solve(case.problem, consistency="report")
+        solution = solve(case.problem, consistency="report", sliding="parting")
         w = case.J @ solution.velocity + case.target + case.gap
         E = pyramid(4, MU)
         slack = E @ w

@@ -359,13 +359,17 @@ class StateGain:
             left, size, right = split = np.linalg.svd(motion[:, u])
             rank = _rank(size)
             base = right[:rank].T @ (left[:, :rank].T @ lack / -size[:rank, None])
-            free = right[rank:].T
+            free = unpushed = right[rank:].T
+            if any(rows is not row for rows, row in zip(carried.held, carried.pulls)):
+                right, size = np.linalg.svd(_stacked(carried.pulls, J)[:, u])[:0:-1]
+                unpushed = right[_rank(size) :].T
         else:
             base, free = np.zeros((len(u), 2 * nv)), np.eye(len(u))
+            unpushed = free
         if free.shape[1]:
-            inertia = free.T @ M[np.ix_(u, u)] @ free
-            push = free.T @ (slope[u] + M[np.ix_(u, u)] @ base)
-            base -= free @ np.linalg.solve(inertia, push)
+            inertia = unpushed.T @ M[np.ix_(u, u)] @ free
+            push = unpushed.T @ (slope[u] + M[np.ix_(u, u)] @ base)
+            base -= free @ np.linalg.lstsq(inertia, push)[0]
         slope += M[:, u] @ base
         if not len(directions):
             return slope[a]
@@ -406,9 +410,9 @@ class StateGain:
         """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.forces``)."""
         T, dt, share = problem.T.reshape(len(problem), 3, -1), problem.period, self._torque_weight
         counts = np.array([len(free) for free in carried.free])
-        modes = np.array([len(rows) for rows in carried.held])
+        modes = np.array([len(rows) for rows in carried.pulls])
         components = int(modes.sum())
-        rows = np.concatenate([rows @ block for rows, block in zip(carried.held, T, strict=True)])
+        rows = np.concatenate([rows @ block for rows, block in zip(carried.pulls, T, strict=True)])
         size = share * float((rows * rows).sum())
         if size <= NO_LEVER * NO_LEVER * components:
             size = 0.0

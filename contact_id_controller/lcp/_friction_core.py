@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
+from contact_id_controller.kernels.compile import kernel as allocating_kernel
 from contact_id_controller.lcp._factor import lu_factor, lu_solve
 
 EXTRA = 4  # capacity of the core beyond the rank r: z_0, the pair being exchanged, and spares
@@ -70,11 +71,12 @@ class Work(NamedTuple):
     #                    and of each row
 
 
+@allocating_kernel
 def friction_workspace(n, r, k):
     """Buffers for n contacts, rank r, k edges: one of float64, one of int64."""
     m, p = r + EXTRA, k + 2
     reals = (4 * r + 8 + 5 * p) * n + m * (3 * m + 4)
-    return np.empty(reals), np.empty(n * (p + 3) + 5 * m, dtype=np.int64)
+    return np.empty(reals), np.empty(n * (p + 3) + 5 * m, np.int64)
 
 
 @kernel

@@ -34,27 +34,34 @@ class Carried(NamedTuple):
     """The active set of one solution, n contacts, in coordinates normal, tangent 1, tangent 2.
 
     held: for each contact the directions (k, 3), k up to 3, in which its motion is held.
+    pulls: the forces (k, 3) that hold it: the same, but where it slides friction goes with the normal force.
     free: the orthonormal directions (m, 3) in which its force may change, m up to 3.
     grips: (n,) bool, contacts that may hold tangentially: the plan was changed to suit them.
     """
 
     held: list[np.ndarray]
+    pulls: list[np.ndarray]
     free: list[np.ndarray]
     grips: np.ndarray
 
 
 def of_coulomb_qp(
-    solution: Solution, *, edges: int = 4, polygon: str = "inscribed", **options
+    solution: Solution,
+    *,
+    edges: int = 4,
+    polygon: str = "inscribed",
+    sliding: str = "coulomb",
+    **options,
 ) -> Carried:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
     mu = effective_friction(polygon_friction(problem.contacts.friction, edges, polygon), np.inf)
-    return _of_stages(solution, mu, edges)
+    return _of_stages(solution, mu, edges, sliding == "parting")
 
 
 def of_no_slip_qp(solution: Solution, **options) -> Carried:
     """The same with unbounded friction where contacts touch."""
-    return _of_stages(solution, unbounded_friction(solution.problem), 4)
+    return _of_stages(solution, unbounded_friction(solution.problem), 4, True)
 
 
 def of_no_slip_lcp(solution: Solution, *, edges: int = 4, **options) -> Carried:
@@ -77,22 +84,27 @@ def of_no_slip_lcp(solution: Solution, *, edges: int = 4, **options) -> Carried:
     return _carried(solution, face, mu, edges, touches)
 
 
-def _of_stages(solution: Solution, mu: np.ndarray, edges: int) -> Carried:
+def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> Carried:
     problem = solution.problem
     n = len(problem)
     face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
     moved = problem.c if solution.attainable is None else solution.attainable
     u = problem.Y.T @ solution.impulses
-    classify(problem.Y, moved, problem.gap_speed, mu, edges, u, face)
-    return _carried(solution, face, mu, edges, mu > 0.0)
+    classify(problem.Y, moved, problem.gap_speed, mu, edges, parts, u, face)
+    return _carried(solution, face, mu, edges, mu > 0.0, parts)
 
 
 def _carried(
-    solution: Solution, face: Face, mu: np.ndarray, edges: int, grips: np.ndarray
+    solution: Solution,
+    face: Face,
+    mu: np.ndarray,
+    edges: int,
+    grips: np.ndarray,
+    parts: bool = True,
 ) -> Carried:
     impulses = solution.impulses.reshape(-1, 3)
     tight = TIGHT * np.abs(impulses).max(initial=0.0)
-    held, free = [], []
+    held, pulls, free = [], [], []
     for mode, angle, span, friction, z in zip(*face, mu, impulses, strict=True):
         if mode == STICKING:
             held.append(WHOLE if friction > 0.0 else WHOLE[:1])
@@ -103,12 +115,23 @@ def _carried(
         elif mode == SLIDING:
             sides = [angle] if span == 0.0 else [angle, angle + span]
             rows = np.array([_edge(friction, side) for side in sides])
-            held.append(rows)
+            held.append(rows if parts else _on_the_ground(rows))
             free.append(_along_edges(rows, z, tight))
+            pulls.append(rows)
+            continue
         else:
             held.append(WHOLE[:0])
             free.append(WHOLE[:0])
-    return Carried(held, free, grips)
+        pulls.append(held[-1])
+    return Carried(held, pulls, free, grips)
+
+
+def _on_the_ground(rows: np.ndarray) -> np.ndarray:
+    """Directions in which a contact is held that slides against one edge (1, 3), or between two (2, 3)."""
+    if len(rows) == 1:
+        return WHOLE[:1]
+    between = rows[1] - rows[0]
+    return np.array([WHOLE[0], between / np.linalg.norm(between)])
 
 
 def _within_cone(mu: float, edges: int, z: np.ndarray, tight: float) -> np.ndarray:

@@ -18,11 +18,10 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
-from contact_id_controller.lcp.status import PIVOTS, RAY, REPORT_SIZE
+from contact_id_controller.lcp.status import RAY
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
-from contact_id_controller.models.steps.compliance import STIFF, UNFELT, solve_compliant
-from contact_id_controller.models.steps.finish import RELAXED, finished, map_identities, outcome
+from contact_id_controller.models.steps.compliance import with_compliance
+from contact_id_controller.models.steps.finish import finished, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
@@ -39,12 +38,16 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
-from contact_id_controller.models.steps.slip import share_forces, slip_pairs
+from contact_id_controller.models.steps.slip import (
+    NO_SLIP,
+    complementary_impulses,
+    share_forces,
+    slip_pairs,
+)
 from contact_id_controller.models.steps.yielding import ease, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
-NO_SLIP = 1e4  # stands for infinite friction: the polygon needs a finite coefficient
 NOT_CONVERGED = 2
 
 
@@ -85,7 +88,6 @@ def solve_coulomb_lcp(
         map_identities(problem, warm_start, memory, basis)
     mu = polygon_friction(problem.contacts.friction, edges, polygon)
     chosen = DISTRIBUTIONS.index(distribution)
-    real, integer = friction_workspace(n, problem.robot.nu, edges)
     code, steps, contradiction = _solve(
         *matrices(problem),
         mu,
@@ -94,20 +96,10 @@ def solve_coulomb_lcp(
         chosen,
         consistency == "project",
         basis,
-        real,
-        integer,
         room,
     )
     solution = outcome(problem, code, steps, contradiction, room, basis)
-    if code in (SOLVED, RELAXED):
-        return solution
-    again, finite = None, effective_friction(mu, NO_SLIP)
-    if code == NOT_CONVERGED:
-        again = solve_compliant(solution, finite, edges, chosen, solution.attainable)
-    elif code == INFEASIBLE and consistency == "report":
-        # What Lemke's method missed, and the convex program does not have, may exist all the same.
-        again = solve_compliant(solution, finite, edges, chosen, None, STIFF, UNFELT)
-    solution = again or solution
+    solution = with_compliance(solution, mu, edges, chosen, consistency == "project")
     return with_fallback(solution, mu, edges)
 
 
@@ -145,8 +137,6 @@ def _solve(
     distribution,
     project,
     basis,
-    real,
-    integer,
     room,
 ):
     """Opens the arrays for ``_complementarity``."""
@@ -157,18 +147,15 @@ def _solve(
         distribution,
         project,
         basis,
-        real,
-        integer,
         begin(reduced, room),
     )
 
 
 @kernel
-def _complementarity(reduced, cones, distribution, project, basis, real, integer, answer):
+def _complementarity(reduced, cones, distribution, project, basis, answer):
     """Lemke's method where contacts slide, and the torques; as ``coulomb_qp._two_stages``.
 
-    basis (n, edges + 2): bool, the first guess in, the solution's out. real, integer: see
-    ``friction_workspace``.
+    basis (n, edges + 2): bool, the first guess in, the solution's out.
     """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     moved, z, delta = answer.moved, answer.z, answer.delta
@@ -177,14 +164,7 @@ def _complementarity(reduced, cones, distribution, project, basis, real, integer
     u = np.zeros(Y.shape[1])
     status, steps = SOLVED, 0
     if n:
-        directions = np.empty((edges, 2))
-        for j in range(edges):
-            directions[j, 0] = np.cos(2.0 * np.pi * j / edges)
-            directions[j, 1] = np.sin(2.0 * np.pi * j / edges)
         pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
-        free, impulses = np.empty(3 * n), np.empty((n, 3))
-        report = np.zeros(REPORT_SIZE)
-        limit = 50 * n * (edges + 2) + 1000
         code = RAY
         eased = False
         for attempt in range(3):
@@ -206,33 +186,14 @@ def _complementarity(reduced, cones, distribution, project, basis, real, integer
                 and _all_stick(Y, moved, gap_speed, mu, edges, u, z, pairs, slacks)
             ):
                 code = LCP_SOLVED
-                for i in range(n):
-                    for d in range(3):
-                        impulses[i, d] = z[3 * i + d]
                 break
-            for r in range(3 * n):
-                free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
-            code = lemke_friction_kernel(
-                Y,
-                free,
-                mu,
-                directions,
-                limit,
-                real,
-                integer,
-                basis,
-                pairs,
-                slacks,
-                impulses,
-                report,
+            code, count = complementary_impulses(
+                Y, moved, gap_speed, mu, edges, basis, pairs, slacks, z
             )
-            steps += int(report[PIVOTS])
+            steps += count
             if code == LCP_SOLVED:
                 break
         if code == LCP_SOLVED:
-            for i in range(n):
-                for d in range(3):
-                    z[3 * i + d] = impulses[i, d]
             steps += share_forces(reduced, delta, moved, pairs, slacks, cones, distribution, z)
             if eased and not project:
                 status = INFEASIBLE

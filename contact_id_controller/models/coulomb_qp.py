@@ -1,12 +1,16 @@
-"""Coulomb friction without complementarity, as two small quadratic programs (first paper, section 6).
+"""Coulomb friction on pyramids, by two small quadratic programs (first paper, section 6) where nothing slides.
 
 Stage I, on the reduced problem with the friction pyramid's edges e_j as generators of the forces:
 
     min 1/2 |u|^2   subject to   e_j^T (Y u + c + gap) >= 0   for every edge of every contact
 
 whose multipliers are the edges' impulses: the contact model of eq. 75 as a nearest-point problem
-in nu dimensions, however many contacts there are; no regularisation, no n x n matrix. Stage II:
-``steps.forces``.
+in nu dimensions, however many contacts there are; no regularisation, no n x n matrix.
+
+Its motion lets a contact that slides part at mu |w_T|, which the others pay for: more the more friction there
+is, without bound. So where a loaded contact slides or parts, the complementarity problem of the same
+pyramids takes stage I's place (``steps.slip``), in which what slides stays on the ground; elsewhere stage I's motion
+solves that problem too. Stage II: ``steps.forces``.
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ import importlib
 import numpy as np
 
 from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
+from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.views import view
+from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
-from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES
+from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES, SLIDINGS
+from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.finish import (
     RELAXED,
     finished,
@@ -31,7 +38,7 @@ from contact_id_controller.models.steps.finish import (
 )
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.forces_exact_cone import widen
-from contact_id_controller.models.steps.motion import ENORMOUS, classify, stage_one
+from contact_id_controller.models.steps.motion import ENORMOUS, classify, gives_way, stage_one
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
     DISTRIBUTIONS,
@@ -49,6 +56,7 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
+from contact_id_controller.models.steps.slip import NO_SLIP, complementary_impulses
 from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -65,6 +73,7 @@ def solve_coulomb_qp(
     consistency: str = "project",
     backend: str = "kernel",
     cone: str = "pyramid",
+    sliding: str = "coulomb",
 ) -> Solution:
     """Contact forces and torques under Coulomb friction, both stages.
 
@@ -82,20 +91,32 @@ def solve_coulomb_qp(
         cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
             pyramid; with ``inscribed``, ``least_torque`` and the kernels only.
         backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
+        sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
+            slip. ``parting``: it parts at mu times its slip, as in the paper: forces then grow without
+            bound with mu. The objective ``kinetic_energy`` and quadprog know the latter only.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
     other. What then gives way, and the forces, come from ``steps.yielding``; more than 5 % of the contact
-    velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank.
+    velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank. What slides is
+    found by Lemke's method as in coulomb/lcp, always cold: the answer is a function of the problem.
 
     Raises:
         UnknownModelError: an option's value that does not exist.
 
     Source: first paper, eq. 75, sections 6.1 to 6.2; Anitescu (2006).
     """
-    _check(edges, polygon, objective, distribution, consistency, backend, cone)
+    _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding)
     mu = polygon_friction(problem.contacts.friction, edges, polygon)
     return solve_cones(
-        problem, mu, edges, objective, distribution, consistency, backend, cone == "exact"
+        problem,
+        mu,
+        edges,
+        objective,
+        distribution,
+        consistency,
+        backend,
+        cone == "exact",
+        sliding == "parting",
     )
 
 
@@ -110,16 +131,17 @@ def prepare_frames(
     consistency: str = "project",
     backend: str = "kernel",
     cone: str = "pyramid",
+    sliding: str = "coulomb",
 ) -> FramesCall | None:
     """What gives the answers of ``solve_coulomb_qp`` to many problems in one compiled call; options as there.
 
     None where these options need more than that call.
     """
-    _check(edges, polygon, objective, distribution, consistency, backend, cone)
+    _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding)
     if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
         return None
     mu, chosen = polygon_friction(friction, edges, polygon), DISTRIBUTIONS.index(distribution)
-    project = consistency == "project"
+    project, parts = consistency == "project", sliding == "parting"
 
     def call(store, actuated, unactuated, count, room, verdicts):
         return _solve(
@@ -131,6 +153,7 @@ def prepare_frames(
             load_share,
             chosen,
             project,
+            parts,
             count,
             room,
             verdicts,
@@ -140,7 +163,7 @@ def prepare_frames(
 
 
 @once
-def _check(edges, polygon, objective, distribution, consistency, backend, cone) -> None:
+def _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding) -> None:
     """Refuse an option's value that does not exist, or not beside the others."""
     check_option("objective", objective, OBJECTIVES)
     check_option("distribution", distribution, DISTRIBUTIONS)
@@ -148,6 +171,7 @@ def _check(edges, polygon, objective, distribution, consistency, backend, cone) 
     check_option("polygon", polygon, POLYGONS)
     check_option("backend", backend, BACKENDS)
     check_option("cone", cone, CONES)
+    check_option("sliding", sliding, SLIDINGS)
     check_edges(edges)
     if cone == "exact":
         for name, value, only in (
@@ -161,9 +185,20 @@ def _check(edges, polygon, objective, distribution, consistency, backend, cone) 
 
 
 def solve_cones(
-    problem, mu, edges, objective, distribution, consistency, backend, exact=False
+    problem,
+    mu,
+    edges,
+    objective,
+    distribution,
+    consistency,
+    backend,
+    exact=False,
+    parts=True,
 ) -> Solution:
-    """Both stages for friction coefficients mu (n,), as written. exact: the cone of stage II."""
+    """Both stages for friction coefficients mu (n,), as written.
+
+    exact: the cone of stage II.  parts: what slides, parts.
+    """
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
     if objective == "kinetic_energy" or backend == "quadprog":
         mu = effective_friction(mu, np.inf)
@@ -174,22 +209,25 @@ def solve_cones(
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
         return solve_with_quadprog(problem, mu, edges, distribution, consistency)
     room = answer_room(problem)
-    share = problem.contacts.load_share
+    share, chosen = problem.contacts.load_share, DISTRIBUTIONS.index(distribution)
     code, steps, contradiction = _solve(
         *matrices(problem),
         mu,
         edges,
         share,
-        DISTRIBUTIONS.index(distribution),
+        chosen,
         consistency == "project",
+        parts,
         1,
         room,
         UNTOLD,
     )
     if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), mu, edges, share, room)
+        steps += widen(*matrices(problem), mu, edges, share, parts, room)
     solution = outcome(problem, code, steps, contradiction, room)
+    if not parts:
+        solution = with_compliance(solution, mu, edges, chosen, consistency == "project")
     return with_fallback(solution, mu, edges)
 
 
@@ -214,6 +252,7 @@ def _solve(
     load_share,
     distribution,
     project,
+    parts,
     frames,
     room,
     verdicts,
@@ -236,6 +275,7 @@ def _solve(
             ),
             distribution,
             project,
+            parts,
             begin(reduced, view(room, k * width, (width,))),
         )
         if verdicts.shape[0]:
@@ -244,8 +284,11 @@ def _solve(
 
 
 @kernel
-def _two_stages(reduced, cones, distribution, project, answer):
-    """Both stages and the torques; returns (status, steps, largest contradiction m/s)."""
+def _two_stages(reduced, cones, distribution, project, parts, answer):
+    """Both stages and the torques; returns (status, steps, largest contradiction m/s).
+
+    parts: what slides, parts.
+    """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     moved, z, delta = answer.moved, answer.z, answer.delta
     n, nu, na = gap_speed.shape[0], Y.shape[1], reduced.T.shape[1]
@@ -253,6 +296,7 @@ def _two_stages(reduced, cones, distribution, project, answer):
     u = np.zeros(nu)
     status, steps, eased = SOLVED, 0, False
     if n:
+        face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
         for attempt in range(2):
             if project:
                 # First the contradictions that are noise; if that is not enough, all of them.
@@ -263,21 +307,56 @@ def _two_stages(reduced, cones, distribution, project, answer):
                 if project:
                     count, change = tame(reduced, moved, mu, edges, u, z)
                     contradiction, steps = max(contradiction, change), steps + count
+            status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
+            steps += count
             if status == SOLVED or not project:
                 break
         if status != SOLVED:
             eased = True
-            status, steps, change = ease(
+            status, count, change = ease(
                 Y, reduced.c, reduced.speed, moved, gap_speed, mu, edges, u, z
             )
+            steps += count
             contradiction = max(contradiction, change)
+            if status == SOLVED:
+                status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
+                steps += count
             if not project:
                 status = INFEASIBLE
         if distribution < 2 or eased:
             shifted = np.empty(na)
             shift_offset(reduced, delta, shifted)
-            face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
-            classify(Y, moved, gap_speed, mu, edges, u, face)
+            if status != SOLVED:
+                classify(Y, moved, gap_speed, cones.mu, edges, parts, u, face)
             weight = 1.0 if distribution == 0 else 0.0
             steps += abs(distribute(reduced.T, shifted, Y, u, face, cones, weight, z))
     return finished(reduced, answer, status), steps, contradiction
+
+
+@kernel
+def _settle(reduced, moved, cones, status, parts, u, z, face):
+    """The pyramids' complementarity problem where stage I, which ended with ``status``, does not solve it.
+
+    u (nu,), z (3n,): of stage I in, of the law out.  face: out, at the motion of what is solved.
+    Returns (status, cones, pivots); the cones are finite where Lemke's method was asked.
+    """
+    Y, gap_speed, edges = reduced.Y, reduced.gap_speed, cones.edges
+    n = gap_speed.shape[0]
+    if status == SOLVED:
+        classify(Y, moved, gap_speed, cones.mu, edges, parts, u, face)
+    if parts or (status == SOLVED and not gives_way(face.mode, z)):
+        return status, cones, 0
+    finite = Cones(effective_friction(cones.mu, NO_SLIP), edges, cones.load_share)
+    basis = np.zeros((n, edges + 2), np.bool_)
+    pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
+    code, pivots = complementary_impulses(
+        Y, moved, gap_speed, finite.mu, edges, basis, pairs, slacks, z
+    )
+    if code != LCP_SOLVED:
+        return INFEASIBLE if status == INFEASIBLE else STEP_LIMIT, cones, pivots
+    fill(u, 0.0)
+    for r in range(z.shape[0]):
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
+    classify(Y, moved, gap_speed, finite.mu, edges, parts, u, face)
+    return SOLVED, finite, pivots

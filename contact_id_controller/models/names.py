@@ -20,6 +20,7 @@ class Options(TypedDict, total=False):
     edges: int
     polygon: Literal["inscribed", "circumscribed"]
     cone: Literal["pyramid", "exact"]
+    sliding: Literal["coulomb", "parting"]
     objective: Literal["contact_velocity", "kinetic_energy"]
     distribution: Literal["least_torque", "least_force", "none"]
     consistency: Literal["project", "report"]

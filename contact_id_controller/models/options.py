@@ -13,6 +13,7 @@ POLYGONS = ("inscribed", "circumscribed")
 OBJECTIVES = ("contact_velocity", "kinetic_energy")
 CONES = ("pyramid", "exact")
 BACKENDS = ("kernel", "quadprog")
+SLIDINGS = ("coulomb", "parting")
 FORMS = ("implicit", "explicit")
 
 
@@ -66,6 +67,16 @@ CONE = option(
     cone.""",
     live=False,
     choices=CONES,
+)
+SLIDING = option(
+    "sliding",
+    "string",
+    "coulomb",
+    """What a loaded contact does that slides under coulomb/qp: it stays on the ground (coulomb), or
+    parts at mu times its slip as in the paper (parting), for which the others pay with torques that
+    grow without bound with mu.""",
+    live=False,
+    choices=SLIDINGS,
 )
 OBJECTIVE = option(
     "objective",

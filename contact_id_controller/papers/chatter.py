@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contact_id_controller.papers import AS_PRINTED
 from contact_id_controller.report.metrics import measure, rates
 from contact_id_controller.runs.one_process import InProcessRun, controller_settings, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
@@ -82,6 +83,7 @@ def run(description: RunDescription) -> dict[str, Any]:
         solver=solver,
         distribution=case.distribution,
         friction_coefficient=[case.mu],
+        **AS_PRINTED,
     )
     world = mujoco_robot(settings, case.mu)
     walk = InProcessRun(ROBOT, settings, world, planner={"duty_factor": case.duty_factor})

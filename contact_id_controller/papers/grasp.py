@@ -22,6 +22,7 @@ from contact_id_controller.geometry import Body, Box, Scene
 from contact_id_controller.lcp import lemke
 from contact_id_controller.lcp.problems import friction_matrix, polygon
 from contact_id_controller.models import solve
+from contact_id_controller.papers import AS_PRINTED
 from contact_id_controller.report.blocks import (
     BETTERED,
     NOT_REPRODUCED,
@@ -56,13 +57,13 @@ LEMKE_RATIO, PPM_FASTER = 5.5, 0.2
 """VII-A: Stewart-Trinkle's time over the slower no-slip solver's; what the modified PPM saves."""
 
 DROPPED_M = 0.01
-LEMKE = "coulomb/lemke"
+LEMKE, QP = "coulomb/lemke", "coulomb/qp"
 NAMES = {
     LEMKE: "Stewart-Trinkle, all unknowns, plain Lemke",
     "coulomb/lcp": "Stewart-Trinkle (coulomb/lcp)",
     "no_slip/qp": "no slip (QP)",
     "no_slip/lcp": "no slip (modified PPM)",
-    "coulomb/qp": "complementarity-free QP",
+    QP: "complementarity-free QP",
 }
 
 
@@ -147,6 +148,7 @@ def _hold(boxes: int, steps: int, model: str) -> dict:
     v, start = np.zeros(robot.nv), q.copy()
     squeeze = np.array([1.0, -1.0]) * SQUEEZE_N * boxes
     heights = [joint.idx_q + 2 for joint in robot.model.joints if joint.nq == 7]
+    options = AS_PRINTED if model == QP else {}
     previous, durations, solves, sunk, iterations, statuses, count = None, [], [], [], [], {}, 0
     for _ in range(steps):
         begun = time.perf_counter()
@@ -156,7 +158,7 @@ def _hold(boxes: int, steps: int, model: str) -> dict:
         if model == LEMKE:
             solution = _plain_lemke(problem)
         else:
-            solution = solve(problem, *model.split("/"), warm_start=previous)
+            solution = solve(problem, *model.split("/"), warm_start=previous, **options)
         solves.append(time.perf_counter() - built)
         q, v = step(solution, q), solution.velocity
         durations.append(time.perf_counter() - begun)

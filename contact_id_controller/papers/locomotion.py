@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.papers import AS_PRINTED
 from contact_id_controller.papers.locomotion_figures import Companion, figures
 from contact_id_controller.papers.terrains import Ground
 from contact_id_controller.runs.one_process import (
@@ -43,8 +44,8 @@ def _model(friction, solver, **more):
 
 
 CONTROLLERS = {
-    "qp_mu": ControllerKind("ID(t) QP, mu", _model("coulomb", "qp")),
-    "qp_inf": ControllerKind("ID(t) QP, inf", _model("coulomb", "qp"), True),
+    "qp_mu": ControllerKind("ID(t) QP, mu", _model("coulomb", "qp", **AS_PRINTED)),
+    "qp_inf": ControllerKind("ID(t) QP, inf", _model("coulomb", "qp", **AS_PRINTED), True),
     "qp_energy_mu": ControllerKind(
         "ID(t) QP, mu, kinetic energy", _model("coulomb", "qp", objective="kinetic_energy")
     ),

@@ -18,6 +18,7 @@ import pinocchio as pin
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, StateError
 from contact_id_controller.models import Tangential, row_of, solve
+from contact_id_controller.papers import AS_PRINTED
 from contact_id_controller.papers.arm_and_box import (
     BOX,
     EDGE_M,
@@ -60,7 +61,7 @@ ENGINES = {"mujoco": MujocoArm, "rigid": RigidArm}
 CONTROLLERS: dict[str, dict[str, Any]] = {
     "none/pid": {},
     "none/sensed": {},
-    "coulomb/qp": {},
+    "coulomb/qp": AS_PRINTED,
     "coulomb/lcp": {},
     "coulomb/lcp_min_diff": {},
     "coulomb/qp_one_stage": {},
@@ -222,7 +223,7 @@ class _Control:
         unbounded = self._row.tangential is Tangential.NO_SLIP
         self._scene = arm.scene(np.inf if unbounded else case.trust * case.mu)
         self._settings = FEEDBACK[case.settings]
-        self._options = {}
+        self._options = dict(CONTROLLERS[case.controller])
         if self._row.takes("distribution"):
             self._options["distribution"] = case.distribution
         self._measured = np.zeros((len(TIPS), 3))

@@ -6,8 +6,7 @@ same thing. It stands where ``MujocoRobot`` stands, has the same interface, and 
 nothing but that: two engines that disagree show an error in one of them.
 
 Source: first paper, section 2.3; viscous and no-slip paper, section III; Stewart and Trinkle
-(1996), Anitescu and Potra (1997) for coulomb/lcp; Anitescu (2006) for coulomb/qp, which
-``complementarity`` keeps from lifting what slides.
+(1996), Anitescu and Potra (1997).
 """
 
 from __future__ import annotations
@@ -27,11 +26,8 @@ from contact_id_controller.forward import (
     step,
 )
 from contact_id_controller.geometry import HalfSpace, SphereFoot, feet_on
-from contact_id_controller.kernels.pyramid import edge_directions
-from contact_id_controller.models import ROWS, Normal, Tangential, solve
-from contact_id_controller.models.steps.options import polygon_friction
+from contact_id_controller.models import ROWS, Tangential, solve
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.simulation.complementarity import solve_with_complementarity
 from contact_id_controller.simulation.rigid_contacts import FeetFinder, SceneFinder
 from contact_id_controller.simulation.stepped_robot import SteppedRobot, checked_vector
 from contact_id_controller.solution import SOLVED, Solution
@@ -127,11 +123,6 @@ class RigidRobot(SteppedRobot):
             )
         wanted = {"edges": edges, "polygon": polygon, "distribution": "least_force"}
         self._options = {name: value for name, value in wanted.items() if row.takes(name)}
-        self._edges, self._polygon = edges, polygon
-        self._directions = None
-        if not row.exact_cone:
-            self._directions = np.empty((edges, 2))
-            edge_directions(edges, self._directions)
         self._data = robot.model.createData()  # its own: a controller may share the robot's
         self._floating = [joint.idx_v for joint in robot.model.joints if joint.nq == 7]
         self.reset(robot.neutral())
@@ -214,22 +205,8 @@ class RigidRobot(SteppedRobot):
                 self._forces[i] += force
 
     def _solve(self, problem: ForwardProblem) -> Solution:
-        """The model's solution; of one that gives complementarity up, the one that keeps it."""
-
-        def model(problem: ForwardProblem) -> Solution:
-            return solve(problem, *self.model, warm_start=self._last, **self._options)
-
-        if self._row.normal is not Normal.COMPLEMENTARITY_FREE:
-            solution = model(problem)
-            self.unsolved_steps += solution.status != SOLVED
-            return solution
-        corners = problem.contacts.friction
-        if self._directions is not None:
-            corners = polygon_friction(problem.contacts.friction, self._edges, self._polygon)
-        solution, complementary = solve_with_complementarity(
-            problem, model, corners, self._directions
-        )
-        self.unsolved_steps += not complementary
+        solution = solve(problem, *self.model, warm_start=self._last, **self._options)
+        self.unsolved_steps += solution.status != SOLVED
         return solution
 
     def _carried(self, velocity: np.ndarray) -> np.ndarray:

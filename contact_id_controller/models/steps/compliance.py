@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.lcp.lemke_friction import lemke_friction
 from contact_id_controller.models.steps.finish import TOLERATED, finish_answer, outcome
 from contact_id_controller.models.steps.reduced import (
@@ -19,15 +20,28 @@ from contact_id_controller.models.steps.reduced import (
     answer_room,
     read_answer,
 )
-from contact_id_controller.models.steps.slip import share_forces
+from contact_id_controller.models.steps.slip import NO_SLIP, share_forces
 from contact_id_controller.models.steps.yielding import mean_diagonal
-from contact_id_controller.solution import Solution
+from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 
 # eps relative to the mean diagonal of G, tried in turn. What has a solution yields in proportion to
 # eps; what has none yields as much as the contacts contradict each other, whatever eps.
 COMPLIANCES = (1e-7, 1e-6, 1e-5, 1e-4)
 STIFF = (1e-9, 1e-8, 1e-7)
 UNFELT = 1e-6  # share of the largest contact velocity; a plan with stiff contacts yielding less is attainable
+
+
+def with_compliance(
+    solution: Solution, mu: np.ndarray, edges: int, distribution: int, project: bool
+) -> Solution:
+    """The solution, or what ``solve_compliant`` finds where Lemke's method failed; mu (n,) as written."""
+    again, finite = None, effective_friction(mu, NO_SLIP)
+    if solution.status == NOT_CONVERGED:
+        again = solve_compliant(solution, finite, edges, distribution, solution.attainable)
+    elif solution.status == INCONSISTENT and not project:
+        # What Lemke's method missed, and the convex program does not have, may exist all the same.
+        again = solve_compliant(solution, finite, edges, distribution, None, STIFF, UNFELT)
+    return again or solution
 
 
 def solve_compliant(

@@ -143,19 +143,24 @@ def widen(
     mu,
     edges,
     load_share,
+    parts,
     room,
 ):
-    """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps."""
+    """Distribute the impulses z (3n,) of a solution of coulomb/qp anew; torques follow. Returns steps.
+
+    parts: see ``motion.classify``.
+    """
     reduced = open_store(store, actuated, unactuated)
     return _widen(
         reduced,
         Cones(effective_friction(mu, np.inf), edges, load_share),
+        parts,
         open_answer(room, mu.shape[0], actuated.shape[0]),
     )
 
 
 @kernel
-def _widen(reduced, cones, answer):
+def _widen(reduced, cones, parts, answer):
     Y, z = reduced.Y, answer.z
     n, nu = cones.mu.shape[0], Y.shape[1]
     u, shifted = np.zeros(nu), np.empty(reduced.T.shape[1])
@@ -163,7 +168,7 @@ def _widen(reduced, cones, answer):
         for k in range(nu):
             u[k] += Y[r, k] * z[r]
     face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
-    classify(Y, answer.moved, reduced.gap_speed, cones.mu, cones.edges, u, face)
+    classify(Y, answer.moved, reduced.gap_speed, cones.mu, cones.edges, parts, u, face)
     shift_offset(reduced, answer.delta, shifted)
     steps = distribute_exact(reduced.T, shifted, Y, u, face, cones, z)
     finish(reduced, answer)

@@ -157,8 +157,11 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
 
 
 @kernel
-def classify(Y, c, gap_speed, mu, edges, u, face):
-    """What each contact may carry at the motion u: the optimal face of stage I."""
+def classify(Y, c, gap_speed, mu, edges, parts, u, face):
+    """What each contact may carry at the motion u: the optimal face of stage I.
+
+    parts: what slides does so at the height mu times its slip, as in stage I; else on the ground.
+    """
     mode, angle, span = face
     n, nu = gap_speed.shape[0], Y.shape[1]
     scale = 0.0
@@ -179,15 +182,24 @@ def classify(Y, c, gap_speed, mu, edges, u, face):
             mode[i] = STICKING if w[0] <= tolerance else HOLDING
         elif mu[i] == 0.0 or slip <= tolerance:
             mode[i] = STICKING if w[0] <= tolerance else APART
+        elif not parts and w[0] > tolerance:
+            mode[i] = APART
         else:
             # Edges with no slack: the one against the slip, or the two beside it.
             mode[i] = APART
             against = np.arctan2(-w[2], -w[1])
             first = np.floor(against / width)
+            steep, height = mu[i], w[0]
+            if not parts:
+                # Both are beside the slip, so the largest product with it is with one of them.
+                steep, height = 1.0, 0.0
+                for j in range(2):
+                    theta = (first + j) * width
+                    height = max(height, -np.cos(theta) * w[1] - np.sin(theta) * w[2])
             tight_first, tight_second = False, False
             for j in range(2):
                 theta = (first + j) * width
-                slack = w[0] + mu[i] * (np.cos(theta) * w[1] + np.sin(theta) * w[2])
+                slack = height + steep * (np.cos(theta) * w[1] + np.sin(theta) * w[2])
                 if slack <= tolerance:
                     if j == 0:
                         tight_first = True
@@ -197,3 +209,15 @@ def classify(Y, c, gap_speed, mu, edges, u, face):
                 mode[i] = SLIDING
                 angle[i] = (first if tight_first else first + 1) * width
                 span[i] = width if tight_first and tight_second else 0.0
+
+
+@kernel
+def gives_way(mode, z):
+    """Whether a contact has impulses z (3n,) though it slides or parts at the motion of ``classify``'s modes."""
+    for i in range(mode.shape[0]):
+        if mode[i] == STICKING:
+            continue
+        for r in range(3 * i, 3 * i + 3):
+            if z[r] != 0.0:
+                return True
+    return False

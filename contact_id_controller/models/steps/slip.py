@@ -7,10 +7,50 @@ import numpy as np
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING, edge_directions
+from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_friction_kernel
+from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE
+from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.steps.finish import shift_offset
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S
 from contact_id_controller.models.steps.reduced import Face
+
+NO_SLIP = 1e4  # stands for infinite friction: the polygon needs a finite coefficient
+
+
+@kernel
+def complementary_impulses(Y, moved, gap_speed, mu, edges, basis, pairs, slacks, z):
+    """Impulses z (3n,) of the friction LCP by Lemke's method; returns (status of ``lcp.status``, pivots).
+
+    mu (n,) finite.  basis (n, edges + 2): bool, the first guess in, the solution's out.  pairs, slacks
+    (n, edges + 2): out, the complementary variables.  Where it fails z stays.
+    """
+    n = gap_speed.shape[0]
+    directions, free = np.empty((edges, 2)), np.empty(3 * n)
+    edge_directions(edges, directions)
+    for r in range(3 * n):
+        free[r] = moved[r] + (gap_speed[r // 3] if r % 3 == 0 else 0.0)
+    real, integer = friction_workspace(n, Y.shape[1], edges)
+    impulses, report = np.empty((n, 3)), np.zeros(REPORT_SIZE)
+    code = lemke_friction_kernel(
+        Y,
+        free,
+        mu,
+        directions,
+        50 * n * (edges + 2) + 1000,
+        real,
+        integer,
+        basis,
+        pairs,
+        slacks,
+        impulses,
+        report,
+    )
+    if code == LCP_SOLVED:
+        for i in range(n):
+            for d in range(3):
+                z[3 * i + d] = impulses[i, d]
+    return code, int(report[PIVOTS])
 
 
 @kernel
