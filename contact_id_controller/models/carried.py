@@ -24,6 +24,7 @@ from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S,
 from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.models.steps.reduced import Face
+from contact_id_controller.models.steps.slip import NO_SLIP
 from contact_id_controller.solution import Solution
 
 TIGHT = 1e-9
@@ -55,8 +56,10 @@ def of_coulomb_qp(
 ) -> Carried:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
-    mu = effective_friction(polygon_friction(problem.contacts.friction, edges, polygon), np.inf)
-    return _of_stages(solution, mu, edges, sliding == "parting")
+    parts = sliding == "parting"
+    mu = polygon_friction(problem.contacts.friction, edges, polygon)
+    mu = effective_friction(mu, np.inf if parts else NO_SLIP)
+    return _of_stages(solution, mu, edges, parts)
 
 
 def of_no_slip_qp(solution: Solution, **options) -> Carried:

@@ -338,25 +338,28 @@ def _settle(reduced, moved, cones, status, parts, u, z, face):
     """The pyramids' complementarity problem where stage I, which ended with ``status``, does not solve it.
 
     u (nu,), z (3n,): of stage I in, of the law out.  face: out, at the motion of what is solved.
-    Returns (status, cones, pivots); the cones are finite where Lemke's method was asked.
+    Returns (status, cones, pivots); the cones are finite but where what slides parts.
     """
-    Y, gap_speed, edges = reduced.Y, reduced.gap_speed, cones.edges
+    Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     n = gap_speed.shape[0]
     if status == SOLVED:
-        classify(Y, moved, gap_speed, cones.mu, edges, parts, u, face)
-    if parts or (status == SOLVED and not gives_way(face.mode, z)):
+        classify(Y, moved, gap_speed, mu, edges, parts, u, face)
+    if parts:
         return status, cones, 0
-    finite = Cones(effective_friction(cones.mu, NO_SLIP), edges, cones.load_share)
-    basis = np.zeros((n, edges + 2), np.bool_)
-    pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
-    code, pivots = complementary_impulses(
-        Y, moved, gap_speed, finite.mu, edges, basis, pairs, slacks, z
-    )
-    if code != LCP_SOLVED:
-        return INFEASIBLE if status == INFEASIBLE else STEP_LIMIT, cones, pivots
-    fill(u, 0.0)
-    for r in range(z.shape[0]):
-        for k in range(u.shape[0]):
-            u[k] += Y[r, k] * z[r]
-    classify(Y, moved, gap_speed, finite.mu, edges, parts, u, face)
+    finite, pivots = Cones(effective_friction(mu, NO_SLIP), edges, cones.load_share), 0
+    unsettled = status != SOLVED or gives_way(face.mode, mu, np.cos(np.pi / edges) * NO_SLIP, z)
+    if unsettled:
+        basis = np.zeros((n, edges + 2), np.bool_)
+        pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
+        code, pivots = complementary_impulses(
+            Y, moved, gap_speed, finite.mu, edges, basis, pairs, slacks, z
+        )
+        if code != LCP_SOLVED:
+            return INFEASIBLE if status == INFEASIBLE else STEP_LIMIT, cones, pivots
+        fill(u, 0.0)
+        for r in range(z.shape[0]):
+            for k in range(u.shape[0]):
+                u[k] += Y[r, k] * z[r]
+    if unsettled or np.isinf(mu).any():
+        classify(Y, moved, gap_speed, finite.mu, edges, parts, u, face)
     return SOLVED, finite, pivots

@@ -89,7 +89,7 @@ for _row in (
     ContactModel(
         "coulomb",
         "lcp",
-        "contacts slide for long and must not lift while they do",
+        "contacts slide for long: what slid last is tried first",
         Normal.COMPLEMENTARITY,
         Tangential.COULOMB,
         options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),

@@ -32,6 +32,7 @@ from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.forces import same_motion, share_weights
 from contact_id_controller.models.steps.motion import classify
 from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
+from contact_id_controller.models.steps.slip import NO_SLIP
 
 TIE_BREAK = (
     1e-8  # weight of the forces, in units of their cones, against the torques that they cause
@@ -153,7 +154,7 @@ def widen(
     reduced = open_store(store, actuated, unactuated)
     return _widen(
         reduced,
-        Cones(effective_friction(mu, np.inf), edges, load_share),
+        Cones(effective_friction(mu, np.inf if parts else NO_SLIP), edges, load_share),
         parts,
         open_answer(room, mu.shape[0], actuated.shape[0]),
     )

@@ -212,12 +212,16 @@ def classify(Y, c, gap_speed, mu, edges, parts, u, face):
 
 
 @kernel
-def gives_way(mode, z):
-    """Whether a contact has impulses z (3n,) though it slides or parts at the motion of ``classify``'s modes."""
+def gives_way(mode, mu, most, z):
+    """Whether a contact has impulses z (3n,) though it slides or parts at the motion of ``classify``'s modes.
+
+    Or, where its friction has no bound, more than ``most`` times its normal one: that is no load to hold by.
+    """
     for i in range(mode.shape[0]):
-        if mode[i] == STICKING:
-            continue
-        for r in range(3 * i, 3 * i + 3):
-            if z[r] != 0.0:
+        first, second = abs(z[3 * i + 1]), abs(z[3 * i + 2])
+        if mode[i] != STICKING:
+            if z[3 * i] != 0.0 or first != 0.0 or second != 0.0:
                 return True
+        elif np.isinf(mu[i]) and first + second > most * z[3 * i]:
+            return True
     return False
