@@ -112,7 +112,8 @@ class ModelSettings:
     )
     solver: str = parameter(
         "qp",
-        "Solver; not every pair of friction and solver exists.",
+        """Solver; not every pair of friction and solver exists. Where contacts slide and friction is 3 or
+        more, qp and lcp may take several times the torque of ncp.""",
         live=True,
     )
     friction_coefficient: tuple[float, ...] = parameter(
