@@ -82,6 +82,7 @@ def test_a_rounded_record_keeps_more_than_can_be_measured_and_is_a_third_of_the_
     again = RunRecord.load(tmp_path / "record.npz")
     np.testing.assert_array_equal(again.q, rounded.q)
     for name in COLUMNS:
+        assert getattr(again, name).flags.c_contiguous, name
         np.testing.assert_array_equal(getattr(again.rounded(), name), getattr(again, name))
     assert (tmp_path / "record.npz").stat().st_size < 360 * len(walk)
 

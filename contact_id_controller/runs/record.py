@@ -40,9 +40,9 @@ class Column(NamedTuple):
         return np.ldexp(np.rint(np.ldexp(values, self.digits)), -self.digits)
 
 
-PLACE, SPEED, ANGLE, RATE, TORQUE, FORCE, TIME = 28, 22, 22, 18, 16, 10, 24
-"""Digits: 4e-9 rad (m) and 2e-7 rad/s (m/s), of which others take differences; 2e-7 rad, 4e-6 rad/s,
-2e-5 N·m (W), 1e-3 N, 6e-8 s."""
+PLACE, SPEED, ANGLE, RATE, TORQUE, FORCE, TIME = 25, 20, 20, 16, 14, 10, 24
+"""Digits: 3e-8 rad (m) and 1e-6 rad/s (m/s), of which others take differences; 1e-6 rad, 2e-5 rad/s,
+6e-5 N·m (W), 1e-3 N, 6e-8 s."""
 
 
 COLUMNS = {
@@ -252,7 +252,8 @@ class RunRecord:
         Raises:
             RecordError: the file cannot be written.
         """
-        rows = {name: getattr(self, name) for name in COLUMNS}
+        # Time series one after the other, each like itself: a tenth smaller, and in half of the time.
+        rows = {name: np.asfortranarray(getattr(self, name)) for name in COLUMNS}
         content = {name: getattr(self, name) for name in FACTS}
         refused = content.pop("refused_inputs")
         content["fell_time_s"] = np.nan if self.fell_time_s is None else self.fell_time_s
@@ -272,7 +273,7 @@ class RunRecord:
         facts = [name for name in FACTS if name != "refused_inputs"]
         content = _load(path, (*COLUMNS, *facts, REASONS, COUNTS), "run")
         return cls(
-            **{name: content[name] for name in COLUMNS},
+            **{name: np.ascontiguousarray(content[name]) for name in COLUMNS},
             period_s=float(content["period_s"]),
             joint_names=_names(content["joint_names"]),
             foot_names=_names(content["foot_names"]),
