@@ -73,7 +73,10 @@ class Following:
         self.window_s = math.sqrt(max(self.length_m, 1e-3) / gravity)
         straight = [model.joints[model.getJointId(name)].shortname() for name in robot.joint_names]
         self._scale = np.array(
-            [1.0 / max(self.length_m, 1e-3) if "JointModelP" in kind else 1.0 for kind in straight]
+            [
+                1.0 / max(self.length_m, 1e-3) if kind.startswith("JointModelP") else 1.0
+                for kind in straight
+            ]
         )
         self._numbers = np.array([self.length_m, robot.weight, self.length_m / self.window_s])
         self._worst = np.zeros(2, dtype=np.int64)
