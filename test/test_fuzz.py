@@ -565,6 +565,50 @@ def test_the_kinodynamic_planners_messages(record_property):
     attack.told(record_property)
 
 
+@pytest.mark.parametrize("wrong_ns", [0, START_NS + 10**10, 10**18])
+def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
+    """A robot that walks would be planned for as one that stands; a jump is one when the next state says so, too."""
+    from test_gait_planner_node import parameters as given
+
+    from contact_id_controller.ros.gait_planner import GaitPlannerNode
+
+    node = GaitPlannerNode(**with_options(context, given()))
+    doors, begun, plans = heard(node), [], []
+    reset, plan = node.planner.reset, node.planner.plan
+    node.planner.reset = lambda: (begun.append(True), reset())
+    node.planner.plan = lambda *state: (plans.append(state[0]), plan(*state))[1]
+
+    def state(time_ns):
+        for topic in ("contact_states", "odometry", "joint_states"):
+            doors[topic].callback(stamped(GOOD[topic], time_ns))
+
+    try:
+        for k in range(5):
+            state(START_NS + 60_000_000 * k)
+            state(wrong_ns + 60_000_000 * k if k == 3 else START_NS + 60_000_000 * k)
+        assert not begun and len(plans) == 5
+        back_ns = START_NS - 5 * 10**9
+        for k in range(3):
+            state(back_ns + PERIOD_NS * k)
+        assert len(begun) == 1 and plans[-1] < 1e-9 * START_NS
+    finally:
+        node.destroy_node()
+
+
+def test_one_stamp_of_another_time_takes_no_shown_plan_away():
+    """What the whole-body planner believes, without its plans, which take seconds."""
+    from contact_id_controller.ros.kino_dynamic_planner import NS_PER_S
+    from contact_id_controller.ros.state_input import StampWatch
+
+    watch = StampWatch(NS_PER_S)
+    assert all(watch.believes(START_NS + k * PERIOD_NS) for k in range(5))
+    for wrong_ns in (0, START_NS + 10**10, 10**18):
+        assert not watch.believes(wrong_ns)
+        assert watch.believes(START_NS + 5 * PERIOD_NS)
+    assert not watch.believes(2 * START_NS) and watch.believes(2 * START_NS + PERIOD_NS)
+    assert not watch.believes(START_NS) and watch.believes(START_NS)
+
+
 # Estimator and simulated robot
 
 

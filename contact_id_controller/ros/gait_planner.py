@@ -33,7 +33,7 @@ from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 
@@ -104,6 +104,7 @@ class GaitPlannerNode(Node):
         checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
         self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
+        self._stamps = StampWatch(self._period_ns)
         self._lead_ns = round(self.settings.lead_time_s * 1e9)
 
     def run(self) -> None:
@@ -141,6 +142,9 @@ class GaitPlannerNode(Node):
     def _on_state(self, packed: bytes) -> None:
         """Look at the stamp of a joint state; plan from it when a plan is due."""
         stamp_ns = packed_stamp_ns(packed)
+        if not self._stamps.believes(stamp_ns):
+            self._warn(f"no plan: time {stamp_ns * 1e-9:.3f} s of a joint state is of another time")
+            return
         if stamp_ns < self._last_ns - self._period_ns:
             if isinstance(read := self._input.read(packed), Refusal):
                 self._warn(f"no plan: {read.detail}")
@@ -177,7 +181,7 @@ class GaitPlannerNode(Node):
             while (packed := take_packed(self._odometry)) is not None:
                 self._packed_odometry.append(packed)
             kept = self._packed_odometry
-            while len(kept) > 1 and packed_stamp_ns(kept[0]) < stamp_ns:
+            while len(kept) > 1 and not 0 <= packed_stamp_ns(kept[0]) - stamp_ns <= JUMP_NS:
                 kept.popleft()
             if (kept and packed_stamp_ns(kept[0]) >= stamp_ns) or time.monotonic() > end_s:
                 break

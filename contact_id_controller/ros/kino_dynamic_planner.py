@@ -40,7 +40,7 @@ from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
 from contact_id_controller.ros.process import Interrupt, run_node
-from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.ros.state_input import StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 from contact_id_controller.state import RobotState
@@ -102,6 +102,7 @@ class KinoDynamicPlannerNode(Node):
         self.create_service(Trigger, "~/plan", self._on_plan)
         self.create_service(Trigger, "~/execute", self._on_execute)
         self._packed: bytes | None = None
+        self._stamps = StampWatch(NS_PER_S)
         self._packed_odometry: bytes | None = None
         self._shown: TimedPlan | None = None
         self._due = self.settings.execute_at_once and self._task is not None
@@ -148,7 +149,8 @@ class KinoDynamicPlannerNode(Node):
         self._packed_odometry = packed
 
     def _on_state(self, packed: bytes) -> None:
-        self._packed = packed
+        if self._stamps.believes(stamp_ns(packed)):
+            self._packed = packed
 
     def _state(self) -> RobotState:
         """The newest state.

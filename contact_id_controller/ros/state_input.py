@@ -8,6 +8,33 @@ from contact_id_controller.ros.conversions import JointStateReader, OdometryRead
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks
 from contact_id_controller.state import RobotState
 
+JUMP_NS = 1_000_000_000
+"""By more than this stamps go on only where time jumps."""
+
+
+class StampWatch:
+    """Tells a jump of the robot's time from a stamp that is wrong: the state after a jump confirms it.
+
+    Args:
+        back_ns: by so much stamps may go back without a jump.
+    """
+
+    def __init__(self, back_ns: int) -> None:
+        self._back_ns = back_ns
+        self._last_ns: int | None = None
+        self._jumped_ns: int | None = None
+
+    def believes(self, stamp_ns: int) -> bool:
+        """Whether the stamp of the state that has come is the robot's time."""
+        last_ns, jumped_ns = self._last_ns, self._jumped_ns
+        goes_on = last_ns is None or -self._back_ns <= stamp_ns - last_ns <= JUMP_NS
+        confirms = jumped_ns is not None and 0 <= stamp_ns - jumped_ns <= JUMP_NS
+        if goes_on or confirms:
+            self._last_ns, self._jumped_ns = stamp_ns, None
+            return True
+        self._jumped_ns = stamp_ns
+        return False
+
 
 class StateInput:
     """Reads the messages of one robot's state.
