@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("viser", reason="needs the extra view")
 
+import msgspec
+import viser
 from browser import Browser, chromium
 from geometry_msgs.msg import Twist
 from paths import ROOT
@@ -435,23 +437,38 @@ def test_the_red_button_reaches_the_watchdog_too(scenery):
         peer.destroy_subscription(topic)
 
 
-def test_of_a_flood_only_the_latest_waits_and_a_stop_of_another_page_comes_before_its_end(scenery):
-    flooding, sent, pages = 20_000, [], []
+@pytest.mark.parametrize("port", PORTS)
+def test_of_a_flood_only_the_latest_waits_and_a_stop_of_another_page_comes_before_its_end(
+    scenery, port
+):
+    flooding, sent, pages = 20_000, [], []  # 40 MB, more than any buffer on the way takes
+    address = scenery.viewer.gate.link(PORTS[port](scenery)).replace("http", "ws")
+    waiting = {"page": 0, "stick": 1}[port]
+
+    def message(k):
+        if port == "stick":
+            return json.dumps({"drive": [k / flooding, 0, 0], "nothing": 2000 * "x"})
+        update = {"type": "GuiUpdateMessage", "uuid": "none", "updates": {"value": 2000 * "x"}}
+        return msgspec.msgpack.encode(update)
 
     def flood():
-        with contextlib.suppress(ConnectionClosed, OSError), connect(stick_of(scenery)) as page:
+        who = [f"viser-v{viser.__version__}"]
+        with (
+            contextlib.suppress(ConnectionClosed, OSError),
+            connect(address, subprotocols=who, max_size=None) as page,
+        ):
             pages.append(page)
             for k in range(flooding):
-                page.send(json.dumps({"drive": [k / flooding, 0, 0], "nothing": k}))
+                page.send(message(k))
                 sent.append(k)
 
     wishes, thread = scenery.viewer.wishes, threading.Thread(target=flood, daemon=True)
     thread.start()
     try:
         with connect(stick_of(scenery)) as page:
-            assert until(lambda: len(sent) > 200 and len(wishes) == 1)
+            assert until(lambda: len(sent) > 200 and len(wishes) == waiting)
             page.send(json.dumps({"stop": True}))
-            assert until(lambda: len(wishes) == 2)
+            assert until(lambda: len(wishes) == waiting + 1)
             assert thread.is_alive(), "it is not read as fast as it sends"
         assert scenery.turn(10.0, lambda: scenery.safety is SafetyState.EMERGENCY_STOP)
         assert thread.is_alive()
@@ -512,7 +529,7 @@ def test_a_plot_is_there_once_it_has_values_and_shows_those_curves(looked_at):
 def test_the_friction_of_the_ground_stands_beside_the_controllers(looked_at):
     panel, remote = looked_at.viewer.panel, looked_at.viewer.remote
     assert looked_at.turn(10.0, lambda: remote.values)
-    assert looked_at.turn(10.0, lambda: "ground has: unknown" in panel._ground.content)
+    assert looked_at.turn(10.0, lambda: "of the ground: unknown" in panel._ground.content)
     context, namespace = looked_at.bench.context, looked_at.bench.peer.get_namespace()
     robot = Node("simulated_robot", context=context, namespace=namespace)
     robot.declare_parameter("friction_coefficient", 0.3)
@@ -526,7 +543,7 @@ def test_the_friction_of_the_ground_stands_beside_the_controllers(looked_at):
     finally:
         looked_at.bench.executor.remove_node(robot)
         robot.destroy_node()
-    assert looked_at.turn(20.0, lambda: "ground has: unknown" in panel._ground.content)
+    assert looked_at.turn(20.0, lambda: "of the ground: unknown" in panel._ground.content)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:none", "127.0.0.1:70000", ":-1"])

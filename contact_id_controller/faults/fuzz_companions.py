@@ -122,7 +122,7 @@ def companion_rows(robot: str) -> dict[str, Companion]:
             result="joint_trajectory",
             patience_s=60.0,
         ),
-        "viewer": Companion({}, {"odometry": base, "joint_states": joints}, {}),
+        "viewer": Companion({}, {"odometry": base, "joint_states": joints}, {}, patience_s=20.0),
     }
 
 

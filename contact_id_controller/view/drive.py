@@ -26,13 +26,10 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
 from contact_id_controller.exceptions import RunError
-from contact_id_controller.view.gate import Gate, answer_with, is_websocket
+from contact_id_controller.view.gate import READ_S, Gate, answer_with, is_websocket
 
 SILENCE_S = 0.3
 """A page speaks ten times a second, a joystick more often."""
-
-READ_S = 0.01
-"""Between two messages of one page: what sends more waits in its own connection, in nobody else's way."""
 
 TELL_S = 0.05
 """Until a page is shown a new line, at most."""

@@ -8,6 +8,7 @@ programs send no origin. Without it nothing is shown either.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import http.client
@@ -22,6 +23,7 @@ from urllib.parse import parse_qs, urlencode
 
 import viser
 import websockets.asyncio.server
+from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
@@ -30,6 +32,9 @@ from contact_id_controller.exceptions import RunError
 TOKEN_BYTES = 24
 MESSAGE_BYTES = 1 << 20
 """Longest message that a page may send to viser; cameras and sliders take some hundred bytes."""
+
+READ_S = 0.01
+"""Between two messages of one page: what sends more waits in its own connection, in nobody else's way."""
 
 PROBE_S = 10.0
 """Patience with an answer of the page of this process."""
@@ -92,6 +97,19 @@ class Gate:
         return True
 
 
+class _Paced(ServerConnection):
+    """A connection that is read no faster than `READ_S` says."""
+
+    _next_s = 0.0
+
+    async def recv(self, decode: bool | None = None) -> Any:
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(max(0.0, self._next_s - clock()))
+        words = await super().recv(decode)
+        self._next_s = clock() + READ_S
+        return words
+
+
 def gated_viser(gate: Gate, host: str, port: int) -> viser.ViserServer:
     """viser's server behind a gate, its page and its websocket; it does not start without.
 
@@ -137,7 +155,7 @@ def _guarded(gate: Gate, serve: Callable[..., Any]) -> Callable[..., Any]:
                 response.headers["Referrer-Policy"] = "no-referrer"
             return response
 
-        options["max_size"] = MESSAGE_BYTES
+        options.update(max_size=MESSAGE_BYTES, create_connection=_Paced)
         return serve(handler, *place, process_request=answer, **options)
 
     return guarded

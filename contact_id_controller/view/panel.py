@@ -187,8 +187,8 @@ class Panel:
         """The ground's friction, which a simulation knows, beside what the controller counts on."""
         ground = self._remote.ground_friction
         if ground is None:
-            return _lines("the ground has: unknown")
-        words = f"the ground has: {ground:g} (simulated)"
+            return _lines("friction of the ground: unknown")
+        words = f"friction of the ground: {ground:g} (simulated)"
         if self._shown and _first(self._shown["friction_coefficient"]) > ground:
             words += ', <b style="color:#d92020">less than the controller counts on</b>'
         return _PARAGRAPH.format(words)
