@@ -165,7 +165,7 @@ def test_frame_on_the_base(good, tmp_path):
 @pytest.mark.parametrize(
     "replacement, level, words",
     [
-        (('<mass value="', '<mass value="-'), ERROR, ("inertia", "has mass -")),
+        (('<mass value="', '<mass value="-'), ERROR, ("URDF", "mass value is '-")),
         (('ixx="', 'ixx="-'), ERROR, ("inertia", "not positive definite")),
         (('ixx="', 'ixx="9'), WARNING, ("inertia", "exceeds the sum of the others")),
         (('velocity="', 'velocity="0" was="'), WARNING, ("limits", "no velocity limit")),

@@ -215,7 +215,7 @@ def test_joint_trajectory_keeps_what_the_points_carry(fields):
     plan = joint_trajectory(trajectory(first, last, sec=7, nanosec=250_000_000))
     assert plan.names == tuple(NAMES)
     assert plan.times_s.tolist() == [0.5, 1.5]
-    assert plan.start_s == 7.25
+    assert plan.start_s == 1e-9 * 7_250_000_000
     assert plan.positions.tolist() == [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
     assert (plan.velocities is not None) == ("velocities" in fields)
     assert (plan.accelerations is not None) == ("accelerations" in fields)

@@ -33,7 +33,7 @@ from visualization_msgs.msg import MarkerArray  # noqa: E402
 
 from contact_id_controller.planning.kinodynamic.footsteps import soles_of, standing_posture  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
-from contact_id_controller.ros.conversions import seconds  # noqa: E402
+from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 
 PATIENCE_S = 90.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -88,7 +88,7 @@ class Peer:
             (JointTrajectory, "contact_schedule", self.contacts),
         ):
             # A plan that has not begun may come twice.
-            listen(kind, topic, lambda m, k=kept: k.update({seconds(m.header.stamp): m}), RELIABLE)
+            listen(kind, topic, lambda m, k=kept: k.update({1e-9 * stamp_ns(m): m}), RELIABLE)
         for kind, topic in (
             (MarkerArray, "footholds"),
             (MarkerArray, "planned_forces"),

@@ -73,10 +73,11 @@ def test_a_stone_under_the_sole_that_stands_on_another_one_is_refused(tmp_path):
 def test_the_ground_under_a_foot_is_not_its_frame(tmp_path):
     """A round foot's centre is a radius above, a sole in its own plane."""
     file = tmp_path / "steps.yaml"
-    file.write_text("- {foot: FL_FOOT, at: [0.2, 0.1, 0.05], turned: [0, 90, 0]}\n")
+    file.write_text("- {foot: FL_FOOT, at: [0.2, 0.1, 0.05], turned: [0, 60, 0]}\n")
     _, soles, _, _ = solo12()
     (foothold,) = read_footsteps(file, soles)
-    np.testing.assert_allclose(foothold.position, [0.2 + 0.016, 0.1, 0.05], atol=1e-12)
+    above = 0.016 * np.array([np.sin(np.pi / 3.0), 0.0, 0.5])
+    np.testing.assert_allclose(foothold.position, above + [0.2, 0.1, 0.05], atol=1e-12)
     file.write_text("- {foot: left_sole_link, at: [0.2, 0.1, 0.05]}\n")
     (foothold,) = read_footsteps(file, talos()[1])
     np.testing.assert_allclose(foothold.position, [0.2, 0.1, 0.05])

@@ -93,7 +93,9 @@ def test_contradictions_are_certified_and_have_soft_forces(pair, seed, number):
 def test_a_certificate_is_not_given_to_what_can_be_solved():
     for number in range(40):
         case = random_problem(3, number)
-        solution = solve(case.problem, *COULOMB_QP, edges=case.edges, polygon=case.polygon)
+        # What slides may have a solution by complementarity though the convex program, of which the proof is, has none.
+        known = {"edges": case.edges, "polygon": case.polygon, "sliding": "parting"}
+        solution = solve(case.problem, *COULOMB_QP, **known)
         if (
             solution.status == SOLVED
             and np.abs(solution.contradiction_m_s) == 0.0
@@ -139,7 +141,7 @@ def way_given(solution):
 @pytest.mark.parametrize(
     "pair, numbers",
     [
-        (("coulomb", "qp"), (72, 92, 104)),
+        (("coulomb", "qp"), (72, 112, 139)),
         (("no_slip", "qp"), (0, 39, 72, 87)),
         (("no_slip", "lcp"), (28, 39, 87, 108)),
     ],

@@ -163,7 +163,7 @@ def test_a_robot_that_does_not_follow_is_red_with_the_reason(looked_at, monkeypa
 
     monkeypatch.setattr(following, "look", astray)
     content = looked_at.viewer.panel._state
-    assert looked_at.turn(10.0, lambda: "🔴 **not following: base 0.059 m" in content.content)
+    assert looked_at.turn(10.0, lambda: "● not following: base 0.059 m" in content.content)
     assert "safety state: not_following" in content.content
     monkeypatch.undo()
     following.begin()

@@ -184,6 +184,9 @@ def _limits(acting: int) -> str:
     return " and ".join(name for bit, name in NAMES.items() if acting & bit)
 
 
+FELT_M_S = 1e-6
+"""Contacts that give way by less are not worth a word: a plan that is given up leaves rounding."""
+
 WORDS = {
     "relaxed": "plan or contacts given up in part",
     "inconsistent": "contacts contradict each other, fallback forces",
@@ -211,6 +214,6 @@ def shortfall(statuses: Counter[str], before: Counter[str], gave_way: float = 0.
         for status, words in WORDS.items()
         if new[status]
     ]
-    if gave_way > 0.0:
+    if gave_way > FELT_M_S:
         parts.append(f"contacts give way by up to {gave_way:.2g} m/s")
     return "; ".join(parts)
