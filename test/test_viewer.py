@@ -168,7 +168,7 @@ def test_a_robot_that_does_not_follow_is_red_with_the_reason(looked_at, monkeypa
     monkeypatch.undo()
     following.begin()
     monkeypatch.setattr(looked_at.viewer, "is_looked_at", lambda: True)
-    assert looked_at.turn(10.0, lambda: "🟢 **commanding" in content.content)
+    assert looked_at.turn(10.0, lambda: "● commanding</b>" in content.content)
 
 
 def test_the_plan_of_the_next_second_is_shown(looked_at):
