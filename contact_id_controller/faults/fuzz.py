@@ -340,12 +340,13 @@ class Fuzz:
             self._world.companions.begin_work()
 
     def _check_work(self, now_s: float) -> None:
+        """Patience is by the time of the messages that a node got: this process may be late with them."""
         beside = self._world.companions
         for name, begun_s in list(self._resting.items()):
             if beside.works(name, self._world.ask):
                 self._work_s.setdefault(name, []).append(now_s - begun_s)
-            elif now_s - begun_s > beside.patience_s(name) * self._world.slower:
-                self._forbid("no work again", f"{name} within {now_s - begun_s:.1f} s")
+            elif (waited_s := beside.waited_s(name)) > beside.patience_s(name) * self._world.slower:
+                self._forbid("no work again", f"{name} within {waited_s:.1f} s")
             else:
                 continue
             del self._resting[name]

@@ -43,6 +43,9 @@ GRAVITY_M_S2 = 9.81
 AHEAD_S = 600.0
 """A result with a stamp so far beyond the last input comes of a stamp that was spoiled."""
 
+ASK_AGAIN_S = 1.0
+"""A queue of requests keeps ten: an answer that does not come by then may never."""
+
 NOT_JUDGED = ("/rosout", "/parameter_events", "/diagnostics")
 
 _STREAM = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -186,7 +189,7 @@ class Companions:
         self._once: dict[str, list[tuple[Any, Any]]] = {}
         self._results: list[tuple[str, str, type, Subscription]] = []
         self._from_ns: dict[str, int] = {}
-        self._asked: dict[str, tuple[int, Any]] = {}
+        self._asked: dict[str, tuple[float, Any]] = {}
 
     def __iter__(self):
         return iter(self._rows)
@@ -212,6 +215,10 @@ class Companions:
     def time_ns(self, name: str) -> int:
         """Time of a node's messages: it passes evenly, however busy this process is. For no node the clock's."""
         return self._time_ns.get(name) or time.time_ns()
+
+    def waited_s(self, name: str) -> float:
+        """For how long a node that has not worked since ``begin_work`` has had good messages alone."""
+        return 1e-9 * (self._time_ns[name] - self._from_ns[name])
 
     def connect(self, node: Node) -> None:
         """Make the publishers of the good messages."""
@@ -280,14 +287,16 @@ class Companions:
         return name not in self._from_ns
 
     def _answers(self, name: str, ask: Callable[[str, Any, Any], Any]) -> None:
-        _, future = self._asked.get(name, (0, None))
-        if future is None:
-            self._asked[name] = (
-                0,
-                ask(f"/{name}/{name}/get_parameters", GetParameters.Request(), GetParameters),
-            )
-        elif future.done():
+        """Ask for no parameters, and again where that is lost in the queue of those that were spoiled."""
+        asked_s, future = self._asked.get(name, (0.0, None))
+        if future is not None and future.done():
             del self._from_ns[name]
+        elif future is None or time.monotonic() - asked_s > ASK_AGAIN_S:
+            service = f"/{name}/{name}/get_parameters"
+            self._asked[name] = (
+                time.monotonic(),
+                ask(service, GetParameters.Request(), GetParameters),
+            )
 
     def _lead(self, name: str, ask: Callable[[str, Any, Any], Any]) -> None:
         """Call its services one after the other, and again from the first where one fails."""

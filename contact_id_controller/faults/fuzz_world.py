@@ -51,6 +51,9 @@ from contact_id_controller.settings.parameter_file import write_parameters
 STATE_PERIOD_S, SERVE_PERIOD_S = 0.005, 0.01
 """Time between two good states, and between two looks at the answers of services."""
 
+ANSWERS = 8
+"""Answers that are taken at each look: no node is to be judged by answers that wait here."""
+
 START_S, PATIENCE_S = 300.0, 30.0
 
 TIMES = ("state_timeout_s", "recovery_window_s", "odometry_age_limit_s")
@@ -228,7 +231,8 @@ class FuzzWorld:
         self._take()
         if now_s >= self._next_serve_s:
             self._next_serve_s = now_s + SERVE_PERIOD_S
-            self._executor.spin_once(timeout_sec=0.0)
+            for _ in range(ANSWERS):
+                self._executor.spin_once(timeout_sec=0.0)
 
     def _take(self) -> None:
         while True:
