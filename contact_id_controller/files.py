@@ -10,7 +10,9 @@ import os
 import re
 import shutil
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +27,19 @@ MOST_BYTES, MOST_DEPTH, MOST_ENTRIES = 4_000_000, 30, 100_000
 
 MOST_DIGITS = 100
 """Of a whole number there."""
+
+BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # also NotImplementedError: says it is encrypted, or packed in an unknown way
+    SyntaxError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy raises for an .npz that is damaged, or lacks an array."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

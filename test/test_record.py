@@ -258,3 +258,31 @@ def test_figures_of_an_estimate_are_shown_of_runs_that_had_one():
     assert not [name for name in shown([told]) if name.startswith("estimated")]
     assert "torque_mean_nm" in shown([told])  # asked of every run, known or not
     assert "estimated_drift_m" in shown([told, estimated])
+
+
+def test_a_damaged_record_is_refused_in_one_line(tmp_path):
+    """Whatever bit flips: the record is read as it was, or refused by name."""
+    path = tmp_path / "record.npz"
+    synthetic_walk(0.2).rounded().save(path)
+    whole, rng, refused = path.read_bytes(), np.random.default_rng(1), 0
+    for _ in range(200):
+        spoiled = bytearray(whole)
+        spoiled[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(spoiled)
+        try:
+            records.RunRecord.load(path)
+        except RecordError:
+            refused += 1
+    assert refused > 20
+
+
+def test_a_record_of_an_estimate_without_feet_is_read(tmp_path):
+    """As version 0.2 wrote it, where each contact was a foot."""
+    walk = synthetic_walk(0.2)
+    feet = np.tile(np.arange(4), (len(walk), 1))
+    told = records.Estimated(walk.q, walk.v, walk.simulated_forces, feet)
+    path = tmp_path / "record.npz"
+    dataclasses.replace(walk, estimated=told).save(path)
+    with np.load(path) as file:
+        np.savez(path, **{name: file[name] for name in file.files if name != "estimated_foot"})
+    np.testing.assert_array_equal(records.RunRecord.load(path).estimated.foot, feet)

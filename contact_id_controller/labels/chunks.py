@@ -14,12 +14,11 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError
-from contact_id_controller.files import make_folder, plain, write_arrays, write_json
+from contact_id_controller.files import BROKEN, make_folder, plain, write_arrays, write_json
 from contact_id_controller.labels.labeller import STATUSES
 from contact_id_controller.labels.motion import MotionBlock
 
@@ -131,7 +130,7 @@ def _read(path: Path, facts: Any, names: Collection[str] | None = None) -> dict[
         with np.load(path, allow_pickle=False) as file:
             labels = {name: file[name] for name in (file.files if names is None else names)}
         known = None if names is not None else labels.pop(CHECKSUM)
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+    except BROKEN as error:
         raise RecordError(f"cannot read the labels {str(path)!r}: {error}") from error
     if known is not None and not np.array_equal(known, _checksum(labels, facts)):
         raise RecordError(f"the labels {str(path)!r} are not as they were saved: label again")

@@ -10,12 +10,11 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
 from contact_id_controller.exceptions import RecordError, choices
-from contact_id_controller.files import write_rows
+from contact_id_controller.files import BROKEN, write_rows
 from contact_id_controller.geometry import feet_of_contacts
 
 
@@ -283,11 +282,7 @@ class RunRecord:
             simulation_late_periods=int(content["simulation_late_periods"]),
             refused_inputs=_refused(content),
             **_followed(content),
-            estimated=(
-                Estimated(*(content[f"estimated_{name}"] for name in ESTIMATED))
-                if "estimated_q" in content
-                else None
-            ),
+            estimated=_told(content),
         )
 
 
@@ -429,7 +424,7 @@ def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndar
     try:
         with np.load(path, allow_pickle=False) as record:
             content = {name: record[name] for name in record.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+    except BROKEN as error:
         raise RecordError(f"no record of the {source} at {str(path)!r}: {error}") from error
     missing = [name for name in fields if name not in content and name not in FOLLOWED]
     if missing:
@@ -448,6 +443,15 @@ def _fall(content: dict[str, np.ndarray]) -> float | None:
 
 def _refused(content: dict[str, np.ndarray]) -> dict[str, int]:
     return {str(reason): int(count) for reason, count in zip(content[REASONS], content[COUNTS])}
+
+
+def _told(content: dict[str, np.ndarray]) -> Estimated | None:
+    if "estimated_q" not in content:
+        return None
+    # Version 0.2 had no numbers of feet: each contact was a foot.
+    rows, contacts = content["estimated_forces"].shape[:2]
+    content.setdefault("estimated_foot", np.tile(np.arange(contacts), (rows, 1)))
+    return Estimated(*(content[f"estimated_{name}"] for name in ESTIMATED))
 
 
 def _followed(content: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import quadprog
 
 from contact_id_controller.kernels.pyramid import APART, STICKING
 from contact_id_controller.models.quadprog.kinetic_energy import generators
-from contact_id_controller.models.steps.finish import finish_answer
+from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer
 from contact_id_controller.models.steps.forces import share_weights
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import empty_answer
@@ -49,7 +49,9 @@ def solve_with_quadprog(
                 offset = problem.torque_offset + problem.schur @ delta / problem.period
                 z = _share(problem, E[:, slack < ACTIVE_SPEED], z, offset, distribution)
     answer = answer._replace(z=z)
-    finish_answer(problem, answer)
+    code = finish_answer(problem, answer)
+    if status == SOLVED:
+        status = STATUS_NAMES[code]
     return Solution(
         problem, status, answer.torques, z, answer.velocity, 0, delta, contradiction, None, c
     )
