@@ -137,3 +137,32 @@ def test_a_robot_walks_on_odometry_that_is_always_late():
     error = np.abs(record.reference_position - record.position).mean()
     assert error < 0.01
     assert np.linalg.norm(record.q[-1, :2] - record.q[0, :2]) > 0.15
+
+
+def test_an_acceleration_of_long_ago_is_none_of_now():
+    """Only a base that is predicted leaves one: the last may be of an impact minutes ago."""
+    prediction, base = BasePrediction(), moving()
+    prediction.accelerate(0, np.full(6, 20.0))
+    found = prediction.carry(base, 1_000 * MS, 1_050 * MS, CERTAIN)
+    np.testing.assert_allclose(found[7:], base[7:])
+
+
+def test_bases_next_to_each_other_in_time_say_nothing_of_how_velocity_grows():
+    """As of two senders on one topic: their noise over a nanosecond is no acceleration."""
+    prediction, base = BasePrediction(), moving()
+    prediction.carry(base, 100 * MS, 105 * MS, CERTAIN)
+    before = prediction.position_m
+    other = base.copy()
+    other[7:] += 0.05
+    prediction.carry(other, 100 * MS + 1, 105 * MS + 1, CERTAIN)
+    assert prediction.position_m == pytest.approx(before)
+
+
+def test_a_driver_that_does_not_know_its_covariance_is_believed():
+    """1e6 is what many send for unknown."""
+    checks = StateChecks(RobotModel.from_urdf(QUADRUPED, floating_base=True))
+    base = np.zeros(13)
+    base[2], base[6] = 0.16, 1.0
+    joints = np.zeros(12)
+    checks.take_base(base, 100 * MS, np.full(6, 1e6))
+    assert not isinstance(checks.take(JointReading(102 * MS, joints, joints), None), Refusal)

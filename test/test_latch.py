@@ -128,6 +128,18 @@ def test_a_disk_that_hangs_keeps_nobody_waiting(tmp_path, monkeypatch):
     assert not latch.engaged and not latch.path.exists()
 
 
+def test_where_no_thread_can_be_started_it_is_written_down_all_the_same(tmp_path, monkeypatch):
+    def refused(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    latch = EmergencyLatch(tmp_path, "/controller")
+    latch.engage()
+    assert latch.keep() == "" and latch.path.exists()
+    latch.release()
+    assert not latch.path.exists()
+
+
 def test_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert state_folder() == tmp_path / "xdg/contact_id_controller"

@@ -170,6 +170,10 @@ class EstimationPipeline:
         estimate.contact[:], estimate.forces[:] = True, np.nan
         estimate.residuals, estimate.faults = {}, ()
 
+    def follow_clock(self) -> None:
+        """The next stamp may be any: the caller has seen that the clock was set, or that a gap is over."""
+        self._stamps.begin()
+
     def step(
         self,
         time_s: float,

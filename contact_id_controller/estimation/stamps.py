@@ -15,12 +15,16 @@ AGREEING = 3
 class StampFilter:
     """Follows the stamps of one sender: a single bad one is ignored, a lasting change is followed.
 
+    Args:
+        farthest_s: from one stamp to the next, s, of a sender that goes on.
+
     Attributes:
         ignored: how many stamps have been.  moved: whether the last one accepted is by another clock, or after
             silence.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, farthest_s: float = FARTHEST_S) -> None:
+        self._farthest_s = farthest_s
         self.ignored, self.moved = 0, False
         self.begin()
 
@@ -33,8 +37,8 @@ class StampFilter:
         """Whether a message of this stamp, s, may be used; each message is asked about once."""
         last_s = self._last_s
         self.moved = False
-        if last_s is not None and not -BACK_S <= stamp_s - last_s <= FARTHEST_S:
-            agrees = self._agreeing and 0.0 <= stamp_s - self._candidate_s <= FARTHEST_S
+        if last_s is not None and not -BACK_S <= stamp_s - last_s <= self._farthest_s:
+            agrees = self._agreeing and 0.0 <= stamp_s - self._candidate_s <= self._farthest_s
             self._agreeing, self._candidate_s = self._agreeing + 1 if agrees else 1, stamp_s
             if self._agreeing < AGREEING:
                 self.ignored += 1

@@ -22,7 +22,7 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.estimation.stamps import StampFilter
+from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import (
     ContactIdError,
     RecordError,
@@ -275,12 +275,15 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.refusal = reading.detail
             return self._diagnose_changes()
         self.refusal = ""
-        if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * self.settings.period_s:
+        # By less it is one wrong stamp, or messages that overtook each other.
+        if self._last_ns is not None and stamp_ns < self._last_ns - 1e9 * FARTHEST_S:
             self.get_logger().warning("time went back: the estimate begins anew")
             imu = [entry for entry in self._imu if entry[0] <= stamp_ns]
             self._begin()
             self._imu.extend(imu)
         self._last_ns = stamp_ns
+        if self.stamps["joint_states"].moved:
+            self.pipeline.follow_clock()
         time_s = stamp_ns * 1e-9
         gyro, accel, imu_time_s = self._sample_of(stamp_ns)
         schedule = self._schedule.at(time_s)
@@ -296,6 +299,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             planned=None if schedule is None else schedule.sample(time_s),
             look=False,
         )
+        if estimate.time_s != time_s:  # ignored: what is there is of another time
+            return self._diagnose_changes()
         self._publisher.publish(stamp_ns, estimate)
         self.pipeline.look()
         self.steps += 1

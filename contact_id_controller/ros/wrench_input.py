@@ -12,7 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from contact_id_controller.estimation.stamps import StampFilter
+from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.ros.packed import WRENCH
 from contact_id_controller.ros.samples import SampleReader
@@ -49,7 +49,7 @@ class WrenchInput:
             for k, name in enumerate(names)
         ]
         self._readers = [SampleReader(WRENCH) for _ in names]
-        self._stamps = [StampFilter() for _ in names]
+        self._stamps = [StampFilter(max(FARTHEST_S, timeout_s)) for _ in names]
         self._values = np.zeros((len(names), 6))
         self.begin()
 

@@ -22,6 +22,12 @@ _NANO = 1e-9
 _STRETCH_NS = 1_000_000
 """Over so long a base moves straight on."""
 
+_HOLDS_NS = 100_000_000
+"""So long an acceleration holds at most: only steps on a predicted base leave one."""
+
+_SHORTEST_S = 1e-4
+"""Bases nearer in time differ by their noise, which says nothing about how their velocity grows."""
+
 _SHARE = 0.02
 """Of the newest surprise in the mean of surprises."""
 
@@ -79,7 +85,7 @@ class BasePrediction:
     def _learn(self, base, base_ns) -> None:
         """Compare a new base with what the one before led to."""
         dt = _NANO * (base_ns - self._last_ns)
-        if self._has_last and 0.0 < dt < _COMPARABLE_S:
+        if self._has_last and _SHORTEST_S <= dt < _COMPARABLE_S:
             self._carry(self._last, self._last_ns, base_ns, self._here)
             _compare(self._here, base, dt, self._diffusion)
         self._last[:], self._last_ns, self._has_last = base, base_ns, True
@@ -103,7 +109,7 @@ def _carry(base, begin_ns, end_ns, times, accelerations, count, found):
         until_ns = min(end_ns, now_ns + _STRETCH_NS)
         if holds + 1 < count:
             until_ns = min(until_ns, max(times[(holds + 1) % size], now_ns))
-        accelerates = holds >= oldest
+        accelerates = holds >= oldest and now_ns - times[holds % size] < _HOLDS_NS
         _stretch(
             accelerations[max(holds, 0) % size], accelerates, 1e-9 * (until_ns - now_ns), found
         )

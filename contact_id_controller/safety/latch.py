@@ -115,7 +115,11 @@ class EmergencyLatch:
             return ""
         self._kept, failures = True, []
         self._writer = threading.Thread(target=lambda: failures.append(self._write()), daemon=True)
-        self._writer.start()
+        try:
+            self._writer.start()
+        except RuntimeError:  # the system allows no more threads
+            self._writer = None
+            return self._write()
         self._writer.join(KEEP_S)
         if self._writer.is_alive():
             return f"the emergency stop is engaged, but not yet written to {str(self.path)!r}"

@@ -38,6 +38,9 @@ ANOTHER_CLOCK_S = 60.0
 
 _UNKNOWN = np.zeros(6)
 
+_NOBODY_SAYS = 1e4
+"""Variances, (m/s)2 and (rad/s)2, from which on a driver means that it does not know them."""
+
 JOINTS_BEHIND_S = 0.01
 """Joints that are older than the base by more are not used: at 200 Hz one period and as much jitter."""
 
@@ -147,7 +150,9 @@ class StateChecks:
         rad/s, in the base frame.  variances: (6,) of the velocities; None, or zeros: nobody says.
         """
         self.base_ns = time_ns
-        self._variances = _UNKNOWN if variances is None else variances
+        if variances is None:
+            variances = _UNKNOWN
+        self._variances = np.where(variances >= _NOBODY_SAYS, 0.0, variances)
         self._base_refusal = self._check_base(base)
 
     def take(self, joints: JointReading, now_ns: int | None) -> RobotState | Refusal:
