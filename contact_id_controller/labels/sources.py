@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from contact_id_controller.exceptions import RecordError, choices
+from contact_id_controller.files import BROKEN
 from contact_id_controller.labels.motion import STATE
 from contact_id_controller.robot import RobotModel
 
@@ -21,9 +21,6 @@ PIECE = 4096
 
 NEEDED = ("time_s", "q")
 SHOWN = 200
-
-_BROKEN = (OSError, ValueError, EOFError, zlib.error, NotImplementedError, zipfile.BadZipFile)
-"""What reading a damaged archive may raise."""
 
 
 class BagReading(NamedTuple):
@@ -126,7 +123,7 @@ class NpzMotion:
                     lengths[name] = shape[0]
         except RecordError:
             raise
-        except _BROKEN as error:
+        except BROKEN as error:
             raise _unreadable(path, error) from error
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{name} {count}" for name, count in lengths.items())
@@ -144,7 +141,7 @@ class NpzMotion:
             for begin in range(0, self.frames, PIECE):
                 count = min(PIECE, self.frames - begin)
                 yield {name: rows.read(count) for name, rows in streams.items()}
-        except _BROKEN as error:
+        except BROKEN as error:
             raise _unreadable(self.path, error) from error
         finally:
             for archive in archives.values():
