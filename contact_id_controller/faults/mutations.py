@@ -5,6 +5,7 @@ All that is random comes from the generator that is given: the same seed makes t
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import struct
@@ -24,6 +25,9 @@ TEXTS = ("", "/", "\0", "ä€😀", "x" * 5000, "..", "package://", "a b", "inf
 
 MOST_ELEMENTS = 30
 """Of a sequence that is filled at random, now and then ten times as many."""
+
+MOST_PARTS = 3
+"""Of a sequence of messages in each element of another one: all 300 times 300 take half a second to make."""
 
 HEAD = 4
 """Bytes before the fields of a serialised message."""
@@ -102,9 +106,14 @@ def filled(kind: type, random: Random, words: Sequence[str] = ()) -> Any:
         kind: class of the message, or of a service's request.
         words: texts that mean something to the receiver, taken in half of all cases.
     """
+    return _filled(kind, random, words, nested=False)
+
+
+def _filled(kind: type, random: Random, words: Sequence[str], nested: bool) -> Any:
+    """The same; nested: it is itself an element of a sequence."""
     message = kind()
-    for name, type_name in kind.get_fields_and_field_types().items():
-        setattr(message, name, _value(type_name, random, words))
+    for name, type_name in _fields(kind):
+        setattr(message, name, _value(type_name, random, words, nested))
     return message
 
 
@@ -131,15 +140,15 @@ def _keep(value: Any, type_name: str, at: int, data: bytes, kept: memoryview) ->
         kept[begin : begin + size * count] = data[begin : begin + size * count]
         return begin + size * count
 
-    sequence = _SEQUENCE.fullmatch(type_name)
+    sequence = _sequence(type_name)
     if sequence:
-        element, fixed, count = sequence.groups()
+        element, count = sequence
         if not count:
             at = copy(4)
-        if (element or fixed) in _SIZES:
-            return copy(_SIZES[element or fixed], len(value)) if len(value) else at
+        if element in _SIZES:
+            return copy(_SIZES[element], len(value)) if len(value) else at
         for each in value:
-            at = _keep(each, element or fixed, at, data, kept)
+            at = _keep(each, element, at, data, kept)
         return at
     if type_name.startswith("string"):
         at = copy(4)
@@ -147,7 +156,7 @@ def _keep(value: Any, type_name: str, at: int, data: bytes, kept: memoryview) ->
         return copy(1, length)
     if type_name in _SIZES:
         return copy(_SIZES[type_name])
-    for name, kind in value.get_fields_and_field_types().items():
+    for name, kind in _fields(type(value)):
         at = _keep(getattr(value, name), kind, at, data, kept)
     return at
 
@@ -165,13 +174,29 @@ _SIZES |= {"float": 4, "float32": 4, "double": 8, "float64": 8}
 _INTEGERS["octet"] = _INTEGERS["byte"] = _INTEGERS["char"] = (0, 255)
 
 
-def _value(type_name: str, random: Random, words: Sequence[str]) -> Any:
-    sequence = _SEQUENCE.fullmatch(type_name)
+@functools.cache
+def _sequence(type_name: str) -> tuple[str, int] | None:
+    """Type of the elements and number of them, 0: any; None: no sequence."""
+    found = _SEQUENCE.fullmatch(type_name)
+    return found and (found[1] or found[2], int(found[3] or 0))
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[str, str], ...]:
+    """Name and type of each field of a message."""
+    return tuple(kind.get_fields_and_field_types().items())
+
+
+def _value(type_name: str, random: Random, words: Sequence[str], nested: bool) -> Any:
+    sequence = _sequence(type_name)
     if sequence:
-        element, fixed, count = sequence.groups()
-        size = int(count) if count else _size(random, len(words))
-        values = [_value(element or fixed, random, words) for _ in range(size)]
-        if (element or fixed) in ("octet", "byte"):
+        element, count = sequence
+        size = count or _size(random, len(words))
+        parts = "/" in element
+        if nested and parts and not count:
+            size = min(size, MOST_PARTS)
+        values = [_value(element, random, words, nested or parts) for _ in range(size)]
+        if element in ("octet", "byte"):
             return [bytes([value]) if isinstance(value, int) else value for value in values]
         return values
     if type_name in ("double", "float", "float64", "float32"):
@@ -185,7 +210,7 @@ def _value(type_name: str, random: Random, words: Sequence[str]) -> Any:
         return bytes([value]) if type_name in ("octet", "byte") else value
     if type_name.startswith(("string", "wstring")):
         return random.choice(words) if words and random.random() < 0.5 else random.choice(TEXTS)
-    return filled(_class_of(type_name), random, words)
+    return _filled(_class_of(type_name), random, words, nested)
 
 
 def _size(random: Random, known: int) -> int:
@@ -200,6 +225,7 @@ def _number(random: Random, single: bool) -> float:
     return random.gauss(0.0, random.choice((0.1, 1.0, 1.0, 10.0)))
 
 
+@functools.cache
 def _class_of(type_name: str) -> type:
     package, _, name = type_name.rpartition("/")
     module = __import__(f"{package}.msg", fromlist=[name])
