@@ -20,7 +20,13 @@ from contact_id_controller.kernels.pyramid import (
     effective_friction,
 )
 from contact_id_controller.models.no_slip_qp import unbounded_friction
-from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, classify
+from contact_id_controller.models.steps.motion import (
+    CREEPS,
+    STICKING_SPEED,
+    STILL_M_S,
+    classify,
+    classify_stiction,
+)
 from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.models.steps.reduced import Face
@@ -93,7 +99,11 @@ def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> C
     face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
     moved = problem.c if solution.attainable is None else solution.attainable
     u = problem.Y.T @ solution.impulses
-    classify(problem.Y, moved, problem.gap_speed, mu, edges, parts, u, face)
+    law = problem.Y, moved, problem.gap_speed, mu, edges
+    if parts:
+        classify(*law, True, u, face)
+    else:
+        parts = classify_stiction(*law, np.inf, u, solution.impulses, face) == CREEPS
     return _carried(solution, face, mu, edges, mu > 0.0, parts)
 
 

@@ -38,7 +38,13 @@ from contact_id_controller.models.steps.finish import (
 )
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.forces_exact_cone import widen
-from contact_id_controller.models.steps.motion import ENORMOUS, classify, gives_way, stage_one
+from contact_id_controller.models.steps.motion import (
+    ENORMOUS,
+    MOVES,
+    classify,
+    classify_stiction,
+    stage_one,
+)
 from contact_id_controller.models.steps.options import (
     CONSISTENCIES,
     DISTRIBUTIONS,
@@ -342,24 +348,28 @@ def _settle(reduced, moved, cones, status, parts, u, z, face):
     """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     n = gap_speed.shape[0]
-    if status == SOLVED:
-        classify(Y, moved, gap_speed, mu, edges, parts, u, face)
     if parts:
+        if status == SOLVED:
+            classify(Y, moved, gap_speed, mu, edges, True, u, face)
         return status, cones, 0
     finite, pivots = Cones(effective_friction(mu, NO_SLIP), edges, cones.load_share), 0
-    unsettled = status != SOLVED or gives_way(face.mode, mu, np.cos(np.pi / edges) * NO_SLIP, z)
-    if unsettled:
-        basis = np.zeros((n, edges + 2), np.bool_)
-        pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
-        code, pivots = complementary_impulses(
-            Y, moved, gap_speed, finite.mu, edges, basis, pairs, slacks, z
-        )
-        if code != LCP_SOLVED:
-            return INFEASIBLE if status == INFEASIBLE else STEP_LIMIT, cones, pivots
-        fill(u, 0.0)
-        for r in range(z.shape[0]):
-            for k in range(u.shape[0]):
-                u[k] += Y[r, k] * z[r]
-    if unsettled or np.isinf(mu).any():
-        classify(Y, moved, gap_speed, finite.mu, edges, parts, u, face)
+    most = np.cos(np.pi / edges) * NO_SLIP
+    if status == SOLVED:
+        verdict = classify_stiction(Y, moved, gap_speed, mu, edges, most, u, z, face)
+        if verdict != MOVES and np.isinf(mu).any():
+            verdict = classify_stiction(Y, moved, gap_speed, finite.mu, edges, most, u, z, face)
+        if verdict != MOVES:
+            return SOLVED, finite, pivots
+    basis = np.zeros((n, edges + 2), np.bool_)
+    pairs, slacks = np.empty((n, edges + 2)), np.empty((n, edges + 2))
+    code, pivots = complementary_impulses(
+        Y, moved, gap_speed, finite.mu, edges, basis, pairs, slacks, z
+    )
+    if code != LCP_SOLVED:
+        return INFEASIBLE if status == INFEASIBLE else STEP_LIMIT, cones, pivots
+    fill(u, 0.0)
+    for r in range(z.shape[0]):
+        for k in range(u.shape[0]):
+            u[k] += Y[r, k] * z[r]
+    classify(Y, moved, gap_speed, finite.mu, edges, False, u, face)
     return SOLVED, finite, pivots

@@ -30,7 +30,7 @@ from contact_id_controller.kernels.pyramid import (
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import finish, shift_offset
 from contact_id_controller.models.steps.forces import same_motion, share_weights
-from contact_id_controller.models.steps.motion import classify
+from contact_id_controller.models.steps.motion import classify, classify_stiction
 from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
 from contact_id_controller.models.steps.slip import NO_SLIP
 
@@ -169,7 +169,11 @@ def _widen(reduced, cones, parts, answer):
         for k in range(nu):
             u[k] += Y[r, k] * z[r]
     face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
-    classify(Y, answer.moved, reduced.gap_speed, cones.mu, cones.edges, parts, u, face)
+    moved, gap_speed, mu, edges = answer.moved, reduced.gap_speed, cones.mu, cones.edges
+    if parts:
+        classify(Y, moved, gap_speed, mu, edges, True, u, face)
+    else:
+        classify_stiction(Y, moved, gap_speed, mu, edges, np.inf, u, z, face)
     shift_offset(reduced, answer.delta, shifted)
     steps = distribute_exact(reduced.T, shifted, Y, u, face, cones, z)
     finish(reduced, answer)

@@ -20,6 +20,13 @@ ENORMOUS = 3  # status of stage I beside those of ``nearest_point``
 STICKING_SPEED = 1e-7  # a contact sticks below this share of the problem's largest velocity
 STILL_M_S = 1e-15  # keeps that test meaningful when nothing moves
 
+STICTION_M_S = 1e-4
+"""A contact that moves no faster may carry what it carries at rest: .1 mm/s is what a sole that stands
+turns by while the robot is pushed, and no ground tells the direction of such a slip. Simulators allow ten times more."""
+
+MOVES, STICKS, CREEPS = range(3)
+"""What the contacts do that carry load: one slides or parts, all stick, or some move imperceptibly."""
+
 
 @bare_kernel
 def _is_nearest(A, b, equalities, u, multipliers):
@@ -212,16 +219,31 @@ def classify(Y, c, gap_speed, mu, edges, parts, u, face):
 
 
 @kernel
-def gives_way(mode, mu, most, z):
-    """Whether a contact has impulses z (3n,) though it slides or parts at the motion of ``classify``'s modes.
+def classify_stiction(Y, c, gap_speed, mu, edges, most, u, z, face):
+    """``STICKS`` or ``CREEPS`` where Coulomb's law holds at the motion u of impulses z (3n,), else ``MOVES``.
 
-    Or, where its friction has no bound, more than ``most`` times its normal one: that is no load to hold by.
+    A contact that carries load sticks, or moves by less than ``STICTION_M_S``: then all may carry what they
+    may in stage I, of which the forces are unique. Where its friction has no bound it sticks, with at
+    most ``most`` times its normal impulse; more is no load to hold by.  face: out, as of ``classify``.
     """
+    classify(Y, c, gap_speed, mu, edges, False, u, face)
+    mode, creeps, w = face.mode, False, np.empty(3)
     for i in range(mode.shape[0]):
         first, second = abs(z[3 * i + 1]), abs(z[3 * i + 2])
-        if mode[i] != STICKING:
-            if z[3 * i] != 0.0 or first != 0.0 or second != 0.0:
-                return True
-        elif np.isinf(mu[i]) and first + second > most * z[3 * i]:
-            return True
-    return False
+        if mode[i] == STICKING:
+            if np.isinf(mu[i]) and first + second > most * z[3 * i]:
+                return MOVES
+        elif z[3 * i] != 0.0 or first != 0.0 or second != 0.0:
+            if np.isinf(mu[i]):
+                return MOVES
+            for d in range(3):
+                w[d] = c[3 * i + d]
+                for k in range(Y.shape[1]):
+                    w[d] += Y[3 * i + d, k] * u[k]
+            if max(w[0] + gap_speed[i], np.hypot(w[1], w[2])) > STICTION_M_S:
+                return MOVES
+            creeps = True
+    if creeps:
+        classify(Y, c, gap_speed, mu, edges, True, u, face)
+        return CREEPS
+    return STICKS
