@@ -173,6 +173,7 @@ def test_a_time_that_no_stamp_says_is_said_as_the_farthest(messages, robot):
 def test_a_reserve_keeps_no_bad_feedback_to_damp_with(messages, robot, monkeypatch):
     """It says damping by the last message with its gains zero; zero times a state that is none is none."""
     lines = []
+    monkeypatch.setattr(command_watchdog, "read_message", lambda _, message: message)
     node, good = watchdog_node([0.0]), FeedbackMessage(robot)
     node.incidents = Incidents(lines.append)
     good.fill(random_feedback(robot))
@@ -206,7 +207,7 @@ def watchdog_node(clock):
     node._forwarded_control, node._commands = None, Publisher()
     node._state = node.watchdog.state
     node._report_change = lambda: setattr(node, "_state", node.watchdog.state)
-    node._commands_in, node.incidents = None, Incidents(pytest.fail)
+    node._commands_in, node.incidents = SimpleNamespace(msg_type=None), Incidents(pytest.fail)
     node._commanders = Commanders((), "/controller", dict)
     return node
 
@@ -215,6 +216,9 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     now = [100.0]
     monkeypatch.setattr(command_watchdog.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(command_watchdog, "hand_on_newest", lambda _: False)
+    monkeypatch.setattr(
+        command_watchdog, "read_message", lambda _, message: message
+    )  # no types here
     node, message = watchdog_node(now), FeedbackMessage(robot)
     feedback = random_feedback(robot)
     message.fill(feedback)
@@ -241,8 +245,9 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     assert node.watchdog.refused["not_a_good_feedback"] == 2
 
 
-def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot):
+def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot, monkeypatch):
     """The last good one, at each of its states, within its effort limits; a bad one is counted."""
+    monkeypatch.setattr(simulated_robot, "read_message", lambda _, message: message)
     node = object.__new__(simulated_robot.SimulatedRobot)
     node.simulated = SimpleNamespace(robot=robot, refused_commands=0)
     node.get_logger = lambda: SimpleNamespace(warning=lambda *_, **__: None)
@@ -250,13 +255,13 @@ def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot):
     feedback, other = random_feedback(robot), random_feedback(robot, 7)
     message = FeedbackMessage(robot)
     message.fill(feedback)
-    node._on_control(travelled(message.message))
+    node._on_control(None, travelled(message.message))
     state = RobotState(3.0, other.q, other.v)
     expected = np.clip(feedback.torques(other.q, other.v), -2.0, 2.0)
     np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)
     assert np.abs(expected).max() == 2.0 > np.abs(expected).min()
     bad = travelled(message.message)
     bad.feedforward.data[0] = np.inf
-    node._on_control(bad)
+    node._on_control(None, bad)
     assert (node.simulated.refused_commands, node._commands_received) == (1, 1)
     np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)

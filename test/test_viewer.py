@@ -21,6 +21,7 @@ from browser import Browser, chromium
 from geometry_msgs.msg import Twist
 from paths import ROOT
 from rclpy.node import Node
+from rclpy.serialization import serialize_message
 from ros_bench import STANDING, Bench, joint_state, joint_trajectory, odometry, parameters
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
@@ -279,14 +280,14 @@ def test_silence_and_nonsense_mean_zero(scenery):
         drive.tick()
         assert sent[-2:] == [(1.0, 0.0, 0.0), (0.0, 0.0, 0.0)], nonsense
     axes = [0.1, 0.8, 0.0, 0.5]
-    drive._on_joy(Joy(axes=axes, buttons=[0] * 8))
+    drive._on_joy(serialize_message(Joy(axes=axes, buttons=[0] * 8)))
     drive.tick()
     assert sent[-1] == (0.0, 0.0, 0.0)
     held = [int(k == JOY_ENABLE) for k in range(8)]
-    drive._on_joy(Joy(axes=axes, buttons=held))
+    drive._on_joy(serialize_message(Joy(axes=axes, buttons=held)))
     drive.tick()
     np.testing.assert_allclose(sent[-1], (0.8, 0.1, 0.5), rtol=1e-6)
-    drive._on_joy(Joy(axes=axes, buttons=[0] * 8))
+    drive._on_joy(serialize_message(Joy(axes=axes, buttons=[0] * 8)))
     drive.tick()
     assert sent[-1] == (0.0, 0.0, 0.0)
 

@@ -66,6 +66,7 @@ from contact_id_controller.ros.packed import (
     JOINT_STATE,
     PackedReader,
     read_goal_state,
+    read_message,
     read_numbers,
     read_true,
 )
@@ -244,7 +245,7 @@ class CommandWatchdogNode(Node):
             topic = "joint_commands_in"
             commands_in = listen(JointTrajectory, topic, self._on_trajectory, _COMMANDS, raw=True)
         elif linear:
-            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _COMMANDS)
+            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _COMMANDS, raw=True)
         else:
             topic = "commands_in"
             commands_in = listen(Float64MultiArray, topic, self._on_command, _COMMANDS, raw=True)
@@ -336,8 +337,9 @@ class CommandWatchdogNode(Node):
 
     def _keep_control(self) -> None:
         """Keep a good feedback: by it a damping is said that takes the gains away."""
-        message = take_newest(self._commands_in)
-        if message is not None:
+        data = take_newest(self._commands_in)
+        if data is not None:
+            message = read_message(self._commands_in.msg_type, data)
             read_control(message, self._joints)
             self._forwarded_control = message
 
@@ -510,12 +512,13 @@ class CommandWatchdogNode(Node):
         self._send(None)
         self._follow(info, now_s)
 
-    def _on_control(self, message, info: Mapping[str, Any]) -> None:
+    def _on_control(self, data: bytes, info: Mapping[str, Any]) -> None:
         """Forward torques and their feedback as they came, torques within the limits."""
         now_s = time.monotonic()
         if not self._may_command(info, now_s):
             return
         try:
+            message = read_message(self._commands_in.msg_type, data)
             effort, _ = read_control(message, self._joints)
         except StateError:
             self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_feedback"))

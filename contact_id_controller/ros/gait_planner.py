@@ -29,6 +29,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.conversions import PositionsByName
 from contact_id_controller.ros.executor import GuardedExecutor
+from contact_id_controller.ros.packed import read_message, read_text
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
@@ -80,8 +81,8 @@ class GaitPlannerNode(Node):
         self._contacts = subscribe(
             JointState, "contact_states", self._keep_contacts, newest, raw=True
         )
-        subscribe(Twist, "cmd_vel", self._on_velocity, plan)
-        subscribe(String, "gait", self._on_gait, plan)
+        subscribe(Twist, "cmd_vel", self._on_velocity, plan, raw=True)
+        subscribe(String, "gait", self._on_gait, plan, raw=True)
         self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
         self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
         self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
@@ -212,17 +213,17 @@ class GaitPlannerNode(Node):
 
     # Commands
 
-    def _on_gait(self, message: String) -> None:
+    def _on_gait(self, message: bytes) -> None:
         try:
-            self.planner.set_gait(message.data)
-        except ConfigurationError as error:
+            self.planner.set_gait(read_text(message))
+        except (ConfigurationError, StateError) as error:
             self._warn(str(error))
 
-    def _on_velocity(self, message: Twist) -> None:
-        linear, yaw_rate = (message.linear.x, message.linear.y), message.angular.z
+    def _on_velocity(self, message: bytes) -> None:
         try:
-            self.planner.set_velocity(linear, yaw_rate)
-        except ConfigurationError as error:
+            wanted = read_message(Twist, message)
+            self.planner.set_velocity((wanted.linear.x, wanted.linear.y), wanted.angular.z)
+        except (ConfigurationError, StateError) as error:
             self._warn(str(error))
             return
         self._velocity_ns = self._last_ns

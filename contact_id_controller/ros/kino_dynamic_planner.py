@@ -35,7 +35,7 @@ from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
-from contact_id_controller.ros.packed import PackedReader, stamp_ns
+from contact_id_controller.ros.packed import PackedReader, read_message, stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
@@ -91,7 +91,7 @@ class KinoDynamicPlannerNode(Node):
         self._states = subscribe(JointState, "joint_states", self._on_state, newest, raw=True)
         subscribe(MultiDOFJointTrajectory, "footsteps", self._on_footsteps, plan, raw=True)
         self._steps = PackedReader(STEPS)
-        subscribe(PoseStamped, "goal_pose", self._on_goal, plan)
+        subscribe(PoseStamped, "goal_pose", self._on_goal, plan, raw=True)
         self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
         self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
         self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
@@ -203,8 +203,8 @@ class KinoDynamicPlannerNode(Node):
         friction = self.settings.friction_coefficient
         self._take(lambda: steps_of(self._steps.message(message), self.planner.soles, friction))
 
-    def _on_goal(self, message: PoseStamped) -> None:
-        self._take(lambda: goal_of(message))
+    def _on_goal(self, message: bytes) -> None:
+        self._take(lambda: goal_of(read_message(PoseStamped, message)))
 
     def _take(self, read) -> None:
         try:

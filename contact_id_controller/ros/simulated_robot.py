@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 import numpy as np
 from rclpy.executors import ExternalShutdownException
@@ -32,7 +33,7 @@ from contact_id_controller.ros.linear_feedback_messages import (
     control_messages,
     read_feedback,
 )
-from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.ros.packed import read_message, read_numbers, stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.robot_publisher import RobotPublisher
@@ -120,10 +121,12 @@ class SimulatedRobot(Node):
             )
         elif linear:
             self._local = LinearFeedback(self.simulated.robot.effort_limits)
-            self._commands = self.create_subscription(control, TOPIC, self._on_control, qos)
+            self._commands = self.create_subscription(
+                control, TOPIC, partial(self._on_control, control), qos, raw=True
+            )
         else:
             self._commands = self.create_subscription(
-                Float64MultiArray, "commands", self._on_command, qos
+                Float64MultiArray, "commands", self._on_command, qos, raw=True
             )
         self._plans = (
             self.create_subscription(
@@ -386,8 +389,12 @@ class SimulatedRobot(Node):
 
     # Messages
 
-    def _on_command(self, message: Float64MultiArray) -> None:
-        self._command = np.array(message.data)
+    def _on_command(self, message: bytes) -> None:
+        try:
+            self._command = read_numbers(message)
+        except StateError as error:
+            self._refuse(error)
+            return
         self._commands_received += 1
 
     def _on_trajectory(self, message: bytes) -> None:
@@ -401,9 +408,10 @@ class SimulatedRobot(Node):
         self._local.trajectory = trajectory
         self._commands_received += 1
 
-    def _on_control(self, message) -> None:
+    def _on_control(self, kind: type, message: bytes) -> None:
         try:
-            self._local.command = read_feedback(message, self.simulated.robot)
+            control = read_message(kind, message)
+            self._local.command = read_feedback(control, self.simulated.robot)
         except StateError as error:
             self._refuse(error)
             return

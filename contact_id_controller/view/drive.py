@@ -25,7 +25,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
-from contact_id_controller.exceptions import RunError
+from contact_id_controller.exceptions import RunError, StateError
+from contact_id_controller.ros.packed import read_message
 from contact_id_controller.view.gate import READ_S, Gate, answer_with, is_websocket
 
 SILENCE_S = 0.3
@@ -65,7 +66,7 @@ class Drive:
         self._wanted, self._said_s, self._moving = np.zeros(3), -math.inf, False
         reliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         self._publisher = node.create_publisher(Twist, "cmd_vel", reliable)
-        node.create_subscription(Joy, "joy", self._on_joy, 1)
+        node.create_subscription(Joy, "joy", self._on_joy, 1, raw=True)
 
     def want(self, stick) -> None:
         """Forwards, left and turn left, each -1 to 1; what is no three such numbers means stop."""
@@ -89,7 +90,11 @@ class Drive:
             self._publisher.publish(message)
         self._moving = moving
 
-    def _on_joy(self, message: Joy) -> None:
+    def _on_joy(self, data: bytes) -> None:
+        try:
+            message = read_message(Joy, data)
+        except StateError:
+            return
         if len(message.buttons) <= JOY_ENABLE or len(message.axes) <= max(JOY_AXES):
             return
         if message.buttons[JOY_ENABLE]:
