@@ -226,6 +226,20 @@ def test_a_bad_sensor_is_named_within_50_ms(bench, changes, words):
         assert np.isfinite([place.x, place.y, place.z, *odometry.pose.covariance]).all()
 
 
+@pytest.mark.parametrize("name", ["effort", "velocity", "gyro", "accel"])
+def test_numbers_beyond_belief_leave_nothing_behind(bench, name):
+    """In a low-pass 1e200 is what counts for a minute; who stood still was not seen to."""
+    run = bench()
+    run.start()
+    run.steps(150)
+    run.steps(3, **{name: np.full(3 if name in ("gyro", "accel") else 12, 1e200)})
+    run.heard[f"ground_reaction/{SOLO_FEET[0]}"].clear()
+    run.steps(400)
+    assert run.node.pipeline.estimate.ready and not run.node.pipeline.estimate.faults
+    force = run.heard[f"ground_reaction/{SOLO_FEET[0]}"][-1].wrench.force
+    assert force.z == pytest.approx(run.standing.forces[0], rel=0.1)
+
+
 SENSORS = ["FL_FOOT", "FR_KFE"]
 
 

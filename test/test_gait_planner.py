@@ -9,7 +9,12 @@ import pinocchio as pin
 import pytest
 from kinematic_walk import ROBOTS, START_S, KinematicWalk, planned_state
 
-from contact_id_controller.exceptions import ConfigurationError, StateError, UnknownFrameError
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    StateError,
+    TrajectoryError,
+    UnknownFrameError,
+)
 from contact_id_controller.planning.gait.balance import pushing_fraction, virtual_response
 from contact_id_controller.planning.gait.command import WaypointFollower
 from contact_id_controller.planning.gait.gait_clock import GaitClock
@@ -655,3 +660,19 @@ def test_a_gait_that_does_not_exist_is_refused():
         walk.planner.set_gait("gallop")
     with pytest.raises(ConfigurationError, match="'gallop'"):
         KinematicWalk(QUADRUPED, gait="gallop")
+
+
+@pytest.mark.parametrize("what", ["joint", "yaw rate"])
+def test_what_is_beyond_all_numbers_spoils_no_later_plan(what):
+    """Finite, so it is taken; the plan made of it is none, and all later ones were made of that."""
+    walk = walking()
+    q = walk.q.copy()
+    if what == "joint":
+        q[8] = 1e200
+    else:
+        walk.planner.set_velocity((0.1, 0.0), 1e200)
+    with pytest.raises(TrajectoryError, match="not finite"), np.errstate(all="ignore"):
+        walk.planner.plan(walk.time_s, q, walk.v)
+    walk.planner.set_velocity((0.1, 0.0))
+    plan = walk.planner.plan(walk.time_s, walk.q, walk.v)
+    assert np.isfinite(plan.joints.positions).all() and np.isfinite(plan.base.positions).all()

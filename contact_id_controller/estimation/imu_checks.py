@@ -10,7 +10,9 @@ NO_JOINTS = 4
 """Added where joint positions or velocities are not finite."""
 FAULTS = {SILENT: "silent", FROZEN: "frozen", SATURATED: "saturated"}
 
-HUGE = 1e300
+GREATEST = 1e6
+"""No joint is so far or so fast, rad, no motor so strong, N·m: more is as if it were not finite. A low-pass
+would need minutes to forget 1e300, in which no force is one and nothing stands still."""
 
 # Places in the memory; the last good sample comes first.
 M_SAME_S, M_BAD_S, M_JOINTS, MEMORY = 6, 7, 8, 9
@@ -28,14 +30,14 @@ def check_inputs(sample, positions, velocities, dt, limits, memory):
     total, finite = 0.0, True
     for k in range(positions.shape[0]):
         total += abs(positions[k]) * (1.0 + k)
-        finite = finite and abs(positions[k]) < HUGE and abs(velocities[k]) < HUGE
+        finite = finite and abs(positions[k]) < GREATEST and abs(velocities[k]) < GREATEST
     moved = total != memory[M_JOINTS]
     memory[M_JOINTS] = total
     fault, same = GOOD, True
     for k in range(6):
         limit = limits[L_GYRO] if k < 3 else limits[L_ACCEL]
         same = same and sample[k] == memory[k]
-        if not abs(sample[k]) < HUGE:
+        if not abs(sample[k]) < GREATEST:
             fault = SILENT
         elif abs(sample[k]) >= limit and fault == GOOD:
             fault = SATURATED

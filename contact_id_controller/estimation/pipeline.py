@@ -18,6 +18,7 @@ from contact_id_controller.estimation.checked import shaped
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
+from contact_id_controller.estimation.imu_checks import GREATEST
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings, WrenchSensor
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
@@ -280,12 +281,12 @@ class EstimationPipeline:
         silent = []
         for k, part in enumerate(self._wrench_parts):
             values = wrenches[6 * k : 6 * k + 6]
-            whole = np.isfinite(values).all()
+            whole = np.abs(values).max(initial=0.0) < GREATEST
             signals[part] = values[: part.stop - part.start] if whole else np.nan
             if not whole:
                 silent.append(self.settings.wrench_sensors[k].name)
         given = slice(efforts.start, self._measured)
-        lost = ~np.isfinite(signals[given])
+        lost = ~(np.abs(signals[given]) < GREATEST)
         signals[given][lost] = 0.0
         if (lost != self._lost[given]).any():
             self._lost[given] = lost

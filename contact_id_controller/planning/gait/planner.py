@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.exceptions import ConfigurationError, ContactIdError
 from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtual_response
 from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
@@ -135,8 +135,18 @@ class GaitPlanner:
 
         Raises:
             StateError: a state of wrong size or not finite.
+            TrajectoryError: a plan that is none, as of a state or command beyond all numbers; the next one
+                begins by standing.
         """
         measured = measure(self._legs, q, v, contact)
+        try:
+            return self._continue(time_s, q, measured)
+        except ContactIdError:
+            self.reset()  # what was planned so far may hold the same numbers
+            raise
+
+    def _continue(self, time_s: float, q: np.ndarray, measured: Measured) -> Plan:
+        """The plan that goes on where the last one is."""
         restarted = self._last is None or self._is_lost(time_s - self._epoch_s, measured)
         if restarted:
             self._begin(time_s, q, measured)
