@@ -57,7 +57,7 @@ class Companion(NamedTuple):
 
     Attributes:
         parameters: of the node.
-        stream: topic -> message that comes all the time, with the time of now.
+        stream: topic -> messages that come all the time, one after the other, with the time of now.
         once: topic -> message that is taken as it is, sent when work is asked for.
         period_s: between two of each of the stream.
         asks: services that are called then, one after the other; again from the first where one fails.
@@ -66,7 +66,7 @@ class Companion(NamedTuple):
     """
 
     parameters: dict[str, Any]
-    stream: dict[str, Any]
+    stream: dict[str, tuple[Any, ...]]
     once: dict[str, Any]
     period_s: float = 0.02
     asks: tuple[str, ...] = ()
@@ -81,8 +81,10 @@ def companion_rows(robot: str) -> dict[str, Companion]:
     given = file.section("controller")
     model, state, efforts = _standing(given, posture)
     joints, base = _joint_state(model, state, efforts), _odometry(state)
-    imu = Imu()
-    imu.linear_acceleration.z = GRAVITY_M_S2
+    # A real one is never twice the same: one that is, while joints move, is frozen.
+    imu = Imu(), Imu()
+    for sample, noise in zip(imu, (-1e-3, 1e-3), strict=True):
+        sample.linear_acceleration.x, sample.linear_acceleration.z = noise, GRAVITY_M_S2
     feet = list(given["contact_frames"])
     touching = JointState(name=feet, position=[1.0] * len(feet))
     driven = file.section("gait_planner")
@@ -106,26 +108,28 @@ def companion_rows(robot: str) -> dict[str, Companion]:
                 "autostart": True,
                 "period_s": 0.005,
             },
-            {"imu": imu, "joint_states": joints},
+            {"imu": imu, "joint_states": (joints,)},
             {},
             period_s=0.005,
             result="odometry",
         ),
         "gait_planner": Companion(
             {**driven, **wall},
-            {"odometry": base, "contact_states": touching, "joint_states": joints},
+            {"odometry": (base,), "contact_states": (touching,), "joint_states": (joints,)},
             {"gait": String(data="trot"), "cmd_vel": forward},
             result="joint_trajectory",
         ),
         "kino_dynamic_planner": Companion(
             {**whole_body, **wall},
-            {"odometry": _odometry(standing), "joint_states": _joint_state(solo, standing)},
+            {"odometry": (_odometry(standing),), "joint_states": (_joint_state(solo, standing),)},
             {"goal_pose": goal},
             asks=("plan", "execute"),
             result="joint_trajectory",
             patience_s=60.0,
         ),
-        "viewer": Companion({}, {"odometry": base, "joint_states": joints}, {}, patience_s=20.0),
+        "viewer": Companion(
+            {}, {"odometry": (base,), "joint_states": (joints,)}, {}, patience_s=20.0
+        ),
     }
 
 
@@ -185,7 +189,7 @@ class Companions:
             ]
         self._next_s = dict.fromkeys(rows, 0.0)
         self._time_ns = dict.fromkeys(rows, time.time_ns())
-        self._streams: dict[str, list[tuple[Any, bytes]]] = {}
+        self._streams: dict[str, list[tuple[Any, list[bytes]]]] = {}
         self._once: dict[str, list[tuple[Any, Any]]] = {}
         self._results: list[tuple[str, str, type, Subscription]] = []
         self._from_ns: dict[str, int] = {}
@@ -205,7 +209,7 @@ class Companions:
         return {
             f"/{name}/{topic}": packed(message)
             for name, row in self._rows.items()
-            for topic, message in (row.stream | row.once).items()
+            for topic, message in (_firsts(row.stream) | row.once).items()
         }
 
     def patience_s(self, name: str) -> float:
@@ -232,7 +236,8 @@ class Companions:
 
             self._once[name] = publishers(row.once)
             self._streams[name] = [
-                (to, (packed(each), hasattr(each, "header"))) for to, each in publishers(row.stream)
+                (to, [packed(each) for each in messages])
+                for (to, _), messages in zip(publishers(_firsts(row.stream)), row.stream.values())
             ]
 
     def listen(self, node: Node, class_of: Callable[[str], type]) -> bool:
@@ -257,8 +262,9 @@ class Companions:
                 self._next_s[name] = now_s + row.period_s
                 self._time_ns[name] += round(row.period_s * 1e9)
                 stamp = struct.pack("<iI", *divmod(self._time_ns[name], 10**9))
-                for publisher, (data, stamped) in self._streams[name]:
-                    publisher.publish(data[:4] + stamp + data[12:] if stamped else data)
+                for publisher, messages in self._streams[name]:
+                    messages.append(data := messages.pop(0))
+                    publisher.publish(data[:4] + stamp + data[12:])
         for name, topic, kind, subscription in self._results:
             for data in take_waiting(subscription):
                 message = deserialize_message(data, kind)
@@ -319,6 +325,11 @@ def _viewing(file: Path) -> list[str]:
     return [*viewer, "--port", str(_free_port()), "--teleop", "--ros-args"]
 
 
+def _firsts(stream: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Topic -> the first of its messages."""
+    return {topic: messages[0] for topic, messages in stream.items()}
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -327,7 +338,7 @@ def _free_port() -> int:
 
 def _names(row: Companion) -> list[str]:
     """Names of joints and feet in its messages."""
-    return [name for each in row.stream.values() for name in getattr(each, "name", ())]
+    return [name for each in row.stream.values() for name in getattr(each[0], "name", ())]
 
 
 def not_finite(message: Any) -> str:
