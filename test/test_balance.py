@@ -43,7 +43,7 @@ def on_one_foot(task, base_feedback, speed_m_s):
     controller.follow(Plan(contacts=ContactSchedule(frames, [0.0], [[True, False]], 1.0)), 1.0)
     v[1] = speed_m_s
     controller.step(RobotState(1.0, q, v))
-    return controller, controller._acceleration.copy(), q, v
+    return controller, controller.period.acceleration.copy(), q, v
 
 
 def missing_share(controller, acceleration, q, v, margin):
@@ -84,8 +84,8 @@ def test_a_sole_that_can_give_it_moves_the_centre_of_mass_as_asked(task):
     v[:2] = 0.02, -0.03
     controller.step(RobotState(1.0, q, v))
     data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, q, v, controller._acceleration)
-    pin.centerOfMass(robot.model, data, q, v, controller._acceleration)
+    pin.forwardKinematics(robot.model, data, q, v, controller.period.acceleration)
+    pin.centerOfMass(robot.model, data, q, v, controller.period.acceleration)
     gain = np.array(settings.com_velocity_gain)
     np.testing.assert_allclose(data.acom[0], -gain * data.vcom[0], rtol=0.01, atol=1e-3)
     for frame in settings.foot_frames:

@@ -130,7 +130,7 @@ def test_integral_does_not_wind_up_at_the_limit(simulated):
     moved = RobotState(state.time_s, state.q + np.r_[np.zeros(7), 0.1 * np.ones(12)], state.v)
     for _ in range(50):
         assert controller.step(moved).saturated.all()
-    assert np.abs(controller._integral).max() == 0.0
+    assert np.abs(controller.period.integral).max() == 0.0
 
 
 def test_integral_stands_still_while_something_else_is_sent(simulated):
@@ -139,14 +139,14 @@ def test_integral_stands_still_while_something_else_is_sent(simulated):
     moved = RobotState(state.time_s, state.q + np.r_[np.zeros(7), 1e-3 * np.ones(12)], state.v)
     for _ in range(5):
         assert not controller.step(moved).saturated.any()
-    grown = np.abs(controller._integral)
+    grown = np.abs(controller.period.integral)
     assert grown.all()
     for _ in range(5):
-        controller.commanded[:] = 0.0
+        controller.sent(np.zeros(12))
         controller.step(moved)
-    assert np.array_equal(np.abs(controller._integral), grown)
+    assert np.array_equal(np.abs(controller.period.integral), grown)
     controller.step(moved)
-    assert (np.abs(controller._integral) > grown).all()
+    assert (np.abs(controller.period.integral) > grown).all()
 
 
 def test_without_a_model_speed_limits_act_on_the_torque_alone(simulated):
@@ -267,7 +267,12 @@ def test_settings_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize("drift_share", [1.0, 0.0])
 def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
-    controller = make()
+    controller = make(
+        contact_time_constant_s=0.05,
+        touchdown_time_constant_s=0.01,
+        touchdown_speed_m_s=0.08,
+        velocity_product_term=bool(drift_share),
+    )
     robot = controller.robot
     rng = np.random.default_rng(0)
     import pinocchio as pin
@@ -277,28 +282,12 @@ def test_consistent_acceleration_matches_a_numpy_kkt_system(drift_share):
     wanted, weights = rng.normal(size=18), rng.uniform(0.1, 2.0, 18)
     pin.computeJointJacobians(robot.model, robot.data, q)
     controller.feet.update(robot.data)
-    standing, landing = np.array([1, 0, 0, 1], bool), np.array([0, 1, 0, 0], bool)
-    closing = np.array([0.0, 0.3, 0.3, 0.2])
-    acceleration = np.empty(18)
-    consistent_acceleration(
-        robot.jacobian_view,
-        v,
-        robot.supports,
-        robot.coordinate_joint,
-        controller._links,
-        controller.feet.points,
-        np.tile([0, 0, 1.0], (4, 1)),
-        standing,
-        landing,
-        closing,
-        0.05,
-        0.01,
-        0.08,
-        drift_share,
-        weights,
-        wanted,
-        acceleration,
-    )
+    period = controller.period
+    period.v[:], period.wanted[:], period.weights[:] = v, wanted, weights
+    period.touching[:], period.landing[:] = [1, 0, 0, 1], [0, 1, 0, 0]
+    period.closing[:] = [0.0, 0.3, 0.3, 0.2]
+    consistent_acceleration(period)
+    acceleration = period.acceleration
     used = [0, 1, 3]
     arms = np.tile([0, 0, -RADIUS], (3, 1))
     J, drift = point_kinematics(robot, q, v, [QUADRUPED_FEET[i] for i in used], arms)

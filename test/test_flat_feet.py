@@ -90,9 +90,9 @@ def test_values_of_a_foot_are_those_of_its_corners():
     controller.feet.update(controller.robot.data)
     chosen = controller.feet.select(np.ones(8, dtype=bool))
     assert chosen.friction.tolist() == [0.4] * 4 + [0.7] * 4
-    assert controller._push.tolist() == [0.0] * 4 + [10.0] * 4
+    assert controller.period.settings.push_n.tolist() == [0.0] * 4 + [10.0] * 4
     controller.measure_feet(np.array([[0.0, 0.0, 8.0], [4.0, 0.0, 0.0]]))
-    assert controller._measured[0].tolist() == [[0, 0, 2]] * 4 + [[1, 0, 0]] * 4
+    assert controller.memory.forces[0].tolist() == [[0, 0, 2]] * 4 + [[1, 0, 0]] * 4
 
 
 def test_a_schedule_names_a_foot_once_for_all_its_corners():
@@ -158,7 +158,7 @@ def test_a_sole_with_one_corner_down_stands_and_the_others_follow():
     points = controller.feet.points[:4]
     offsets = points - frame_positions(robot, q, SOLES[:1])
     J, drift = point_kinematics(robot, q, state.v, SOLES[:1] * 4, offsets)
-    found = (J @ controller._acceleration + drift).reshape(4, 3)
+    found = (J @ controller.period.acceleration + drift).reshape(4, 3)
     speeds = np.minimum(gaps / settings.contact_time_constant_s, settings.touchdown_speed_m_s)
     wanted = -speeds / settings.contact_time_constant_s
     np.testing.assert_allclose(found[:, 2], wanted, atol=2e-3)

@@ -7,13 +7,39 @@ import pytest
 from robots import QUADRUPED
 
 from contact_id_controller import RobotModel
-from contact_id_controller.control.limits import EFFORT, POSITION, POWER, RATE, VELOCITY, Limits
+from contact_id_controller.control.limits import (
+    EFFORT,
+    POSITION,
+    POWER,
+    RATE,
+    VELOCITY,
+    bound_joints,
+    joint_limits,
+    limit_joints,
+)
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.safety.torque_output import TorqueOutput
 from contact_id_controller.settings.controller import ControllerSettings
 
 NA = 12
 ZERO = np.zeros(NA)
+
+
+class Limits:
+    """The limits of a period: of accelerations, then of torques."""
+
+    def __init__(self, robot, settings):
+        self._limits = joint_limits(robot, settings)
+        self.acting, self._bounded = np.zeros((2, NA), np.uint8)
+
+    def bound_accelerations(self, q, qd, qdd):
+        bound_joints(q, qd, self._limits, qdd, self._bounded)
+
+    def limit(self, q, qd, wanted, last):
+        torques = np.empty(NA)
+        limit_joints(q, qd, wanted, last, self._limits, self._bounded, torques, self.acting)
+        self._bounded[:] = 0
+        return torques
 
 
 @pytest.fixture(scope="module")

@@ -211,15 +211,15 @@ def test_sensed_forces_that_nobody_subscribed_to_cannot_be_chosen(walk, loop):
 def test_integral_without_gain_does_not_wait_for_one(walk, loop):
     state, plain = walk.state, walk.controller
     plain.reset(state)
-    plain._hold += 0.01
+    plain.memory.course.posture += 0.01
     for _ in range(3):
         plain.step(state)
-    assert not plain._integral.any()
+    assert not plain.period.integral.any()
     with_gain = dataclasses.replace(walk.settings, joint_integral_gain=(1.0,))
     loop.apply(with_gain)
-    loop.controller._integral[:] = 0.5
+    loop.controller.period.integral[:] = 0.5
     loop.apply(walk.settings)
-    assert not loop.controller._integral.any()
+    assert not loop.controller.period.integral.any()
 
 
 def test_feet_are_known_between_a_live_change_and_the_next_step(walk, loop):
@@ -231,12 +231,10 @@ def test_feet_are_known_between_a_live_change_and_the_next_step(walk, loop):
 
 
 def test_error_of_the_solver_does_not_keep_its_warm_start(walk, monkeypatch):
-    from contact_id_controller.control import controller as module
-
     walk.controller.reset(walk.state)
     walk.controller.step(walk.state)
-    assert walk.controller._previous is not None
-    monkeypatch.setattr(module, "solve", lambda *a, **k: 1 / 0)
+    assert walk.controller.memory.solution is not None
+    monkeypatch.setitem(vars(walk.controller.row), "function", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         walk.controller.step(walk.state)
-    assert walk.controller._previous is None
+    assert walk.controller.memory.solution is None

@@ -10,7 +10,6 @@ from test_mujoco_robot import JOINTS, QUADRUPED, QUADRUPED_FEET, STANDING, block
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.stabiliser import Stabiliser
-from contact_id_controller.control.step_kernels import LIFTED
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import (
     FootContacts,
@@ -436,7 +435,7 @@ def test_a_foot_that_lands_early_is_foreseen(monkeypatch):
     step = Controller.step
 
     def without_foresight(self, state):
-        self._known[LIFTED] = False  # only a foot that has left the ground can land early
+        self.period.lifted[:] = False  # only a foot that has left the ground can land early
         return step(self, state)
 
     monkeypatch.setattr(Controller, "step", without_foresight)

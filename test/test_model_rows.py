@@ -14,7 +14,8 @@ from robots import QUADRUPED, QUADRUPED_FEET, point_kinematics
 
 from contact_id_controller import RobotModel
 from contact_id_controller.benchmark import model_laws, robustness, speed
-from contact_id_controller.control.controller import SUPPLIED, Controller
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.solving import SUPPLIED
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.models import (
     ROWS,

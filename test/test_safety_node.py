@@ -378,11 +378,11 @@ def test_limits_set_before_activation_hold_from_the_first_torque(bench_of):
 def test_new_activation_does_not_begin_at_the_torque_of_the_last(bench_of):
     bench = bench_of()
     bench.start()
-    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.loop.controller.sent(np.full(12, 9.0))
     bench.node.trigger_deactivate()
     assert not (bench.node.loop.controller.commanded == 9.0).any()
     bench.make_ready(2.0)
-    bench.node.loop.controller.commanded[:] = 9.0
+    bench.node.loop.controller.sent(np.full(12, 9.0))
     bench.node.trigger_activate()
     assert bench.node.active and not bench.node.loop.controller.commanded.any()
 

@@ -1,7 +1,5 @@
 """The gain d torque / d state of a step, judged by finite differences of the controller's own step."""
 
-import copy
-
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -15,8 +13,6 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
 
 STEP = 1e-6
-MEMORY = ("_integral", "_known", "_decided", "commanded", "_previous", "sources")
-"""What a step changes of a controller."""
 
 
 class Judge:
@@ -24,12 +20,11 @@ class Judge:
 
     def __init__(self, controller, time_s):
         self.controller, self.time_s = controller, time_s
-        self._memory = {name: copy.deepcopy(getattr(controller, name)) for name in MEMORY}
+        self._memory = controller.memory.copy()
 
     def restore(self):
         """Let the next step be the first again."""
-        for name, value in self._memory.items():
-            setattr(self.controller, name, copy.deepcopy(value))
+        self.controller.memory.restore(self._memory)
 
     def step(self, q, v):
         """Result, and what must not change: which contacts there are, what they carry, limits."""

@@ -82,12 +82,14 @@ def test_what_is_wanted_is_feedback_along_the_plan():
     v = rng.normal(size=18)
     controller.reset(RobotState(start - 0.001, q, v))
     controller.follow(plan, start - 0.001)
-    controller._integral[:] = integral = rng.normal(size=12)
+    controller.period.integral[:] = integral = rng.normal(size=12)
     t = start + 0.7
     controller.step(RobotState(t, q, v))
     joint, base = plan.joints.sample(t), plan.base.sample(t)
     wanted = 400.0 * (joint.position - q[7:]) + 30.0 * (joint.velocity - v[6:]) + 7.0 * integral
-    np.testing.assert_allclose(controller._wanted[6:], wanted + joint.acceleration, rtol=1e-12)
+    np.testing.assert_allclose(
+        controller.period.wanted[6:], wanted + joint.acceleration, rtol=1e-12
+    )
     R = turn.as_matrix()
     tilt = (Rotation.from_quat(base.quaternion_xyzw) * turn.inv()).as_rotvec()
     linear = base.linear_acceleration + [50, 40, 30] * (base.position - q[:3])
@@ -95,7 +97,7 @@ def test_what_is_wanted_is_feedback_along_the_plan():
     angular = base.angular_acceleration + 100.0 * tilt
     angular = angular + [20, 10, 5] * (base.angular_velocity - R @ v[3:6])
     goal = np.r_[R.T @ linear - np.cross(v[3:6], v[:3]), R.T @ angular]
-    np.testing.assert_allclose(controller._wanted[:6], goal, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(controller.period.wanted[:6], goal, rtol=1e-9, atol=1e-9)
 
 
 def test_a_base_plan_has_the_motion_of_its_poses():
@@ -132,7 +134,7 @@ def test_forces_are_the_solutions_and_what_is_pressed_on():
     result = controller.step(RobotState(1.0, q, v))
     expected = np.zeros((4, 3))
     expected[result.contact] = result.solution.forces
-    expected[controller._known[3], 2] += 2.0
+    expected[controller.period.touching, 2] += 2.0
     assert result.contact.any() and np.abs(expected[:, :2]).max() > 0.0
     np.testing.assert_allclose(result.forces, expected, atol=1e-12)
 

@@ -59,43 +59,37 @@ class Fading(NamedTuple):
 
 
 @kernel
-def consistent_acceleration(
-    J,
-    v,
-    supports,
-    coordinate_joint,
-    links,
-    points,
-    normals,
-    standing,
-    landing,
-    closing,
-    time_constant,
-    landing_time_constant,
-    landing_speed,
-    drift_share,
-    weights,
-    wanted,
-    acceleration,
-):
-    """Project ``wanted`` (nv,) on the motions that standing and landing feet allow.
+def consistent_acceleration(period):
+    """Project ``wanted`` (nv,) of a ``Period`` on the motions that standing and landing feet allow.
 
-    J (6, nv) joint axes in the world; links (n,), points (n, 3), normals (n, 3) of all feet;
-    standing, landing (n,) bool; closing (n,) m/s, speed at which standing feet still approach;
-    drift_share: 1, or 0 to leave Jdot v out; weights (nv,); acceleration (nv,) out.
+    From its axes, velocity, contacts, closing speeds and weights to its ``acceleration`` (nv,).
     """
-    tree = Tree(J, v, supports, coordinate_joint)
-    feet = Feet(links, points, normals, standing, landing, closing)
-    fading = Fading(time_constant, landing_time_constant, landing_speed, drift_share)
+    settings = period.settings
+    tree = Tree(period.jacobian, period.v, settings.supports, settings.coordinate_joint)
+    feet = Feet(
+        settings.links,
+        period.points,
+        period.normals,
+        period.touching,
+        period.landing,
+        period.closing,
+    )
+    fading = Fading(
+        settings.contact_time_constant_s,
+        settings.touchdown_time_constant_s,
+        settings.touchdown_speed_m_s,
+        settings.drift_share,
+    )
+    wanted, acceleration = period.wanted, period.acceleration
     assign(acceleration, wanted)
     rows = 0
-    for i in range(points.shape[0]):
-        if standing[i] or landing[i]:
+    for i in range(feet.points.shape[0]):
+        if feet.standing[i] or feet.landing[i]:
             rows += 3
     if rows > 0:
-        A, rest = np.zeros((rows, v.shape[0])), np.empty(rows)
+        A, rest = np.zeros((rows, wanted.shape[0])), np.empty(rows)
         foot_rows(tree, feet, fading, wanted, A, rest)
-        project(A, rest, np.zeros(rows), weights, acceleration)
+        project(A, rest, np.zeros(rows), period.weights, acceleration)
 
 
 @kernel

@@ -18,16 +18,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
 
 from contact_id_controller.kernels.arrays import assign
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
-
-SPEED, LOWER, UPPER, MARGIN, DAMPING, LOSS, EFFORT_LIMIT, RATE_STEP = range(8)
-"""Rows of `Limits.table`."""
 
 LARGEST_MARGIN = 0.1
 """Of a joint's range, at either end."""
@@ -42,116 +42,98 @@ NAMES = {
     POSITION: "position",
     POWER: "power",
 }
-"""What a bit of `Limits.acting` means."""
+"""What a bit of ``acting`` means."""
 
 
-class Limits:
-    """Limits of one robot's joints; all arrays (na,), in command order.
+class JointLimits(Struct):
+    """What each joint can take, (na,) each, and what all joints share.
 
     Attributes:
-        effort: N·m, infinite where there is none.
-        table: (8, na), what each joint can take, a row each: see above.
-        speed_margin, power_w, stop_gain, time_constant_s: settings that all joints share.
-        acting: bits of `NAMES`, which limits acted in the last call of each method.
+        speed: rad/s.  lower, upper: rad, ends of the range, infinite where there is no stop.
+        margin: rad, before each end.  damping: N·m s/rad, there.
+        loss: R / Kt^2 of the motors, W/(N·m)^2.
+        effort: N·m.  rate_step: N·m, largest change in a period.
+        speed_margin: share of the speed over which torque fades.  power_w: of all joints together.
+        stop_gain: 1/s.  time_constant_s: over which what is too fast is brought back.  period_s.
+    """
+
+    speed: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    effort: NDArray[np.float64]
+    rate_step: NDArray[np.float64]
+    speed_margin: float
+    power_w: float
+    stop_gain: float
+    time_constant_s: float
+    period_s: float
+
+
+@structref.register
+class JointLimitsType(StructType):
+    """numba's type of `JointLimits`."""
+
+
+_pack = packing(JointLimits, JointLimitsType)
+
+
+@kernel
+def _packed(values):
+    return _pack(values)
+
+
+JointLimits.packed = staticmethod(_packed)
+
+
+def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits:
+    """The limits of one robot's joints, in command order.
 
     Raises:
         ConfigurationError: a parameter with the wrong number of values.
     """
+    na = robot.na
 
-    def __init__(self, robot: RobotModel, settings: ControllerSettings):
-        na = robot.na
+    def values(name: str, otherwise: np.ndarray) -> np.ndarray:
+        return np.array(settings.spread(name, na) if getattr(settings, name) else otherwise)
 
-        def values(name: str, otherwise: np.ndarray) -> np.ndarray:
-            return settings.spread(name, na) if getattr(settings, name) else otherwise
-
-        self.table = table = np.zeros((8, na))
-        self.effort = table[EFFORT_LIMIT]
-        table[EFFORT_LIMIT] = values("effort_limits_nm", robot.effort_limits)
-        rates = values("effort_rate_limits_nm_s", np.full(na, np.inf))
-        table[RATE_STEP] = settings.period_s * rates
-        table[SPEED] = values("velocity_limits_rad_s", robot.velocity_limits)
-        self.speed_margin = settings.velocity_margin
-        self.stop_gain = settings.position_stop_gain
-        # A model without limits may state them as an empty range.
-        stated = robot.upper > robot.lower
-        stops = stated & settings.position_stops
-        table[LOWER] = np.where(stops, robot.lower, -np.inf)
-        table[UPPER] = np.where(stops, robot.upper, np.inf)
-        # A range that is short, or in metres, keeps most of itself.
-        table[MARGIN] = np.where(
-            stops,
-            np.minimum(settings.position_margin_rad, LARGEST_MARGIN * (robot.upper - robot.lower)),
-            0.0,
-        )
-        self._period = settings.period_s
-        self.time_constant_s = settings.limit_time_constant_s
-        table[DAMPING] = settings.spread("damping_nm_s_rad", na)
-        self.power_w = np.inf
-        if settings.motor_resistance_ohm:
-            table[LOSS] = (
-                settings.spread("motor_resistance_ohm", na)
-                / settings.spread("motor_torque_constant_nm_a", na) ** 2
-            )
-            self.power_w = settings.power_limit_w or np.inf
-        self.acting = np.zeros(na, dtype=np.uint8)
-        self._torques, self._bounded = np.zeros(na), np.zeros(na, dtype=np.uint8)
-
-    def bound_accelerations(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
-        """Change desired joint accelerations (na,), rad/s2, that lead beyond speed or position.
-
-        Towards an end the speed allowed is position_stop_gain times the distance from the soft
-        stop; a joint that is faster is brought back over limit_time_constant_s.
-        """
-        table = self.table
-        bound_joints(
-            q,
-            qd,
-            self._period,
-            table[SPEED],
-            table[LOWER],
-            table[UPPER],
-            table[MARGIN],
-            self.stop_gain,
-            self.time_constant_s,
-            qdd,
-            self._bounded,
-        )
-
-    def limit(
-        self, q: np.ndarray, qd: np.ndarray, wanted: np.ndarray, last: np.ndarray
-    ) -> np.ndarray:
-        """Torques (na,), N·m, within all limits; a view that the next call overwrites.
-
-        q, qd: measured positions and velocities. last: the answer of the period before.
-        Numbers that are not finite stay so: whoever sends them must look.
-        """
-        table = self.table
-        limit_joints(
-            q,
-            qd,
-            wanted,
-            last,
-            table[SPEED],
-            self.speed_margin,
-            table[LOWER],
-            table[UPPER],
-            table[MARGIN],
-            table[DAMPING],
-            table[LOSS],
-            self.power_w,
-            table[EFFORT_LIMIT],
-            table[RATE_STEP],
-            self._bounded,
-            self._torques,
-            self.acting,
-        )
-        self._bounded[:] = 0
-        return self._torques
+    # A model without limits may state them as an empty range.
+    stops = (robot.upper > robot.lower) & settings.position_stops
+    # A range that is short, or in metres, keeps most of itself.
+    margin = np.minimum(settings.position_margin_rad, LARGEST_MARGIN * (robot.upper - robot.lower))
+    loss = np.zeros(na)
+    if settings.motor_resistance_ohm:
+        resistance = settings.spread("motor_resistance_ohm", na)
+        loss = resistance / settings.spread("motor_torque_constant_nm_a", na) ** 2
+    return JointLimits(
+        speed=values("velocity_limits_rad_s", robot.velocity_limits),
+        lower=np.where(stops, robot.lower, -np.inf),
+        upper=np.where(stops, robot.upper, np.inf),
+        margin=np.where(stops, margin, 0.0),
+        damping=np.array(settings.spread("damping_nm_s_rad", na), dtype=float),
+        loss=loss,
+        effort=values("effort_limits_nm", robot.effort_limits),
+        rate_step=settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf)),
+        speed_margin=float(settings.velocity_margin),
+        power_w=float((settings.motor_resistance_ohm and settings.power_limit_w) or np.inf),
+        stop_gain=float(settings.position_stop_gain),
+        time_constant_s=float(settings.limit_time_constant_s),
+        period_s=float(settings.period_s),
+    )
 
 
-@bare_kernel
-def bound_joints(q, qd, period, speed, lower, upper, margin, gain, time_constant, qdd, acting):
-    """``Limits.bound_accelerations``; all arrays (na,), acting out: bits of the limits that acted."""
+@kernel
+def bound_joints(q, qd, limits, qdd, acting):
+    """Change desired joint accelerations qdd (na,), rad/s2, that lead beyond speed or position.
+
+    Towards an end the speed allowed is stop_gain times the distance from the soft stop; a joint that
+    is faster is brought back over time_constant_s. q, qd (na,): measured; limits: ``JointLimits``.
+    Out: acting (na,), bits of the limits that acted.
+    """
+    speed, lower, upper, margin = limits.speed, limits.lower, limits.upper, limits.margin
+    gain, period, time_constant = limits.stop_gain, limits.period_s, limits.time_constant_s
     for j in range(q.shape[0]):
         acting[j] = 0
         top, bottom, by_top, by_bottom = speed[j], -speed[j], VELOCITY, VELOCITY
@@ -174,15 +156,8 @@ def bound_joints(q, qd, period, speed, lower, upper, margin, gain, time_constant
             qdd[j] = lowest
 
 
-class _Motion(NamedTuple):
-    """Measured positions and velocities (na,)."""
-
-    q: np.ndarray
-    qd: np.ndarray
-
-
-class _Machine(NamedTuple):
-    """What each joint can take; arrays (na,)."""
+class _Ends(NamedTuple):
+    """Of `JointLimits`, what torques near the ends and at speed need."""
 
     speed: np.ndarray
     speed_margin: float
@@ -192,45 +167,37 @@ class _Machine(NamedTuple):
     damping: np.ndarray
 
 
-@bare_kernel
-def limit_joints(
-    q,
-    qd,
-    wanted,
-    last,
-    speed,
-    speed_margin,
-    lower,
-    upper,
-    margin,
-    damping,
-    loss,
-    power,
-    effort,
-    step,
-    bounded,
-    torques,
-    acting,
-):
-    """``Limits.limit``; all arrays (na,), torques and acting out, bounded: bits that acted before."""
-    motion = _Motion(q, qd)
+@kernel
+def limit_joints(q, qd, wanted, last, limits, bounded, torques, acting):
+    """Torques (na,), N·m, within all limits.
+
+    Numbers that are not finite stay so: whoever sends them must look.
+
+    Args:
+        q, qd: measured positions and velocities (na,).  wanted: torques (na,).
+        last: the answer of the period before.  limits: ``JointLimits``.
+        bounded: (na,) bits of what acted on the accelerations before.
+        torques, acting: (na,) out; acting: bits of `NAMES`.
+    """
     assign(torques, wanted)
     assign(acting, bounded)
-    _respect_ends(
-        motion,
-        _Machine(speed, speed_margin, lower, upper, margin, damping),
-        effort,
-        torques,
-        acting,
+    ends = _Ends(
+        limits.speed,
+        limits.speed_margin,
+        limits.lower,
+        limits.upper,
+        limits.margin,
+        limits.damping,
     )
-    _respect_power(qd, loss, power, torques, acting)
-    _respect_effort(last, effort, step, torques, acting)
+    _respect_ends(q, qd, ends, limits.effort, torques, acting)
+    _respect_power(qd, limits.loss, limits.power_w, torques, acting)
+    _respect_effort(last, limits.effort, limits.rate_step, torques, acting)
 
 
 @bare_kernel
-def _respect_ends(motion, machine, effort, torques, acting):
+def _respect_ends(q, qd, machine, effort, torques, acting):
     """Fade torque beyond the speed limit and near the ends of the range, and damp there."""
-    q, qd, speed, margin = motion.q, motion.qd, machine.speed, machine.margin
+    speed, margin = machine.speed, machine.margin
     lower, upper = machine.lower, machine.upper
     for j in range(q.shape[0]):
         torque, act = torques[j], acting[j]

@@ -94,7 +94,7 @@ class StateGain:
         radii = np.array([foot.radius_m for foot in controller.feet.feet])
         self._radii = radii[:, None]
         self._torque_weight = 1.0
-        if controller._options.get("distribution") == "least_force":
+        if controller.workings.options.get("distribution") == "least_force":
             self._torque_weight = 0.0
         self._fades_s = settings.contact_time_constant_s
         self._drift_share = float(settings.velocity_product_term)

@@ -1,13 +1,10 @@
 """The arithmetic of one period around the contact problem: one compiled call before it, one after it.
 
-Each call from Python costs about as much as the work in it, and a dozen small arrays cost ten times as
-much. What stands here is law: who touches, who lands, what is wanted, what the machine can take. What is
-asked of whom, and in which order, is `controller`'s.
+What stands here is law: who touches, who lands, what is wanted, what the machine can take. What is
+required of whom, and in which order, is `controller`'s. All take a ``Period`` and its ``PeriodSettings``.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +15,9 @@ from contact_id_controller.control.feedback import (
     base_feedback,
     consistent_acceleration,
 )
-from contact_id_controller.control.limits import (
-    DAMPING,
-    EFFORT_LIMIT,
-    LOSS,
-    LOWER,
-    MARGIN,
-    RATE_STEP,
-    SPEED,
-    UPPER,
-    bound_joints,
-    limit_joints,
-)
+from contact_id_controller.control.limits import bound_joints, limit_joints
 from contact_id_controller.kernels.arrays import fill
-from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
+from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.spatial import tangents
 from contact_id_controller.kernels.turns import whole_turns
 
@@ -40,69 +26,10 @@ LANDED_M = 1e-5  # on rigid ground a foot rests within rounding of the surface, 
 PARTED_M = 1e-4  # a foot that has landed stands until it is farther away: a bounce is farther
 UNKNOWN_GAP_M = 0.01  # at least, of a foot that is in the air by sources other than geometry
 
-LANDED, LIFTED, EARLY, TOUCHING, LANDING = range(5)
-"""Rows of what is known of each contact, bool: the first three are remembered for the next period."""
-
-POSITION, VELOCITY, ERROR = range(3)
-"""Rows of the joints' numbers of a period: measured, and error of position."""
-
-GAINS = 8
-"""First of the three rows of joint gains, after those of `Limits.table`: position, velocity, integral."""
-
 BY_GEOMETRY, BY_SCHEDULE, BY_MEASUREMENT = 1, 2, 4
 """Bits of ``sources``, which must agree on a contact."""
 
-SENSED, SOLES, DEADBEAT, TORQUES, LANDS, GOAL, NO_GOAL, BALANCED = (1 << k for k in range(8))
-"""Bits of ``task``: all contacts count; some feet have several contacts; impacts are foreseen; gains
-give torques, with no model; feet may be coming down; the base has a goal, or floats without one; somebody
-else makes the acceleration where no foot meets the ground early."""
-
-
 _whole_turns = bare_kernel(whole_turns)
-
-
-class Numbers(NamedTuple):
-    """The settings' numbers that a period needs; an array of them, in this order, goes to the kernels."""
-
-    period_s: Any
-    contact_time_constant_s: Any
-    touchdown_time_constant_s: Any
-    touchdown_speed_m_s: Any
-    drift_share: Any
-    contact_gap_m: Any
-    ramp_s: Any
-    stop_gain: Any
-    limit_time_constant_s: Any
-    velocity_margin: Any
-    power_limit_w: Any
-
-
-class Feet(NamedTuple):
-    """The n contacts: joints that carry them, their feet, points, normals, gaps; limits of landing, m."""
-
-    links: Any
-    foot: Any
-    points: Any
-    normals: Any
-    gaps: Any
-    landed_m: Any
-
-
-@inlined_kernel
-def _read(numbers):
-    return Numbers(
-        numbers[0],
-        numbers[1],
-        numbers[2],
-        numbers[3],
-        numbers[4],
-        numbers[5],
-        numbers[6],
-        numbers[7],
-        numbers[8],
-        numbers[9],
-        numbers[10],
-    )
 
 
 @bare_kernel
@@ -131,17 +58,18 @@ def _hide_gaps(contact, gaps):
         gaps[i] = 0.0 if contact[i] else max(gaps[i], UNKNOWN_GAP_M)
 
 
-@inlined_kernel
-def _touch(feet, planned, task, known, foot_touches):
+@kernel
+def _touch(period, settings):
     """Which contacts stand where they should; what has landed stands until it parts."""
-    gaps, landed_m, foot = feet.gaps, feet.landed_m, feet.foot
-    landed, touching = known[LANDED], known[TOUCHING]
+    gaps, planned, landed, touching = period.gaps, period.planned, period.landed, period.touching
+    landed_m, foot = settings.landed_m, settings.foot
     for i in range(gaps.shape[0]):
         # A foot that rolls or slips over bumps, or is felt with noise, may be a little off them.
         near = gaps[i] <= landed_m[i] or (landed[i] and gaps[i] <= PARTED_M)
         landed[i] = touching[i] = planned[i] and near
-    if task & SOLES:
+    if settings.soles:
         # A foot stands as a whole: its corners in the air follow with its rotation.
+        foot_touches = period.foot_touches
         for i in range(gaps.shape[0]):
             foot_touches[foot[i]] = False
         for i in range(gaps.shape[0]):
@@ -150,17 +78,19 @@ def _touch(feet, planned, task, known, foot_touches):
             touching[i] = planned[i] and foot_touches[foot[i]]
 
 
-@inlined_kernel
-def _find_early(J, v, supports, feet, planned, n, known):
+@kernel
+def _find_early(period, settings):
     """Feet in swing that meet the ground within this period or have met it.
 
     The ground is higher, or the foot lower, than planned: it pushes back all the same, and the
     foot must not be driven on into it. A foot that has not yet left the ground is not meant.
     """
-    gaps, points, normals, links = feet.gaps, feet.points, feet.normals, feet.links
-    lifted, early = known[LIFTED], known[EARLY]
+    gaps, points, normals = period.gaps, period.points, period.normals
+    planned, lifted, early = period.planned, period.lifted, period.early
+    J, v, links, supports = period.jacobian, period.v, settings.links, settings.supports
+    gap_m, period_s = settings.contact_gap_m, settings.period_s
     for i in range(gaps.shape[0]):
-        near = gaps[i] <= n.contact_gap_m
+        near = gaps[i] <= gap_m
         lifted[i] = not planned[i] and (lifted[i] or not near)
         early[i] = early[i] and not planned[i] and gaps[i] <= LANDED_M
         if not (lifted[i] and near) or early[i]:
@@ -174,164 +104,129 @@ def _find_early(J, v, supports, feet, planned, n, known):
                     + normals[i, 1] * (J[1, k] + J[5, k] * x - J[3, k] * z)
                     + normals[i, 2] * (J[2, k] + J[3, k] * y - J[4, k] * x)
                 )
-        early[i] = closing * n.period_s > max(gaps[i], LANDED_M)
+        early[i] = closing * period_s > max(gaps[i], LANDED_M)
 
 
-@inlined_kernel
-def _closing_speeds(gaps, early, n, closing):
+@kernel
+def _find_contacts(time_s, lands, period, settings):
+    """Contacts, and those that stand, come down or come too early; whether any comes too early."""
+    gaps, planned, contact = period.gaps, period.planned, period.contact
+    agreed_contacts(
+        gaps,
+        settings.contact_gap_m,
+        planned,
+        settings.sources,
+        period.measured,
+        time_s,
+        settings.ramp_s,
+        period.since_s,
+        period.last,
+        contact,
+    )
+    if not settings.sources & BY_GEOMETRY:
+        _hide_gaps(contact, gaps)
+    if settings.sensed:
+        fill(contact, True)
+    _touch(period, settings)
+    touching, landing, early = period.touching, period.landing, period.early
+    if settings.deadbeat:
+        _find_early(period, settings)
+    any_early = False
+    for i in range(contact.shape[0]):
+        if settings.deadbeat:
+            contact[i] |= early[i]
+            touching[i] |= early[i]
+        landing[i] = lands and planned[i] and not touching[i]
+        any_early |= early[i]
+    return any_early
+
+
+@bare_kernel
+def _closing_speeds(gaps, early, time_constant_s, speed_m_s, period_s, closing):
     """Speed (n,), m/s, at which each standing contact still nears the ground.
 
     Early feet reach it within this period, others over the contact time constant.
     """
     for i in range(gaps.shape[0]):
         gap = max(gaps[i], 0.0)
-        closing[i] = min(gap / n.contact_time_constant_s, n.touchdown_speed_m_s)
+        closing[i] = min(gap / time_constant_s, speed_m_s)
         if early[i]:
-            closing[i] = gap / n.period_s
+            closing[i] = gap / period_s
 
 
-@inlined_kernel
-def _joint_feedback(q, v, q_index, turns, actuated, plan, table, integral, task, joints, out):
-    """Joints' numbers and what their feedback wants (na,): accelerations, or torques.
+@kernel
+def _joint_feedback(period, settings):
+    """Motion of the joints, and what their feedback wants (na,): accelerations, or torques.
 
     Of a joint that turns without end, the position nearest to the plan's.
     """
+    q, v, reference = period.q, period.v, period.reference
+    positions, velocities, errors = period.position, period.velocity, period.error
+    q_index, actuated, turns = settings.q_index, settings.actuated, settings.turns
+    kp, kd, ki = settings.position_gain, settings.velocity_gain, settings.integral_gain
+    integral, out = period.integral, period.desired
     for j in range(q_index.shape[0]):
         position, velocity = q[q_index[j]], v[actuated[j]]
         if turns[j]:
             angle = np.arctan2(q[q_index[j] + 1], position)
-            position = angle - _whole_turns(angle - plan[0, j])
-        error = plan[0, j] - position
-        joints[POSITION, j], joints[VELOCITY, j], joints[ERROR, j] = position, velocity, error
-        out[j] = (
-            table[GAINS, j] * error
-            + table[GAINS + 1, j] * (plan[1, j] - velocity)
-            + table[GAINS + 2, j] * integral[j]
-        )
-        if not task & TORQUES:
-            out[j] += plan[2, j]
+            position = angle - _whole_turns(angle - reference[0, j])
+        error = reference[0, j] - position
+        positions[j], velocities[j], errors[j] = position, velocity, error
+        out[j] = kp[j] * error + kd[j] * (reference[1, j] - velocity) + ki[j] * integral[j]
+        if not settings.torques_only:
+            out[j] += reference[2, j]
 
 
 @kernel
-def before_problem(
-    time_s,
-    task,
-    numbers,
-    q,
-    v,
-    q_index,
-    turns,
-    actuated,
-    J,
-    supports,
-    coordinate_joint,
-    plan,
-    goal,
-    table,
-    base_gains,
-    integral,
-    links,
-    foot,
-    points,
-    normals,
-    gaps,
-    landed_m,
-    planned,
-    sources,
-    measured,
-    since_s,
-    last,
-    foot_touches,
-    known,
-    contact,
-    closing,
-    joints,
-    bounded,
-    desired,
-    wanted,
-    weights,
-    acceleration,
-):
-    """From state and plan to contacts and desired acceleration; whether the acceleration is there.
-
-    time_s of the state; task: bits as above; numbers: ``Numbers``. q (nq,), v (nv,); J (6, nv) and the
-    tree as in ``RobotModel``. plan (3, na) of ``JointTrajectory.fill``, goal (19,) of the base. table
-    (11, na): limits and gains; base_gains (4, 3); integral (na,). links to gaps: the n contacts;
-    planned (n,) bool; sources, measured, since_s, last: as in ``agreed_contacts``. foot_touches: room,
-    bool, one a foot.
-    Out: known (5, n) and contact (n,) bool; closing (n,) m/s; joints (3, na); bounded (na,) bits;
-    desired (na,): joint accelerations, or torques; wanted, weights, acceleration (nv,).
-    """
-    n, feet = _read(numbers), Feet(links, foot, points, normals, gaps, landed_m)
-    agreed_contacts(
-        gaps, n.contact_gap_m, planned, sources, measured, time_s, n.ramp_s, since_s, last, contact
-    )
-    if not sources & BY_GEOMETRY:
-        _hide_gaps(contact, gaps)
-    if task & SENSED:
-        for i in range(contact.shape[0]):
-            contact[i] = True
-    _touch(feet, planned, task, known, foot_touches)
-    touching, landing, early = known[TOUCHING], known[LANDING], known[EARLY]
-    if task & DEADBEAT:
-        _find_early(J, v, supports, feet, planned, n, known)
-        for i in range(contact.shape[0]):
-            contact[i] |= early[i]
-            touching[i] |= early[i]
-    any_early = False
-    for i in range(contact.shape[0]):
-        landing[i] = (task & LANDS) != 0 and planned[i] and not touching[i]
-        any_early |= early[i]
-    _closing_speeds(gaps, early, n, closing)
-    _joint_feedback(q, v, q_index, turns, actuated, plan, table, integral, task, joints, desired)
-    if task & TORQUES:
-        return True
-    bound_joints(
-        joints[POSITION],
-        joints[VELOCITY],
-        n.period_s,
-        table[SPEED],
-        table[LOWER],
-        table[UPPER],
-        table[MARGIN],
-        n.stop_gain,
-        n.limit_time_constant_s,
-        desired,
-        bounded,
-    )
-    for j in range(actuated.shape[0]):
-        wanted[actuated[j]] = desired[j]
-    if task & GOAL:
+def _take_base(has_goal, period, settings):
+    """What the base's feedback wants, and how much the base weighs."""
+    wanted, weights = period.wanted, period.weights
+    if has_goal:
         R, error = np.empty((3, 3)), np.empty((4, 3))
-        base_error(q, v, goal, R, error)
-        base_feedback(R, v, error, base_gains, goal, wanted)
+        base_error(period.q, period.v, period.base_goal, R, error)
+        base_feedback(R, period.v, error, settings.base_gains, period.base_goal, wanted)
         fill(weights[:6], BASE_WEIGHT)
-    elif task & NO_GOAL:
+    elif settings.has_base:
         fill(wanted[:6], 0.0)
         fill(weights[:6], UNPLANNED)
-    if task & BALANCED and not any_early:
+
+
+@kernel
+def before(time_s, has_goal, lands, period):
+    """From state and plan to contacts and desired acceleration; whether the acceleration is there.
+
+    Where it is not, `balance` makes it.
+
+    Args:
+        time_s: of the state.
+        has_goal: the base has one; without it a floating base follows from the legs.
+        lands: feet that are to stand may be coming down.
+        period: ``Period``.
+    """
+    settings = period.settings
+    any_early = _find_contacts(time_s, lands, period, settings)
+    _closing_speeds(
+        period.gaps,
+        period.early,
+        settings.contact_time_constant_s,
+        settings.touchdown_speed_m_s,
+        settings.period_s,
+        period.closing,
+    )
+    _joint_feedback(period, settings)
+    if settings.torques_only:
+        return True
+    desired, actuated = period.desired, settings.actuated
+    bound_joints(period.position, period.velocity, settings.limits, desired, period.bounded)
+    wanted, acceleration = period.wanted, period.acceleration
+    for j in range(actuated.shape[0]):
+        wanted[actuated[j]] = desired[j]
+    _take_base(has_goal, period, settings)
+    if settings.balanced and has_goal and not any_early:
         return False
     if any_early:
-        fill(weights[:6], UNMOVED)  # a foot that must stop at once is stopped by its leg
-    consistent_acceleration(
-        J,
-        v,
-        supports,
-        coordinate_joint,
-        links,
-        points,
-        normals,
-        touching,
-        landing,
-        closing,
-        n.contact_time_constant_s,
-        n.touchdown_time_constant_s,
-        n.touchdown_speed_m_s,
-        n.drift_share,
-        weights,
-        wanted,
-        acceleration,
-    )
+        fill(period.weights[:6], UNMOVED)  # a foot that must stop at once is stopped by its leg
+    consistent_acceleration(period)
     for j in range(actuated.shape[0]):
         desired[j] = acceleration[actuated[j]]
     return True
@@ -355,60 +250,39 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 
 
 @kernel
-def after_problem(
-    numbers,
-    torques,
-    impulses,
-    joints,
-    table,
-    bounded,
-    contact,
-    known,
-    push,
-    normals,
-    room,
-    integral,
-    decided,
-    commanded,
-    limited,
-    acting,
-    forces,
-):
-    """From the solution's torques (na,) and impulses (3 m,) to what is commanded; returns the heat, W.
+def after(torques, impulses, solved, period):
+    """From the solution's torques (na,) and impulses (3 m,), N·s, to what is commanded; the heat, W.
 
-    Where a limit acts, the integral has no gain, or the robot was given something else than was
-    decided (na,), it must not wind up: it waits. A joint whose integral has no gain now may be given
-    one later. Out: limited (na,) N·m; acting (na,) bits; forces (n, 3) N. room (3, 3): to work in.
+    solved: a model gave them; only then are the contacts' forces known. Where a limit acts, the integral has no gain, or the robot was given something else than was
+    decided, it must not wind up: it waits. A joint whose integral has no gain now may be given
+    one later.
     """
-    n, elsewhere = _read(numbers), np.empty(torques.shape[0], np.bool_)
+    settings = period.settings
+    limits, limited, acting = settings.limits, period.limited, period.acting
+    decided, commanded, integral = period.decided, period.commanded, period.integral
+    gain, error, loss, bounded = settings.integral_gain, period.error, limits.loss, period.bounded
+    elsewhere = np.empty(torques.shape[0], np.bool_)
     for j in range(torques.shape[0]):
         elsewhere[j] = commanded[j] != decided[j]
     limit_joints(
-        joints[POSITION],
-        joints[VELOCITY],
-        torques,
-        decided,
-        table[SPEED],
-        n.velocity_margin,
-        table[LOWER],
-        table[UPPER],
-        table[MARGIN],
-        table[DAMPING],
-        table[LOSS],
-        n.power_limit_w,
-        table[EFFORT_LIMIT],
-        table[RATE_STEP],
-        bounded,
-        limited,
-        acting,
+        period.position, period.velocity, torques, decided, limits, bounded, limited, acting
     )
     heat = 0.0
     for j in range(torques.shape[0]):
-        if acting[j] == 0 and not elsewhere[j] and table[GAINS + 2, j] != 0.0:
-            integral[j] += joints[ERROR, j] * n.period_s
+        if acting[j] == 0 and not elsewhere[j] and gain[j] != 0.0:
+            integral[j] += error[j] * settings.period_s
         decided[j] = commanded[j] = limited[j]
-        heat += table[LOSS, j] * limited[j] * limited[j]
+        heat += loss[j] * limited[j] * limited[j]
         bounded[j] = 0
-    if forces.shape[0]:
-        _foot_forces(impulses, n.period_s, contact, known[TOUCHING], push, normals, room, forces)
+    if solved:
+        _foot_forces(
+            impulses,
+            settings.period_s,
+            period.contact,
+            period.touching,
+            settings.push_n,
+            period.normals,
+            period.frame,
+            period.forces,
+        )
     return heat

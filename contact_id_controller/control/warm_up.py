@@ -34,7 +34,7 @@ def warm_up(controller: Controller) -> None:
         for number in range(_STEPS):
             controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
     # The robot was given none of these torques.
-    controller.commanded[:] = 0.0
+    controller.sent(np.zeros(controller.robot.na))
     controller.reset(state)
 
 

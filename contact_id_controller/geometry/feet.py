@@ -75,7 +75,8 @@ def feet_of_contacts(names: Sequence[str], frames: Sequence[str]) -> np.ndarray 
 class FeetOnGround(Protocol):
     """What controllers and simulated robots ask of n contacts over some ground, whatever its shape.
 
-    A contact is a round foot, or a corner of a flat one: contacts of one frame are one foot.
+    A contact is a round foot, or a corner of a flat one: contacts of one frame are one foot. Points,
+    normals and gaps are the same arrays from the beginning on: ``update`` writes into them.
 
     Attributes:
         feet: in the order of all rows.  links: (n,) indices of the joints that carry them.
@@ -157,7 +158,6 @@ class FootContacts:
         names = frames if len(set(frames)) == n else None
         self._friction = friction if callable(friction) else None
         self.points, self.gaps = np.zeros((n, 3)), np.zeros(n)
-        self._gaps = self.gaps
         self.normals = np.tile(self.up, (n, 1))
         self._all = ContactSet(
             self.points,
@@ -183,9 +183,8 @@ class FootContacts:
             self.up,
             self.ground.offset,
             self.points,
-            self._gaps,
+            self.gaps,
         )
-        self.gaps = self._gaps
 
     def select(
         self, mask: NDArray[np.bool_], load_share: NDArray[np.float64] | None = None

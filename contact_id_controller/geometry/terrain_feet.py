@@ -50,7 +50,6 @@ class TerrainFeet(FootContacts):
         """Take points, gaps and normals from joint placements ``data.oMi``."""
         foot_centers(self._placements.of(data), self.links, self._offsets, self._centers)
         field = self.terrain
-        self.normals, self.gaps = np.empty((len(self), 3)), np.empty(len(self))
         _feet_on_field(
             self._centers,
             self._radii,
@@ -63,7 +62,7 @@ class TerrainFeet(FootContacts):
             self._many_gaps,
             self._count,
         )
-        self.points = self._centers - self._radii[:, None] * self.normals
+        np.subtract(self._centers, self._radii[:, None] * self.normals, out=self.points)
 
     def touching(self, anticipation_m: float) -> tuple[ContactSet, np.ndarray]:
         """All contacts closer than ``anticipation_m``, and the number of each one's foot (n,).

@@ -9,13 +9,12 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.control.controller import SUPPLIED, effective_model, loss_weights
-from contact_id_controller.control.limits import Limits
+from contact_id_controller.control.limits import joint_limits
+from contact_id_controller.control.solving import SUPPLIED, effective_row, loss_weights
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.geometry import feet_on
 from contact_id_controller.labels.contact_speeds import contact_speeds
 from contact_id_controller.labels.motion import NO_PERIOD, Frames, MotionBlock, frames_of
-from contact_id_controller.models import row_of
 from contact_id_controller.models.batch import (
     FRAME_STATUSES,
     REFUSED,
@@ -96,7 +95,7 @@ class Labeller:
         base: str = RECORDED,
         parting_m_s: float = PARTING_M_S,
     ) -> None:
-        row = row_of(*effective_model(settings))
+        row = effective_row(settings)
         if row.feedback_only or row.takes("forces"):
             raise UnknownModelError(f"{row} predicts no forces, so it labels no motion")
         if not longest_gap_s > 0.0:
@@ -111,7 +110,7 @@ class Labeller:
             settings.spread_over_contacts("friction_coefficient"),
             settings.spread_over_contacts("viscosity"),
         )
-        known = Limits(robot, settings).effort, loss_weights(robot, settings), None
+        known = joint_limits(robot, settings).effort, loss_weights(robot, settings), None
         self._model = row.pair
         self._options = row.keywords(settings, dict(zip(SUPPLIED, known, strict=True)))
 

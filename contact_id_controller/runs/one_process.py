@@ -235,7 +235,7 @@ class InProcessRun:
             limit = self.controller.effort_limits
             added = result.torques + self._stabiliser.torques(self.controller, believed)
             result = result._replace(torques=np.clip(added, -limit, limit))
-            self.controller.commanded[:] = result.torques
+            self.controller.sent(result.torques)
         self.state = self.believed = self.world.step(result.torques)
         forces = self.world.contact_forces()
         if self._told is None:

@@ -402,7 +402,7 @@ class Guard:
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
         self.given.command(torques)
-        self.controller.commanded[:] = torques
+        self.controller.sent(torques)
         self._lead_on(torques)
         return torques
 
@@ -562,7 +562,7 @@ class Guard:
         if controller.settings.measured_delay and not self.lockstep:
             age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
-            controller.delay_s = min(delay_s, LONGEST_DELAY_S)
+            controller.act_after(min(delay_s, LONGEST_DELAY_S))
         if self._before is not None:
             self.guarded("blend", self._continue, self._before, state)
         result = (self.ahead or controller).step(state)

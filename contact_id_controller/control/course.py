@@ -1,0 +1,167 @@
+"""What a controller follows: plans of joints, base and contacts, or a posture to hold."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.plans import rotations
+from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.sampling import BASE_NUMBERS
+from contact_id_controller.plans.trajectories import (
+    ContactSchedule,
+    JointTrajectory,
+    PlanSlot,
+    Reference,
+)
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.state import RobotState
+
+Numbers = NDArray[np.float64]
+
+
+class Course:
+    """Plans, each with the one that follows it, and the posture that is held without them.
+
+    Holds the last posture of a plan that ends in motion without another one, with all feet on the
+    ground.
+
+    Attributes:
+        joints, base, contacts: slots of the plans.
+        posture: (na,) rad, held without a plan of the joints.  base_pose: (7,) held without plans of base
+            and joints; None for a fixed base.  is_set: there is a posture.
+        lower_feet: feet in the air come down although no plan says so.
+    """
+
+    def __init__(self, robot: RobotModel, contacts: int):
+        self._robot = robot
+        self.joints: PlanSlot[JointTrajectory] = PlanSlot()
+        self.base: PlanSlot[BaseTrajectory] = PlanSlot()
+        self.contacts: PlanSlot[ContactSchedule] = PlanSlot(early=False)
+        self.posture: Numbers = np.zeros(robot.na)
+        self.base_pose: Numbers | None = None
+        self.is_set = self.lower_feet = False
+        self._standing = np.ones(contacts, dtype=bool)
+
+    def copy(self) -> Course:
+        """A course along the same plans, which goes on by itself."""
+        other = copy.copy(self)
+        other.joints, other.base = self.joints.copy(), self.base.copy()
+        other.contacts = self.contacts.copy()
+        return other
+
+    def hold(self, q: Numbers) -> None:
+        """Drop the plans and hold the posture of a configuration (nq,)."""
+        self._drop_plans()
+        self.posture = self._robot.joints_of(q)
+        self.base_pose = q[:7].copy() if self._robot.floating_base else None
+        self.is_set, self.lower_feet = True, False
+
+    def follow(self, ready: Plan) -> None:
+        """Follow a plan that ``plans.checks`` found good, each part from its start on."""
+        for slot, part in (
+            (self.joints, ready.joints),
+            (self.base, ready.base),
+            (self.contacts, ready.contacts),
+        ):
+            if part is not None:
+                slot.replace(part)
+        if ready.joints is not None:
+            self.lower_feet = False
+
+    def _drop_plans(self) -> None:
+        for slot in (self.joints, self.base, self.contacts):
+            slot.clear()
+
+    def take(self, t: float, reference: Numbers) -> bool:
+        """The joints' motion (3, na) at time t, s, into ``reference``; whether a plan lasts.
+
+        A plan that has ended in motion becomes a posture to hold.
+        """
+        plan = self.joints.at(t)
+        lasts = plan is not None and t < plan.end_s
+        if plan is not None and not lasts and plan.ends_in_motion:
+            self._stay_at_end(plan, t)
+            plan = None
+        if plan is None:
+            reference[0], reference[1:] = self.posture, 0.0
+        else:
+            plan.fill(t, reference)
+        return lasts
+
+    def _stay_at_end(self, plan: JointTrajectory, t: float) -> None:
+        self.posture = plan.positions[-1].copy()
+        base = self.base.at(t)
+        if base is not None:
+            self.base_pose = np.r_[base.positions[-1], base.quaternions_xyzw[-1]]
+        self._drop_plans()
+        self.lower_feet = True
+
+    def take_base(self, t: float, goal: Numbers) -> bool:
+        """The base's motion, or its pose to hold, into ``goal`` (19,); False: the legs alone decide."""
+        plan = self.base.at(t)
+        if plan is not None:
+            plan.fill(t, goal)
+            return True
+        if self.base_pose is None or self.joints.at(t) is not None:
+            return False
+        goal[:7], goal[7:] = self.base_pose, 0.0
+        return True
+
+    def stance(self, t: float) -> NDArray[np.bool_]:
+        """The contacts (n,) that are planned to stand at time t, s; all without a plan."""
+        schedule = self.contacts.at(t)
+        return self._standing if schedule is None else schedule.sample(t)
+
+    def plans_at(
+        self, t: float
+    ) -> tuple[JointTrajectory | None, BaseTrajectory | None, ContactSchedule | None]:
+        """The plans of joints, base and contacts that will count at time t, s, by those known now."""
+        return self.joints.peek(t), self.base.peek(t), self.contacts.peek(t)
+
+    def reference_at(self, t: float) -> Reference:
+        """The joint motion that will be followed at time t, s, by the plans known now."""
+        plan = self.joints.peek(t)
+        if plan is None:
+            rest = np.zeros(self._robot.na)
+            return Reference(self.posture, rest, rest)
+        return plan.sample(t)
+
+    def planned_at(self, t: float) -> tuple[Reference, BaseReference, NDArray[np.bool_]] | None:
+        """Joints, base and stance as planned for a later time; None where no base is."""
+        joints, plan, schedule = self.plans_at(t)
+        if plan is not None:
+            base = plan.sample(t)
+        elif joints is not None or self.base_pose is None:
+            return None
+        else:
+            base = BaseReference(self.base_pose[:3], self.base_pose[3:], *(_STILL,) * 4)
+        stance = self._standing if schedule is None else schedule.sample(t)
+        return self.reference_at(t), base, stance
+
+    def state_at(self, t: float) -> RobotState | None:
+        """Where the plans say that the robot is at time t, s; None: they do not say it of the base."""
+        robot = self._robot
+        q, v, reference = robot.neutral(), np.zeros(robot.nv), np.zeros((3, robot.na))
+        if robot.floating_base:
+            numbers = np.zeros(BASE_NUMBERS)
+            if not self.take_base(t, numbers):
+                return None
+            goal = numbers.tolist()
+            turn = rotations.conjugate(goal[3:7])
+            q[:7], v[:3] = goal[:7], rotations.rotate(turn, goal[7:10])
+            v[3:6] = rotations.rotate(turn, goal[10:13])
+        plan = self.joints.at(t)
+        if plan is None:
+            reference[0] = self.posture
+        else:
+            plan.fill(t, reference)
+        robot.put_joints(q, reference[0])
+        v[robot.actuated] = reference[1]
+        return RobotState(t, q, v)
+
+
+_STILL = np.zeros(3)

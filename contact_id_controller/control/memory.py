@@ -1,0 +1,95 @@
+"""What a controller remembers from one period to the next, in one place.
+
+Where a controller takes over from another one, all of it is handed over; nothing else is.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.contact_sources import ContactSources
+from contact_id_controller.control.course import Course
+from contact_id_controller.control.period import Period
+from contact_id_controller.solution import Solution
+
+REMEMBERED = (
+    "q",
+    "position",
+    "integral",
+    "decided",
+    "commanded",
+    "touching",
+    "landed",
+    "lifted",
+    "early",
+)
+"""Fields of the ``Period`` that the next period goes on from."""
+
+
+@dataclass
+class Memory:
+    """What a controller remembers; the arrays of the period stay the period's own.
+
+    Attributes:
+        period: of which `REMEMBERED` counts.
+        course: what is followed.
+        sources: contacts by measurement, and since when there are contacts.
+        forces: (delay, n, 3) N, measured on the contacts, world frame; the newest first.
+        up_in_base: (3,) the world's z axis in the base frame, from which `tilt` counts; None for a
+            fixed base, and before the first state.
+        acceleration: (nv,) of the last solution, where torques act late; None: there is none.
+        solution: from which the next one starts; None: from nothing.
+    """
+
+    period: Period
+    course: Course
+    sources: ContactSources
+    forces: NDArray[np.float64]
+    up_in_base: NDArray[np.float64] | None = None
+    acceleration: NDArray[np.float64] | None = None
+    solution: Solution | None = None
+
+    def copy(self) -> Memory:
+        """The same, kept apart from what the controller does next; `restore` takes it back."""
+        arrays = {name: getattr(self.period, name).copy() for name in REMEMBERED}
+        return replace(
+            self,
+            period=self.period.changed(**arrays),
+            course=self.course.copy(),
+            sources=copy.deepcopy(self.sources),
+            forces=self.forces.copy(),
+        )
+
+    def forget(self) -> None:
+        """All but the course, what was given last and what was measured of contacts.
+
+        The contacts of the next period are old ones: their load is not ramped.
+        """
+        period = self.period
+        self.forces[:] = 0.0
+        for flags in (period.touching, period.landing, period.landed, period.lifted, period.early):
+            flags[:] = False
+        period.integral[:] = 0.0
+        period.decided[:] = period.commanded
+        self.sources.begin()
+        self.acceleration = self.solution = None
+
+    def restore(self, other: Memory) -> None:
+        """Remember what another controller of the same robot does, or did when it was copied."""
+        for name in REMEMBERED:
+            getattr(self.period, name)[:] = getattr(other.period, name)
+        self.course = other.course.copy()
+        self.sources.take_over(other.sources)
+        kept = min(len(self.forces), len(other.forces))
+        self.forces[:kept], self.forces[kept:] = other.forces[:kept], other.forces[-1]
+        self.up_in_base = other.up_in_base
+        self.acceleration, self.solution = other.acceleration, other.solution
+
+    def follow_as(self, other: Memory) -> None:
+        """Follow what another one follows, with the same integral; all else stays."""
+        self.course, self.up_in_base = other.course.copy(), other.up_in_base
+        self.period.integral[:] = other.period.integral

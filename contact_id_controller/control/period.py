@@ -1,0 +1,170 @@
+"""What one period works on, by name: measured, planned, wanted, decided. Kernels and Python share it.
+
+The arrays are made once; each period overwrites them. What does not change from one period to the next
+stands in `PeriodSettings`, what the joints can take in `limits.JointLimits`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from contact_id_controller.control.limits import JointLimits
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.int64]
+
+
+class PeriodSettings(Struct):
+    """What does not change between periods: of a robot with na joints, n contacts on its feet.
+
+    Attributes:
+        q_index, actuated (na,), turns (na,) bool, supports (njoints, nv) bool, coordinate_joint (nv,):
+            the tree as in ``RobotModel``.
+        links, foot: (n,) joints that carry the contacts, and their feet.
+        landed_m: (n,) m, gap at which a contact has landed.
+        push_n: (n,) N, what is pressed on besides the model's forces.
+        sources: bits of the sources that must agree on a contact.
+        has_base: the base floats.
+        sensed: all contacts count, as their forces are measured.
+        soles: some feet have several contacts.
+        deadbeat: impacts are foreseen.
+        torques_only: feedback gives torques; there is no model.
+        balanced: `balance` makes the acceleration, unless a foot meets the ground early.
+        period_s, contact_time_constant_s, touchdown_time_constant_s, touchdown_speed_m_s, contact_gap_m:
+            as the parameters.
+        ramp_s: over which a contact takes its load.  drift_share: of Jdot v, 0 or 1.
+        position_gain, velocity_gain, integral_gain: (na,).
+        base_gains: (4, 3), of linear position and velocity, angular position and velocity.
+        limits: what the joints can take.
+    """
+
+    q_index: Places
+    actuated: Places
+    turns: Flags
+    supports: Flags
+    coordinate_joint: Places
+    links: Places
+    foot: Places
+    landed_m: Numbers
+    push_n: Numbers
+    sources: int
+    has_base: bool
+    sensed: bool
+    soles: bool
+    deadbeat: bool
+    torques_only: bool
+    balanced: bool
+    period_s: float
+    contact_time_constant_s: float
+    touchdown_time_constant_s: float
+    touchdown_speed_m_s: float
+    contact_gap_m: float
+    ramp_s: float
+    drift_share: float
+    position_gain: Numbers
+    velocity_gain: Numbers
+    integral_gain: Numbers
+    base_gains: Numbers
+    limits: JointLimits
+
+
+@structref.register
+class PeriodSettingsType(StructType):
+    """numba's type of `PeriodSettings`."""
+
+
+_pack_settings = packing(PeriodSettings, PeriodSettingsType)
+
+
+@kernel
+def _packed_settings(values):
+    return _pack_settings(values)
+
+
+PeriodSettings.packed = staticmethod(_packed_settings)
+
+
+class Period(Struct):
+    """The arrays of one controller's periods. Those marked * are remembered for the next period.
+
+    Attributes:
+        settings: what does not change.
+        q (nq,), v (nv,): the state that the torques are for.  jacobian (6, nv): joint axes there, world
+            frame, where Pinocchio writes them.
+        reference (3, na): planned position, velocity, acceleration.  base_goal (19,): as
+            ``BaseTrajectory.fill``.  planned (n,) bool: contacts that are to stand.
+        points, normals (n, 3) m, gaps (n,) m: where the feet write them, world frame.
+        measured (n,) bool: contacts by measurement, where that is a source.
+        since_s* (n,) s, last* (n,) bool: see ``agreed_contacts``.
+        contact (n,) bool: on which all sources agree.
+        touching*, landing (n,) bool: contacts that stand where they should; that come down.
+        landed*, lifted*, early* (n,) bool: have landed and not parted since; have left the ground in
+            swing; meet it before they should.
+        foot_touches (feet,) bool: room.  closing (n,) m/s: at which standing contacts still near the ground.
+        position*, velocity, error (na,): of the joints, measured; planned less measured position.
+        integral* (na,): of the error, rad s.
+        desired (na,): joint accelerations, or torques where there is no model.
+        bounded (na,): bits of the limits that acted on them.
+        wanted, weights, acceleration (nv,): by feedback; of each coordinate; as feet allow.
+        limited, acting (na,): torques within limits, N·m, and bits of those that act.
+        decided* (na,): the same torques, of the last period.  commanded* (na,): what the robot was given.
+        forces (n, 3) N: of ground on feet, world frame.  frame (3, 3): room.
+    """
+
+    settings: PeriodSettings
+    q: Numbers
+    v: Numbers
+    jacobian: Numbers
+    reference: Numbers
+    base_goal: Numbers
+    planned: Flags
+    points: Numbers
+    normals: Numbers
+    gaps: Numbers
+    measured: Flags
+    since_s: Numbers
+    last: Flags
+    contact: Flags
+    touching: Flags
+    landing: Flags
+    landed: Flags
+    lifted: Flags
+    early: Flags
+    foot_touches: Flags
+    closing: Numbers
+    position: Numbers
+    velocity: Numbers
+    error: Numbers
+    integral: Numbers
+    desired: Numbers
+    bounded: NDArray[np.uint8]
+    wanted: Numbers
+    weights: Numbers
+    acceleration: Numbers
+    limited: Numbers
+    acting: NDArray[np.uint8]
+    decided: Numbers
+    commanded: Numbers
+    forces: Numbers
+    frame: Numbers
+
+
+@structref.register
+class PeriodType(StructType):
+    """numba's type of `Period`."""
+
+
+_pack_period = packing(Period, PeriodType)
+
+
+@kernel
+def _packed_period(values):
+    return _pack_period(values)
+
+
+Period.packed = staticmethod(_packed_period)

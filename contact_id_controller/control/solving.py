@@ -1,0 +1,125 @@
+"""The contact problem of a controller's step, and its solution by the model that the settings name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contact_id_controller.control.limits import JointLimits
+from contact_id_controller.control.period import Period
+from contact_id_controller.control.problem_of_step import StepProblem
+from contact_id_controller.geometry import FeetOnGround
+from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
+from contact_id_controller.models import Tangential, row_of
+from contact_id_controller.models.contact_model import ContactModel
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.problem import Problem
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.solution import RELAXED, SOLVED, Solution
+
+SUPPLIED = ("torque_limits", "weights", "forces")
+"""The options of contact models that the controller knows: limits and loss of the motors, and the
+measured contact forces."""
+
+
+def effective_row(settings: ControllerSettings) -> ContactModel:
+    """The row of the model with which the settings' problem is solved.
+
+    Where no contact ever slips that is the limit which the model's row names.
+    """
+    row = row_of(settings.friction, settings.solver)
+    unbounded = min(settings.friction_coefficient) >= UNBOUNDED_FRICTION
+    return row_of(*row.without_slip) if unbounded and row.without_slip else row
+
+
+def loss_weights(robot: RobotModel, settings: ControllerSettings) -> NDArray[np.float64] | None:
+    """R/Kt^2 (na,) of the motors, W/(N·m)^2; None where they are not known."""
+    if not settings.motor_resistance_ohm:
+        return None
+    resistance = settings.spread("motor_resistance_ohm", robot.na)
+    return resistance / settings.spread("motor_torque_constant_nm_a", robot.na) ** 2
+
+
+class StepSolver:
+    """Makes and solves the problems of one controller.
+
+    Args:
+        robot, feet, settings: as for the controller.  row: of the model.  period: of the controller.
+        limits: of the motors.
+
+    Attributes:
+        options: of the model.  period: of the controller.
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        feet: FeetOnGround,
+        settings: ControllerSettings,
+        row: ContactModel,
+        period: Period,
+        limits: JointLimits,
+    ):
+        self._robot, self._feet, self.period, self._row = robot, feet, period, row
+        self._period_s = settings.period_s
+        self._problems = StepProblem(robot, settings)
+        self._pushes = bool(period.settings.push_n.any())
+        self._measured = row.takes("forces")
+        self._unbounded = (
+            row_of(settings.friction, settings.solver).tangential is Tangential.COULOMB
+            and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
+        )
+        supplied = limits.effort, loss_weights(robot, settings), None
+        self.options: dict[str, Any] = row.keywords(
+            settings, dict(zip(SUPPLIED, supplied, strict=True))
+        )
+
+    def problem(
+        self, acceleration: NDArray[np.float64], share: NDArray[np.float64] | None
+    ) -> Problem:
+        """The problem of the period's contacts; acceleration (na,) rad/s2; share (n,): of load, None: 1."""
+        period = self.period
+        contacts = self._feet.select(period.contact, share)
+        if self._unbounded:
+            # Models without complementarity let it hold without load, here even before it touches.
+            parting = contacts.gaps > TOUCHING_SPEED * self._period_s
+            friction = contacts.friction
+            contacts = contacts.moved(
+                friction=np.where((friction >= UNBOUNDED_FRICTION) & parting, 0.0, friction)
+            )
+        pushed = self._pushing() if self._pushes else None
+        return self._problems.at(period.v, acceleration, contacts, pushed)
+
+    def solve(
+        self,
+        problem: Problem,
+        warm_start: Solution | None,
+        forces: NDArray[np.float64],
+    ) -> Solution:
+        """Its solution; forces (n, 3) N: measured on all contacts, for models that take them."""
+        if self._measured:
+            self.options["forces"] = forces
+        solution: Solution = self._row.function(problem, warm_start=warm_start, **self.options)
+        return solution
+
+    def _pushing(self) -> NDArray[np.float64] | None:
+        """Generalized force (nv,) of the ground where it is pushed on as commanded; None: nowhere.
+
+        What the contact model adds lies in the cone, and so does the sum.
+        """
+        period, total = self.period, None
+        push, links = period.settings.push_n, period.settings.links
+        for i in np.flatnonzero(period.touching & (push > 0.0)):
+            force = push[i] * period.normals[i]
+            wrench = np.concatenate([force, np.cross(period.points[i], force)])
+            row = self._robot.supports[links[i]] * (wrench @ self._robot.jacobian_view)
+            total = row if total is None else total + row
+        return total
+
+
+def usable(solution: Solution) -> Solution | None:
+    """What the next solution may start from: this one, where it holds."""
+    return solution if solution.status in (SOLVED, RELAXED) else None
