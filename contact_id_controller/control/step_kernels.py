@@ -253,9 +253,10 @@ def _foot_forces(impulses, period_s, contact, touching, push, normals, frame, fo
 def after(torques, impulses, solved, period):
     """From the solution's torques (na,) and impulses (3 m,), N·s, to what is commanded; the heat, W.
 
-    solved: a model gave them; only then are the contacts' forces known. Where a limit acts, the integral has no gain, or the robot was given something else than was
-    decided, it must not wind up: it waits. A joint whose integral has no gain now may be given
-    one later.
+    solved: a model gave them; only then are the contacts' forces known.
+
+    Where a limit acts, the integral has no gain, or the robot was given something else than was decided, it
+    must not wind up: it waits. A joint whose integral has no gain now may be given one later.
     """
     settings = period.settings
     limits, limited, acting = settings.limits, period.limited, period.acting
