@@ -61,7 +61,11 @@ def test_what_goes_beyond_its_end_is_refused(kind):
 
 def test_every_node_takes_bytes():
     """The middleware's reader of a spoiled message can end the process."""
-    open_doors = []
+    open_doors = [
+        f"{file.name}: deserialize_message"
+        for file in [*PACKAGE.glob("ros/*.py"), *PACKAGE.glob("view/*.py")]
+        if file.name != "packed.py" and "deserialize_message" in file.read_text(encoding="utf-8")
+    ]
     for file in [*PACKAGE.glob("ros/*.py"), *PACKAGE.glob("view/*.py")]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or len(node.args) < 4:

@@ -202,25 +202,30 @@ def read_numbers(data: bytes) -> np.ndarray:
     return np.frombuffer(data, kind, count, at).astype(float)
 
 
-def read_message(kind: type, data: bytes) -> Any:
+def read_message(
+    kind: type, data: bytes, most_bytes: int = MOST_BYTES, most_parts: int = MOST_NAMES
+) -> Any:
     """The ordinary message of bytes, each field of which was found to lie within them.
 
     A node takes the bytes, never the message: the middleware's own reader follows a length beyond the end
     of what it was sent, which ends the process.
 
+    Args:
+        kind: class of the message.
+        most_bytes, most_parts: of a message, and of texts or messages in a row within it; more is refused.
+
     Raises:
         StateError: these bytes are no such message, or too many.
     """
-    refuse_size(data)
-    cursor = Cursor(data, _HEAD)
-    _walk(kind, cursor)
+    refuse_size(data, most_bytes)
+    _walk(kind, Cursor(data, _HEAD), most_parts)
     try:
         return deserialize_message(data, kind)
     except RuntimeError as error:
         raise StateError(str(error)) from error
 
 
-def _walk(kind: type, cursor: Cursor) -> None:
+def _walk(kind: type, cursor: Cursor, most: int) -> None:
     """Step over the fields of a message."""
     for part, size, several, fixed in _fields(kind):
         count = fixed if fixed else cursor.count() if several else 1
@@ -228,13 +233,13 @@ def _walk(kind: type, cursor: Cursor) -> None:
             cursor.align(size)
             cursor.skip(size * count)
         elif not size:
-            if count > MOST_NAMES:
-                raise StateError(f"a message has {count} of a part, must have at most {MOST_NAMES}")
+            if count > most:
+                raise StateError(f"a message has {count} of a part, must have at most {most}")
             for _ in range(count):
                 if part is None:
                     cursor.text()
                 else:
-                    _walk(part, cursor)
+                    _walk(part, cursor, most)
 
 
 @functools.cache

@@ -11,7 +11,6 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -25,6 +24,8 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
 from contact_id_controller.ros.direct_loop import Polled, take_newest, take_waiting
 from contact_id_controller.ros.executor import incidents_of
+from contact_id_controller.ros.packed import read_message
+from contact_id_controller.ros.plan_bytes import MOST_BYTES, MOST_POINTS
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
@@ -144,18 +145,18 @@ class Listener:
     def _take_forces(self) -> None:
         for frame, subscription in self._reactions.items():
             if (data := take_newest(subscription)) is not None:
-                force = deserialize_message(data, WrenchStamped).wrench.force
+                force = read_message(WrenchStamped, data).wrench.force
                 self.measured[frame] = np.array([force.x, force.y, force.z])
         if (data := take_newest(self._markers)) is not None:
-            self._read_markers(deserialize_message(data, MarkerArray).markers)
+            self._read_markers(read_message(MarkerArray, data).markers)
 
     def _take_diagnostics(self) -> None:
         for data in take_waiting(self._diagnostics):
-            self._read_diagnostics(deserialize_message(data, DiagnosticArray))
+            self._read_diagnostics(read_message(DiagnosticArray, data))
 
     def _take_commands(self) -> None:
         if self._commands is not None and (data := take_newest(self._commands)) is not None:
-            efforts = deserialize_message(data, Float64MultiArray).data
+            efforts = read_message(Float64MultiArray, data).data
             if len(efforts) == self._robot.na:
                 self.torques = np.array(efforts)
 
@@ -176,18 +177,18 @@ class Listener:
     def _take_plans(self) -> None:
         try:
             if (data := take_newest(self._plan)) is not None:
-                message = deserialize_message(data, JointTrajectory)
+                message = read_message(JointTrajectory, data, MOST_BYTES, MOST_POINTS)
                 plan = conversions.joint_trajectory(message, allow_moving_end=True)
                 plan = plan.in_order(self._robot.joint_names, self._robot.locked)
                 plan.start_s = plan.start_s or self.time_s
                 self.joint_plan = plan
             if (data := take_newest(self._base_plan)) is not None:
                 base = conversions.base_trajectory(
-                    deserialize_message(data, MultiDOFJointTrajectory)
+                    read_message(MultiDOFJointTrajectory, data, MOST_BYTES, MOST_POINTS)
                 )
                 base.start_s = base.start_s or self.time_s
                 self.base_plan = base
-        except TrajectoryError:
+        except (StateError, TrajectoryError):
             pass  # the controller refuses it too, and says so
 
     def _read_markers(self, markers: Iterable[Marker]) -> None:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -25,7 +24,7 @@ from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import OdometryReader
 from contact_id_controller.ros.effort_messages import EffortReader
-from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.ros.packed import read_message, stamp_ns
 from contact_id_controller.safety import states
 from contact_id_controller.safety.states import BASE_SIZE, Refusal
 from contact_id_controller.settings.controller import ControllerSettings
@@ -373,7 +372,7 @@ class Replay:
         return remarks
 
     def _joint_order(self, data: bytes) -> list[str]:
-        names = deserialize_message(data, JointState).name
+        names = read_message(JointState, data).name
         missing = [name for name in self.robot.joint_names if name not in names]
         if missing:
             return [f"{STATES} lacks {choices(missing)}: every state is refused"]
@@ -399,7 +398,7 @@ class Replay:
 
 
 def _efforts(count: int, data: bytes) -> np.ndarray:
-    message = deserialize_message(data, Float64MultiArray)
+    message = read_message(Float64MultiArray, data)
     if len(message.data) != count:
         raise StateError(f"a command has {len(message.data)} efforts, must have {count}")
     return np.array(message.data)

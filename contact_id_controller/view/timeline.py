@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 
-from contact_id_controller.exceptions import RecordError
-from contact_id_controller.ros.packed import stamp_ns
+from contact_id_controller.exceptions import RecordError, StateError
+from contact_id_controller.ros.packed import read_message, stamp_ns
+from contact_id_controller.ros.plan_bytes import MOST_BYTES
 from contact_id_controller.view.bag import Bag, Message
 from contact_id_controller.view.topics import EVENTS, PLANS, STATES
 
@@ -61,11 +61,11 @@ def events_of(bag: Bag) -> list[dict[str, Any]]:
     events = []
     for message in bag[EVENTS]:
         try:
-            event = json.loads(deserialize_message(message.data, String).data)
+            event = json.loads(read_message(String, message.data, MOST_BYTES).data)
             events.append(
                 (int(event["number"]), int(event["after_ns"]), str(event["event"]), event)
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, StateError) as error:
             raise RecordError(
                 f"a message of {EVENTS} in {str(bag.path)!r} is none: {error}"
             ) from error
