@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,14 +15,19 @@ from paths import ROOT
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs the simulated robot")
 
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.control.solving import StepSolver
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.exit_codes import INTERRUPTED
 from contact_id_controller.faults import campaign as faults
-from contact_id_controller.faults import processes, states
+from contact_id_controller.faults import failing_controller, processes, states
 from contact_id_controller.faults.held_efforts import HeldEfforts
-from contact_id_controller.faults.nodes import campaign_parameters
+from contact_id_controller.faults.nodes import FAIL, RAISE, campaign_parameters
 from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
-from contact_id_controller.faults.world import FaultWorld
+from contact_id_controller.faults.world import START_S, FaultWorld
+from contact_id_controller.runs.one_process import controller_settings
+from contact_id_controller.solution import NOT_CONVERGED, SOLVED
+from contact_id_controller.state import RobotState
 
 SAFETY = ROOT / "docs" / "safety.md"
 SHORT_FORM = (
@@ -320,3 +326,28 @@ def test_short_form_over_real_topics(tmp_path, interface, short_form):
         faults.campaign(world, chosen, rows.append)
         assert [row for row in rows if row.wrong] == []
         assert len(world.relay.times_s) > 500 and not world.relay.violations
+
+
+def test_a_process_that_ends_by_itself_is_named_at_once(tmp_path):
+    with FaultWorld(tmp_path, real_time_factor=REAL_TIME_FACTOR) as world:
+        world.nodes["gait_planner"].send(signal.SIGKILL)
+        begun_s = time.monotonic()
+        with pytest.raises(RunError, match="gait_planner ended"):
+            world.begin()
+        assert time.monotonic() - begun_s < 0.5 * START_S
+
+
+@pytest.mark.parametrize("number, reaction", [(FAIL, NOT_CONVERGED), (RAISE, FloatingPointError)])
+def test_the_campaigns_solver_is_the_one_that_the_controller_calls(monkeypatch, number, reaction):
+    monkeypatch.setattr(StepSolver, "solve", failing_controller.solve)
+    monkeypatch.setattr(failing_controller, "state", failing_controller.WELL)
+    settings = controller_settings("quadruped")
+    controller = Controller(settings.robot(), settings)
+    state = RobotState(0.0, controller.robot.neutral(), np.zeros(controller.robot.nv))
+    assert controller.step(state).status == SOLVED
+    failing_controller._switch(number, None)
+    if number == FAIL:
+        assert controller.step(state).status == reaction
+    else:
+        with pytest.raises(reaction):
+            controller.step(state)

@@ -300,11 +300,12 @@ def blackouts(time_s):
 
 
 def test_a_walk_survives_100_ms_without_the_controller():
-    """With the last torques kept it does not."""
-    assert walk(2.5, blackouts).fell
+    """With the last torques kept it does not: it falls, or is left with its legs off their plan."""
+    held = walk(2.5, blackouts)
+    assert held.fell or held.not_following
     record = walk(2.5, blackouts, **AHEAD)
-    assert not record.fell
-    assert joint_error(record) < 0.02
+    assert not record.fell and not record.not_following
+    assert joint_error(record) < min(0.02, 0.3 * joint_error(held))
 
 
 def test_a_walk_is_solved_at_50_hz():

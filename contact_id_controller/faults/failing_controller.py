@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from contact_id_controller.control import controller
+from contact_id_controller.control.solving import StepSolver
 from contact_id_controller.faults.nodes import FAIL, RAISE, STALL, STALL_VARIABLE
 from contact_id_controller.solution import NOT_CONVERGED
 
@@ -23,10 +23,10 @@ stalls = False
 state = WELL
 """How the solver fares."""
 
-_solve = controller.solve
+_solve = StepSolver.solve
 
 
-def solve(*arguments, **options):
+def solve(*arguments):
     """The solver of the controller, or what is left of it."""
     global stalls
     if stalls:
@@ -34,9 +34,9 @@ def solve(*arguments, **options):
         time.sleep(float(os.environ[STALL_VARIABLE]))
     if state == RAISES:
         raise FloatingPointError("made to fail")
-    solution = _solve(*arguments, **options)
+    solution = _solve(*arguments)
     if state == FAILS:
-        solution.status = NOT_CONVERGED
+        object.__setattr__(solution, "status", NOT_CONVERGED)  # it is frozen
     return solution
 
 
@@ -55,7 +55,7 @@ def main() -> int:
     """Run the controller node."""
     from contact_id_controller.ros.controller import main as run
 
-    controller.solve = solve
+    StepSolver.solve = solve
     signal.signal(FAIL, _switch)
     signal.signal(RAISE, _switch)
     signal.signal(STALL, _stall)

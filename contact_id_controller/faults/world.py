@@ -206,10 +206,14 @@ class FaultWorld:
         """Relay until a condition holds.
 
         Raises:
-            RunError: it does not in time.
+            RunError: it does not in time, or a process ended that was not killed.
         """
-        if not self.until(condition, patience_s):
-            raise RunError(f"{what}: not within {patience_s:g} s; see {self.folder / 'log'}")
+        self.until(lambda: condition() or self.dead(), patience_s)
+        if condition():
+            return
+        dead = self.dead()
+        reason = f"{', '.join(dead)} ended" if dead else f"not within {patience_s:g} s"
+        raise RunError(f"{what}: {reason}; see {self.folder / 'log'}")
 
     @property
     def state_timeout_s(self) -> float:
