@@ -13,7 +13,7 @@ moment before; ``plan`` along the planned one; ``ahead`` follows the torques sol
 state (command_interface linear_feedback). Solutions at lower rates: ``solve_every``.
 Aims: with 100 ms a second no fall and at most 3 times the joint error without blackouts; solved at 100 Hz
 no fall and at most twice, at 50 Hz no fall. Ends with 1 where an aim is missed.
-Measured figures: docs/real_time.md.
+Measured figures: results/real_time_runs.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 The paper's quadruped trots in one process in MuJoCo on the planes of benchmarks/blackouts.py; its torques
 act some periods of 1 ms after the state that they answer. With ``command_delay_s`` they are computed for the
 state predicted for then. Prints joint error, rad, and the mean
-step of the torques from one period to the next, N·m. Measured figures: docs/real_time.md.
+step of the torques from one period to the next, N·m. Measured figures: results/real_time_runs.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ One run, so that whatever else the machine does meets all of it:
 - *node*: the three processes of `contact_id demo --mode real_time`; from a state's arrival to its
   command's departure, periods missed, and the share of a core that each process took (/proc; Linux).
 
-Ends with 1 where an aim is missed. Measured figures: docs/real_time.md.
+Ends with 1 where an aim is missed. Measured figures: results/real_time_runs.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 Each run is the processes of `contact_id demo --mode real_time`. With ``--state estimated`` each robot with each
 sensors walks in lockstep once, first: joint error and drift of the others are also given as multiples of those
 of that walk. With ``--load N``, N processes that compute run beside them. A row is printed as soon as its run is
-over. Ends with 1 where one fell. Measured: docs/real_time_runs.md.
+over. Ends with 1 where one fell. Measured: results/real_time_runs.md.
 
 On each core a process that may go before all others (SCHED_FIFO 99) only waits, and says how late it was
 woken at the latest: so long nobody ran there, because the kernel held real-time threads or the machine

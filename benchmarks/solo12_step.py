@@ -3,7 +3,7 @@
     python benchmarks/solo12_step.py
 
 Prints the medians and their ratio for every contact model. The aim for ``coulomb/qp`` is a ratio of
-at most 15, and of at most 6 with the compiled kernels; measured ones stand in docs/benchmarks.md.
+at most 15, and of at most 6 with the compiled kernels; measured ones stand in results/benchmarks.md.
 For more contacts, other solvers and JSON: ``contact_id benchmark``.
 """
 

@@ -1,6 +1,6 @@
 """How the pages become a site: `make docs`. Nothing in it is fetched from another host.
 
-The sources are the pages as they stand, README.md and docs/*.md, whose links also lead somewhere
+The sources are the pages as they stand, README.md, docs/*.md and results/*.md, whose links also lead somewhere
 on a code host. A link to a file that is no page leads to a page that shows this file.
 """
 
@@ -21,7 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 
 # The source folder is the repository's, whose other files are no pages.
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "results/*.md"]
 
 # What the reader is looking for, in the order in which it is needed. New pages come last.
 GROUPS = {
@@ -35,10 +35,17 @@ GROUPS = {
     ],
     "What it does": ["walking", "feet_and_ground", "planning", "pushes", "estimation", "labelling"],
     "Watch and replay": ["live_view", "replay"],
-    "On a robot": ["ros2_control", "real_time", "real_time_runs", "safety", "security"],
+    "On a robot": ["ros2_control", "real_time", "safety", "security"],
     "Reference": ["parameters", "reference", "architecture"],
     "Theory": ["theory", "exact_cones", "contact_time_constant"],
-    "Measured": ["benchmarks", "power", "reproduce", "reproduced"],
+    "Measured": [
+        "/results/README",
+        "/results/benchmarks",
+        "/results/reproduced",
+        "/results/real_time_runs",
+        "/results/faults",
+        "/results/power",
+    ],
 }
 _LISTED = {page for pages in GROUPS.values() for page in pages}
 _REST = sorted(
@@ -80,7 +87,7 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()([^)\s#:]+)(\))")
-NAMED_AFTER_ITSELF = re.compile(r"\[((?:docs/)?\w+\.md)\]\(((?:\w+/)?\w+\.md)(#[\w-]+)?\)")
+NAMED_AFTER_ITSELF = re.compile(r"\[((?:\w+/)?\w+\.md)\]\(((?:\.\./)?(?:\w+/)?\w+\.md)(#[\w-]+)?\)")
 """Such as [docs/theory.md](docs/theory.md); the site has the page's title in its place."""
 SHARED = re.compile(r" {4}\w+(, \w+)+:")
 """Several names with one text in a section of a docstring."""
@@ -103,7 +110,9 @@ def with_groups(app, docname, source):
     source[0] = NAMED_AFTER_ITSELF.sub(r"[](\2\3)", LINK.sub(shown, source[0]))
     if docname == root_doc:
         groups = {**GROUPS, **({"More": _REST} if _REST else {})}
-        trees = {name: [f"docs/{page}" for page in pages] for name, pages in groups.items()}
+        trees = {
+            name: [posixpath.join("docs", page) for page in pages] for name, pages in groups.items()
+        }
         trees["Project"] = ["CONTRIBUTING", "CHANGELOG"]
         for name, pages in trees.items():
             listed = "\n".join(pages)

@@ -19,6 +19,7 @@ from contact_id_controller.settings.reference import TABLES
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "results").glob("*.md")),
 ]
 PROGRAMS = ("contact_id", "make", "ros2", "python", "python3")
 FROM_ELSEWHERE = {"venv", "pip", "pytest", "ruff"}

@@ -1,4 +1,4 @@
-"""The pages in docs/: their code runs, what they name exists, their links lead somewhere."""
+"""The pages in docs/ and results/: their code runs, what they name exists, their links lead somewhere."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from paths import PACKAGE, ROOT
 
 from contact_id_controller.models import ROWS, available, registry
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "results").glob("*.md")])
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 THEORY = ROOT / "docs" / "theory.md"

@@ -29,7 +29,7 @@ from contact_id_controller.runs.one_process import controller_settings
 from contact_id_controller.solution import NOT_CONVERGED, SOLVED
 from contact_id_controller.state import RobotState
 
-SAFETY = ROOT / "docs" / "safety.md"
+RESULTS = ROOT / "results" / "faults.md"
 SHORT_FORM = (
     "NaN in one joint, one state",
     "commands of the wrong size injected",
@@ -167,9 +167,9 @@ def test_only_the_rows_that_were_done_are_replaced(tmp_path, monkeypatch):
         page, some = table_after(only)
         assert some == [whole[0], whole[1].replace("20 ms", "50 ms"), whole[2]]
     words = " ".join(page.split())
-    assert words.count("Written by `contact_id faults --write docs/safety.md` on ") == 1
+    assert words.count("Written by `contact_id faults --write results/faults.md` on ") == 1
     for only in ("second", "secon"):
-        line = f"Written by `contact_id faults --only {only} --write docs/safety.md` on "
+        line = f"Written by `contact_id faults --only {only} --write results/faults.md` on "
         assert words.count(line) == 1, "each subset by its last run"
     _, anew = table_after("")
     assert anew == some
@@ -257,7 +257,7 @@ def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
 
 
 def test_the_document_has_a_row_for_every_fault_and_all_were_as_stated():
-    table = SAFETY.read_text(encoding="utf-8").split(faults.BEGIN)[1].split(faults.END)[0]
+    table = RESULTS.read_text(encoding="utf-8").split(faults.BEGIN)[1].split(faults.END)[0]
     names = [line.split(" | ")[0][2:] for line in table.splitlines() if line.startswith("| ")]
     assert names[1:] == [fault.name for fault in faults.FAULTS]
     assert "not as stated" not in table

@@ -15,11 +15,9 @@ EXPLAIN_ONLY = {
     "safety": {
         "Safety",  # what the page is, and how it names tests
         "Fault campaign",  # one measurement, of which a short form is a test
-        "Trajectories",
         "Fuzzing",
         "Parameters",  # names and defaults: see the last test
         "Reaction times",  # measurements
-        "An emergency stop in a flood",
         "What it does not do",
     },
     "security": {

@@ -16,7 +16,8 @@ from contact_id_controller import estimation, models
 from contact_id_controller.models import ContactModel
 
 NEEDED = ("sphinx", "myst_parser", "furo", "latex2mathml")
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+FOLDERS = ("docs", "results")
+PAGES = sorted(page for part in FOLDERS for page in (ROOT / part).glob("*.md"))
 REFERENCE = ROOT / "docs" / "reference.md"
 
 
@@ -69,11 +70,11 @@ def test_formulas_are_set_by_the_browser_itself(site):
 
 
 def test_every_page_is_there_and_the_first_one_opens(site):
-    written = {file.stem for file in (site / "docs").glob("*.html")}
-    assert written == {page.stem for page in PAGES}
+    written = {file.relative_to(site) for part in FOLDERS for file in (site / part).glob("*.html")}
+    assert written == {page.relative_to(ROOT).with_suffix(".html") for page in PAGES}
     first = (site / "index.html").read_text(encoding="utf-8")
     for page in PAGES:
-        assert f'href="docs/{page.stem}.html"' in first, page.name
+        assert f'href="{page.parent.name}/{page.stem}.html"' in first, page.name
 
 
 def test_nothing_is_fetched_from_another_host(site, pages):
@@ -139,8 +140,9 @@ def test_a_page_that_links_nowhere_is_an_error(tmp_path):
 
 
 def _add_listed_pages(source: Path):
+    (source / "results").mkdir()
     for page in PAGES:
-        (source / "docs" / page.name).write_text(f"# {page.stem}\n", encoding="utf-8")
+        (source / page.parent.name / page.name).write_text(f"# {page.stem}\n", encoding="utf-8")
 
 
 def _built(source, output):

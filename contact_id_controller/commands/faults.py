@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write",
         type=Path,
         metavar="FILE",
-        help="document whose table is replaced, such as docs/safety.md",
+        help="document whose table is replaced, such as results/faults.md",
     )
 
 

@@ -185,7 +185,7 @@ def _row(world: FaultWorld, fault: Fault) -> Row:
 
 def _command(options: str) -> str:
     """How a run writes its rows."""
-    return f"Written by `contact_id faults {options}--write docs/safety.md`"
+    return f"Written by `contact_id faults {options}--write results/faults.md`"
 
 
 def summarise(world: FaultWorld, command: str, done: int, chosen: int, took_s: float) -> str:

@@ -3,7 +3,7 @@
 Joints are measured more often, or arrive sooner, than an estimate of the base made of them. Between its time and
 theirs the base is carried on: evenly, or with the accelerations that the controller's own solutions found, which
 know plan, contacts and torques. With every odometry 2 ms old, walks fall within a second where the base is taken as
-it is; carried on with the solutions' accelerations they bear 10 ms always and 40 ms now and then (docs/real_time.md).
+it is; carried on with the solutions' accelerations they bear 10 ms always and 40 ms now and then (results/real_time_runs.md).
 """
 
 from __future__ import annotations
