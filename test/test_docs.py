@@ -14,6 +14,7 @@ DOCS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "results").glob("*.md")])
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 THEORY = ROOT / "docs" / "theory.md"
+MODELS = ROOT / "docs" / "contact_models.md"
 RECIPE = ROOT / "docs" / "adding_a_contact_model.md"
 WIDTH = 120
 
@@ -87,7 +88,7 @@ def test_the_table_of_models_is_the_registry():
     assert sorted(rows) == sorted(available())
 
 
-@pytest.mark.parametrize("page, column", [(README, 1), (THEORY, -1)], ids=["README", "theory"])
+@pytest.mark.parametrize("page, column", [(MODELS, 1), (THEORY, -1)], ids=["models", "theory"])
 def test_tables_say_when_to_choose_a_model_in_the_words_of_its_row(page, column):
     lines = re.findall(r"^\| `(\w+)/(\w+)` \|(.*)\|$", text(page), flags=re.M)
     assert len(lines) > 5
@@ -119,6 +120,14 @@ def headings(page):
 def test_lines_are_short(page):
     lines = enumerate(text(page).splitlines(), 1)  # the rows of a table cannot be broken
     assert not [n for n, line in lines if len(line) > WIDTH and not line.startswith("|")]
+
+
+def test_the_library_example_of_the_first_page_runs_as_it_stands(capsys):
+    (code,) = blocks(README)
+    exec(compile(code, "README.md", "exec"), {})
+    *_, share = capsys.readouterr().out.split()
+    assert float(share) == pytest.approx(1.0, abs=1e-6)
+    assert "# 1.0: the feet carry the weight" in code
 
 
 def made_by_the_recipe():
