@@ -103,7 +103,7 @@ setup(
         "replay": ["rosbags>=0.10"],
         # contact_id demo --view, the node viewer
         "view": ["viser>=1.1", "trimesh>=4.0", "websockets>=13.0"],
-        # contact_id reproduce --cluster, contact_id label --cluster
+        # python -m experiments reproduce --cluster, contact_id label --cluster
         "cluster": ["distributed>=2024.1"],
         # contact_id label: bags and parquet files; .npz needs nothing
         "label": ["rosbags>=0.10", "pyarrow>=15.0"],

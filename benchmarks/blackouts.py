@@ -22,11 +22,12 @@ import argparse
 import itertools
 import sys
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 
-from contact_id_controller.papers.terrains import COMPLIANT_GROUND
 from contact_id_controller.runs import one_process
 from contact_id_controller.simulation.mujoco_model import GroundSettings
+from experiments.papers.terrains import COMPLIANT_GROUND
 
 PLANES = {
     "mu 1": (1.0, GroundSettings()),

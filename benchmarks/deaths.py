@@ -25,11 +25,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 from real_time_walks import load
 
-from contact_id_controller.faults.fuzz_world import FuzzWorld
-from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
+from experiments.faults.fuzz_world import FuzzWorld
+from experiments.faults.nodes import CONTROLLER, WATCHDOG
 
 ALLOWANCE_S = 0.02
 PATIENCE_S = 5.0

@@ -32,6 +32,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 from deaths import BACK_S, ZERO_NM, Robot
 from nav_msgs.msg import Odometry
@@ -43,14 +44,14 @@ from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from contact_id_controller.faults.fuzz_world import STOP_TOPIC, FuzzWorld
-from contact_id_controller.faults.nodes import CONTROLLER, WATCHDOG
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.plans.trajectories import JointTrajectory as WholePlan
 from contact_id_controller.ros.plan_messages import joint_message, stance_message
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.parameter_file import ParameterFile
+from experiments.faults.fuzz_world import STOP_TOPIC, FuzzWorld
+from experiments.faults.nodes import CONTROLLER, WATCHDOG
 
 LIMIT_S = 0.02
 PRESS_S = 0.005

@@ -21,11 +21,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+import checkout  # noqa: F401  before what is not installed
+
 from contact_id_controller.models import row_of
-from contact_id_controller.papers.terrains import BLIND_STEPS, Ground
 from contact_id_controller.report.metrics import measure
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
+from experiments.papers.terrains import BLIND_STEPS, Ground
 
 DRIFT_SHARE, VELOCITY_M_S, JOINT_RATIO, FORCES_RATIO = 0.025, 0.02, 1.5, 1.1
 MODEL = ("coulomb", "qp")

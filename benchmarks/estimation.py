@@ -15,11 +15,10 @@ import argparse
 import time
 import tracemalloc
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.benchmark.berdy import Berdy, Noise
-from contact_id_controller.benchmark.foot_forces import UNFILTERED_HZ, foot_forces
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.pipeline import PipelineSettings
 from contact_id_controller.estimation.sensors import (
@@ -31,6 +30,8 @@ from contact_id_controller.estimation.sensors import (
 )
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.sensed_walk import sensed_walk
+from experiments.benchmark.berdy import Berdy, Noise
+from experiments.benchmark.foot_forces import UNFILTERED_HZ, foot_forces
 
 ROBOTS = {  # URDF, contact frames, kind of contact
     "Solo12": (

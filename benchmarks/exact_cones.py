@@ -22,21 +22,22 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 import pinocchio as pin
 import scipy.linalg
 import scipy.sparse.linalg
 
 from contact_id_controller import RobotModel, build_problem, solve
-from contact_id_controller.benchmark import speed
-from contact_id_controller.benchmark.random_problems import random_problem
-from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
 from contact_id_controller.kernels.exact_cones.continuation import coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.lcp import lemke_friction
-from contact_id_controller.papers.locomotion import LocomotionRun, prepare
-from contact_id_controller.papers.locomotion_figures import Companion, figures
-from contact_id_controller.papers.terrains import TERRAINS
+from experiments.benchmark import speed
+from experiments.benchmark.random_problems import random_problem
+from experiments.benchmark.sliding_problems import exact_law_defect, sliding_problem
+from experiments.papers.locomotion import LocomotionRun, prepare
+from experiments.papers.locomotion_figures import Companion, figures
+from experiments.papers.terrains import TERRAINS
 
 NO_SLIP = 1e4
 LEVELS = (1e-6, 1e-9, 1e-12)

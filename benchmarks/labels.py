@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 import pinocchio as pin
 
@@ -27,10 +28,10 @@ from contact_id_controller.labels.campaign import CHUNK, Workers, label_files
 from contact_id_controller.labels.chunks import chunks
 from contact_id_controller.labels.labeller import LAW, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.motion import blocks_of
-from contact_id_controller.papers.locomotion import LocomotionRun, prepare
 from contact_id_controller.runs.batch import processes
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.parameter_file import load_settings
+from experiments.papers.locomotion import LocomotionRun, prepare
 
 POSTURE = [0, 0.8, -1.6] * 2 + [0, -0.8, 1.6] * 2
 DT = 1e-3

@@ -2,7 +2,7 @@
 
     python benchmarks/momentum.py --knots 50 100 200 400 --scenes 10000
 
-The scene is that of ``contact_id reproduce kino_dynamic``. Times are the least CPU times of a whole
+The scene is that of ``python -m experiments reproduce kino_dynamic``. Times are the least CPU times of a whole
 solve (arrays, method, plan) and of the compiled method alone; IPOPT's graph is built beforehand. Random
 scenes: stones, tilts, friction, phases and knots, once with the standard weights, once with weights
 over four decades; a plan is refused where the weights let the robot fall.
@@ -14,10 +14,9 @@ import argparse
 import collections
 import time
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 
-from contact_id_controller.papers import kino_dynamic, momentum_ipopt
-from contact_id_controller.papers.kino_dynamic_scenes import random_problem, talos
 from contact_id_controller.planning.kinodynamic import (
     InfeasiblePlanError,
     MomentumError,
@@ -26,6 +25,8 @@ from contact_id_controller.planning.kinodynamic import (
     momentum_kernel,
     solve_momentum,
 )
+from experiments.papers import kino_dynamic, momentum_ipopt
+from experiments.papers.kino_dynamic_scenes import random_problem, talos
 
 
 def kernel_ms(knots: int, repeats: int) -> float:

@@ -25,14 +25,15 @@ from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
 
+import checkout  # noqa: F401  before what is not installed
 import clarabel
 from clarabel_programs import compare, settings
 from robots import gliding_solo, solo12
 
 from contact_id_controller import build_problem, solve
-from contact_id_controller.benchmark.random_programs import random_program
 from contact_id_controller.models.least_power.task import TIE_BREAK
 from contact_id_controller.projected.program import QcqpProgram
+from experiments.benchmark.random_programs import random_program
 
 BLOCKS, REPEATED = 20, 25
 AGREED_NM = 1e-4  # torques may differ from those of a solver with tolerance 1e-8 by this

@@ -9,6 +9,7 @@ of a step in each, and the median of the ratios of neighbouring turns.
 """
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -18,15 +19,21 @@ import time
 CONTACTS = (4, 40)
 TURN_S = 0.01  # long enough to warm the caches after the other's turn
 PERIOD_S, TIME_CONSTANT_S = 1e-3, 0.05
+PLACES = (
+    "experiments.benchmark.speed",
+    "contact_id_controller.benchmark.speed",  # version 0.2.0
+    "contact_id_controller.experiments.benchmark",  # the first version
+)
 
 
 def serve(root: str) -> None:
     """Answer lines ``friction/solver n seconds`` with the mean time of a step, s; the worker's part."""
     sys.path.insert(0, root)
-    try:
-        from contact_id_controller.benchmark import speed
-    except ImportError:  # as the first version had it
-        from contact_id_controller.experiments import benchmark as speed
+    speed = importlib.import_module(
+        next(
+            name for name in PLACES if os.path.isfile(os.path.join(root, *name.split(".")) + ".py")
+        )
+    )
     import contact_id_controller
 
     place = os.path.realpath(contact_id_controller.__file__)

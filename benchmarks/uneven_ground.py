@@ -17,11 +17,12 @@ import concurrent.futures
 import itertools
 import sys
 
+import checkout  # noqa: F401  before what is not installed
 import numpy as np
 
-from contact_id_controller.papers.locomotion import LocomotionRun, prepare
-from contact_id_controller.papers.terrains import UNEVEN_CONTROLLER, UNEVEN_PLANNER
 from contact_id_controller.report.metrics import measure
+from experiments.papers.locomotion import LocomotionRun, prepare
+from experiments.papers.terrains import UNEVEN_CONTROLLER, UNEVEN_PLANNER
 
 FIRST_SEED = 1000
 """Seeds from here on were not used to choose any setting."""

@@ -2,7 +2,7 @@
 
     python benchmarks/whole_body_plan.py --knots 50 100 200 --passes 4
 
-The scene is that of ``contact_id reproduce whole_body_plans``: TALOS over four stones. The time is the
+The scene is that of ``python -m experiments reproduce whole_body_plans``: TALOS over four stones. The time is the
 CPU time of a plan of two passes with everything that belongs to it: both solvers, the finer grid,
 torques and checks.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 
-from contact_id_controller.papers import whole_body_plans
+import checkout  # noqa: F401  before what is not installed
+
+from experiments.papers import whole_body_plans
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The command ``contact_id``: one subcommand for each experiment."""
+"""The command ``contact_id``: its subcommands, their exit codes, and refusals of one line."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ import os
 import sys
 import textwrap
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from contact_id_controller import __version__
 from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, MEANINGS, REFUSED
 
+COMMANDS_ROOM = "contact_id_controller.commands"
 COMMANDS = {
     "demo": "let a simulated robot walk through real ROS 2 topics and write a report",
-    "benchmark": "measure the speed of every contact model, or its robustness",
     "new": "write a parameter file for a robot from its URDF",
     "check": "check the parameter file of a robot before anything moves",
     "compile": "compile what the nodes of a robot need, before anything waits for it",
     "parameters": "show every parameter of every node, its default, range and meaning",
     "policies": "write who may say and hear what, for ROS 2 with security (SROS2)",
-    "reproduce": "do the papers' experiments again and report what came of them",
     "plan": "plan the motion of a whole robot over stones, with its forces, and let it follow",
     "replay": "compute the torques of a recorded run again, with its settings and with others",
     "report": "draw the report of a run from its folder or its bag, also of one that was interrupted",
     "label": "label recorded motions: torques, contact forces, residual and slip of every frame",
     "power": "compare the power that three allocations of torque lose, and what they violate",
-    "faults": "let one thing after the other fail while a simulated robot walks over real topics",
 }
 """Name -> help. The module of this name in ``commands`` has ``add_arguments(parser)`` and
 ``run(arguments) -> exit code``."""
+
+MOVED = ("benchmark", "faults", "reproduce")
+"""Subcommands of version 0.2.0 that a checkout alone has now."""
 
 CODES = textwrap.fill(
     "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + ".",
@@ -47,44 +48,63 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line, without the program's name, and return its exit code."""
-    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
-    parser = argparse.ArgumentParser(
-        prog="contact_id", description="Contact inverse dynamics: experiments.", **style
+    if arguments and arguments[0] in MOVED:
+        command = f"python -m experiments {arguments[0]}"
+        return _refuse(f"contact_id {arguments[0]}", f"run in a checkout of the sources: {command}")
+    return run_program(
+        "contact_id", "Contact inverse dynamics.", COMMANDS, COMMANDS_ROOM, arguments
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+
+def run_program(
+    program: str, description: str, commands: Mapping[str, str], room: str, arguments: Sequence[str]
+) -> int:
+    """Run one subcommand and return its exit code.
+
+    Args:
+        program: its name on the command line.  description: one line for its help.
+        commands: name -> help.
+        room: package whose module of that name has ``add_arguments(parser)`` and
+            ``run(arguments) -> exit code``.
+        arguments: the command line without the program's name.
+    """
+    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": CODES}
+    parser = argparse.ArgumentParser(prog=program, description=description, **style)
+    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command in question is loaded: each needs other extras.
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     modules = {}
-    for name, text in COMMANDS.items():
+    for name, text in commands.items():
         subparser = subparsers.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", **style
         )
         if name == wanted:
-            modules[name] = importlib.import_module(f"contact_id_controller.commands.{name}")
+            modules[name] = importlib.import_module(f"{room}.{name}")
             modules[name].add_arguments(subparser)
     parsed = parser.parse_args(arguments)
+    called = f"{program} {parsed.command}"
     try:
         return modules[parsed.command].run(parsed)
     except ContactIdError as error:
-        return _refuse(parsed.command, str(error))
+        return _refuse(called, str(error))
     except KeyboardInterrupt:
-        print(f"contact_id {parsed.command}: interrupted", file=sys.stderr)
+        print(f"{called}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on, as with `| head`; what is left must not fail at the exit either.
+        # The reader is gone, as with `| head`; what is left must not fail at the exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
         if error.filename is None:
             traceback.print_exc()
             return BUG
-        return _refuse(parsed.command, f"{error.filename!r}: {error.strerror}")
+        return _refuse(called, f"{error.filename!r}: {error.strerror}")
     except Exception:  # noqa: BLE001  its code must not be that of a fall
         traceback.print_exc()
         return BUG
 
 
-def _refuse(command: str, why: str) -> int:
-    print(f"contact_id {command}: error: {why}", file=sys.stderr)
+def _refuse(called: str, why: str) -> int:
+    print(f"{called}: error: {why}", file=sys.stderr)
     return REFUSED

@@ -26,9 +26,9 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.faults.held_efforts import UrdfLimits
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.ros.effort_messages import EffortReader
+from experiments.faults.held_efforts import UrdfLimits
 
 
 class System:

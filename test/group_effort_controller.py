@@ -4,7 +4,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 
-from contact_id_controller.faults.held_efforts import HeldEfforts
+from experiments.faults.held_efforts import HeldEfforts
 
 
 class GroupEffortController(HeldEfforts):

@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from contact_id_controller.runs.store import RunDescription
+from experiments.papers.store import RunDescription
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

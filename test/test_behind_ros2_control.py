@@ -11,11 +11,11 @@ from test_guard import BASE, JOINTS, LIFTED, STANDING
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.faults.held_efforts import HeldEfforts, UrdfLimits
 from contact_id_controller.safety.given_efforts import PROBE
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.controller import ControllerSettings
+from experiments.faults.held_efforts import HeldEfforts, UrdfLimits
 
 PERIOD_S, RAMP_S, GAP_S = 0.001, 0.3, 0.02
 AT_REST = np.zeros(12)

@@ -9,12 +9,13 @@ import pytest
 
 import contact_id_controller
 from contact_id_controller import cli
+from experiments import __main__ as experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITERS = (
     ["demo", "--robot", "solo12", "--duration", "0.1"],
-    ["benchmark", "--contacts", "4"],
     ["power", "--duration", "0.01"],
+    ["benchmark", "--contacts", "4"],
     ["faults"],
     ["reproduce", "flops", "--quick"],
 )
@@ -23,11 +24,23 @@ WRITERS = (
 
 def _refused(capsys, words):
     """The one line of a command line that is refused."""
-    code = cli.run(words)
+    ours = words[0] in experiments.COMMANDS
+    code = (experiments if ours else cli).run(words)
     lines = capsys.readouterr().err.strip().splitlines()
     assert code == 2 and len(lines) == 1, (code, lines)
-    assert lines[0].startswith(f"contact_id {words[0]}: error: ")
+    program = "python -m experiments" if ours else "contact_id"
+    assert lines[0].startswith(f"{program} {words[0]}: error: ")
     return lines[0]
+
+
+@pytest.mark.parametrize("name", cli.MOVED)
+def test_what_a_checkout_alone_has_is_refused_with_its_command(capsys, name):
+    assert name in experiments.COMMANDS and name not in cli.COMMANDS
+    for words in ([name], [name, "--output", "there"], [name, "--help"]):
+        assert cli.run(words) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert line.startswith(f"contact_id {name}: error: ")
+        assert line.endswith(f"python -m experiments {name}")
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
@@ -89,13 +102,18 @@ BLOCKED = ("rclpy", "mujoco", "matplotlib", "PIL", "numba", "pinocchio", "rich",
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["parameters"], *([name, "--help"] for name in sorted(cli.COMMANDS))],
+    [
+        ["--help"],
+        ["parameters"],
+        *([name, "--help"] for name in sorted(cli.COMMANDS | experiments.COMMANDS)),
+    ],
     ids=" ".join,
 )
 def test_help_and_parameters_need_neither_ros_nor_extras_nor_kernels(words):
+    module = "experiments.__main__" if words[0] in experiments.COMMANDS else cli.__name__
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({BLOCKED!r}))\n"
-        f"from contact_id_controller import cli; sys.exit(cli.run({words!r}))"
+        f"from {module} import run; sys.exit(run({words!r}))"
     )
     result = _python("-c", code)
     assert result.returncode == 0, result.stderr

@@ -29,14 +29,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
-from contact_id_controller.faults.hangs import full_pipe
-from contact_id_controller.faults.held_efforts import UrdfLimits
 from contact_id_controller.ros import command_watchdog, scheduling
 from contact_id_controller.ros.command_watchdog import CommandWatchdogNode, watchdog_of
 from contact_id_controller.ros.direct_loop import take_newest
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.process import Interrupt
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
+from experiments.faults.hangs import full_pipe
+from experiments.faults.held_efforts import UrdfLimits
 
 HERE = Path(__file__).resolve().parent
 JOINTS = ["hip", "knee", "ankle"]

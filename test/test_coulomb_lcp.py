@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contact_id_controller import solve
-from contact_id_controller.benchmark.random_problems import random_problem
+from experiments.benchmark.random_problems import random_problem
 
 UNFELT = 2e-6  # of the largest contact velocity: what stiff contacts may yield
 

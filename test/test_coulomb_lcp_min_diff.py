@@ -6,9 +6,9 @@ from lcp_enumeration import all_bases, coulomb_lcp, modes, solutions
 from robots import SOLO_FEET, random_contacts, random_state, solo12, standing_solo
 
 from contact_id_controller import ContactSet, Solution, build_problem, solve
-from contact_id_controller.benchmark.model_laws import violation
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.coulomb_lcp import NO_SLIP
+from experiments.benchmark.model_laws import violation
 
 DT = 1e-3
 PAIR = ("coulomb", "lcp_min_diff")

@@ -8,12 +8,12 @@ import scipy.sparse as sparse
 from robots import gliding_solo, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
-from contact_id_controller.benchmark.random_problems import random_problem
-from contact_id_controller.benchmark.sliding_problems import exact_law_defect, sliding_problem
-from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.models.steps.exact_law import LAWFUL, sticking_motion
+from experiments.benchmark.random_problems import random_problem
+from experiments.benchmark.sliding_problems import exact_law_defect, sliding_problem
+from experiments.benchmark.speed import stance, states
 
 DT = 1e-3
 SEED = 70_211  # never used for tuning

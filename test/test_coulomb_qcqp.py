@@ -18,10 +18,10 @@ from robots import (
 )
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION, effective_friction
 from contact_id_controller.solution import STATUSES
+from experiments.benchmark.random_problems import random_problem
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

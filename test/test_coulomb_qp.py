@@ -16,14 +16,14 @@ from robots import (
 from scipy import sparse
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.benchmark.sliding_problems import sliding_problem
-from contact_id_controller.benchmark.speed import stance, states
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.coulomb_qp import prepare_frames
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.quadprog.kinetic_energy import generators
 from contact_id_controller.models.steps.motion import STICTION_M_S
 from contact_id_controller.models.steps.reduced import answer_room, matrices, read_answer
+from experiments.benchmark.sliding_problems import sliding_problem
+from experiments.benchmark.speed import stance, states
 
 DT = 1e-3
 

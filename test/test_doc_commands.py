@@ -15,6 +15,7 @@ from paths import ROOT
 
 from contact_id_controller.cli import COMMANDS
 from contact_id_controller.settings.reference import TABLES
+from experiments.__main__ import COMMANDS as EXPERIMENTS
 
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING")),
@@ -57,14 +58,14 @@ SET_BY_DEFAULT = {"plan": "kino_dynamic_planner"}
 """Whose parameters --set changes where no node is named; else the controller's."""
 
 
-def wrong_contact_id(words):
+def wrong_contact_id(words, commands=COMMANDS, room="contact_id_controller.commands"):
     if not words or not re.fullmatch(r"[a-z]+", words[0]):
         return None  # its own options, or a placeholder
     name, *rest = words
-    if name not in COMMANDS:
+    if name not in commands:
         return f"no subcommand {name!r}"
     parser = argparse.ArgumentParser(prog=name)
-    importlib.import_module(f"contact_id_controller.commands.{name}").add_arguments(parser)
+    importlib.import_module(f"{room}.{name}").add_arguments(parser)
     for k, word in enumerate(rest):
         option = word.partition("=")[0]
         if word.startswith("--") and option not in parser._option_string_actions:
@@ -106,6 +107,8 @@ def wrong_ros2(words):
 
 
 def wrong_python(words):
+    if words[:2] == ["-m", "experiments"]:
+        return wrong_contact_id(words[2:], EXPERIMENTS, "experiments.commands")
     if words[:1] == ["-m"] and len(words) > 1:
         module = words[1].partition(".")[0]
         there = module in FROM_ELSEWHERE or importlib.util.find_spec(words[1])
@@ -189,6 +192,9 @@ def test_commands_are_found_where_they_stand():
     "line, words",
     [
         ("contact_id demonstrate", "no subcommand"),
+        ("python -m experiments benchmark", "no subcommand"),
+        ("python -m experiments demo", "no subcommand"),
+        ("python -m experiments benchmark --model coulomb/qp", "no option '--model'"),
         ("contact_id demo --robots quadruped", "no option '--robots'"),
         ("contact_id demo --set gait_planner.sped_m_s=0.1", "no parameter 'sped_m_s'"),
         ("contact_id demo --sweep solvr=qp,lcp", "no parameter 'solvr' of controller"),

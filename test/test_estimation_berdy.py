@@ -6,7 +6,6 @@ import pytest
 from test_estimation import Contacted
 
 from contact_id_controller import RobotModel
-from contact_id_controller.benchmark.berdy import Berdy, Noise
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
@@ -16,6 +15,7 @@ from contact_id_controller.estimation.sensors import (
     JointAcceleration,
     JointEffort,
 )
+from experiments.benchmark.berdy import Berdy, Noise
 
 ROBOTS = {  # the feet are points: with flat feet BERDY itself is .01 N off
     "solo12": (

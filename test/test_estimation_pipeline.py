@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.papers.terrains import BLIND_STEPS, Ground
 from contact_id_controller.runs import one_process
 from contact_id_controller.runs.estimated_state import CONTROLLER, EstimatedState, estimator_changes
+from experiments.papers.terrains import BLIND_STEPS, Ground
 
 
 class Walk:

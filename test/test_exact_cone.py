@@ -6,10 +6,10 @@ from clarabel_programs import by_clarabel
 from robots import gliding_solo, random_contacts, solo12, standing_solo
 
 from contact_id_controller import ContactSet, build_problem, solve
-from contact_id_controller.benchmark.random_problems import random_problem
 from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.steps.forces_exact_cone import TIE_BREAK
 from contact_id_controller.projected.program import QcqpProgram
+from experiments.benchmark.random_problems import random_problem
 
 DT = 1e-3
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.benchmark.sliding_problems import exact_law_defect
 from contact_id_controller.kernels.exact_cones import linear
 from contact_id_controller.kernels.exact_cones.continuation import SOLVED, coulomb_cones
+from experiments.benchmark.sliding_problems import exact_law_defect
 
 PARTS = ((0, 0), (1, 0), (2, 0), (1, 1), (1, 2), (2, 2))
 

@@ -19,15 +19,15 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.solving import StepSolver
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.exit_codes import INTERRUPTED
-from contact_id_controller.faults import campaign as faults
-from contact_id_controller.faults import failing_controller, processes, states
-from contact_id_controller.faults.held_efforts import HeldEfforts
-from contact_id_controller.faults.nodes import FAIL, RAISE, campaign_parameters
-from contact_id_controller.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
-from contact_id_controller.faults.world import START_S, FaultWorld
 from contact_id_controller.runs.one_process import controller_settings
 from contact_id_controller.solution import NOT_CONVERGED, SOLVED
 from contact_id_controller.state import RobotState
+from experiments.faults import campaign as faults
+from experiments.faults import failing_controller, processes, states
+from experiments.faults.held_efforts import HeldEfforts
+from experiments.faults.nodes import FAIL, RAISE, campaign_parameters
+from experiments.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
+from experiments.faults.world import START_S, FaultWorld
 
 RESULTS = ROOT / "results" / "faults.md"
 SHORT_FORM = (
@@ -167,9 +167,9 @@ def test_only_the_rows_that_were_done_are_replaced(tmp_path, monkeypatch):
         page, some = table_after(only)
         assert some == [whole[0], whole[1].replace("20 ms", "50 ms"), whole[2]]
     words = " ".join(page.split())
-    assert words.count("Written by `contact_id faults --write results/faults.md` on ") == 1
+    assert words.count("Written by `python -m experiments faults --write results/faults.md` on ") == 1
     for only in ("second", "secon"):
-        line = f"Written by `contact_id faults --only {only} --write results/faults.md` on "
+        line = f"Written by `python -m experiments faults --only {only} --write results/faults.md` on "
         assert words.count(line) == 1, "each subset by its last run"
     _, anew = table_after("")
     assert anew == some
@@ -183,7 +183,7 @@ def test_an_interrupted_campaign_has_printed_its_rows_and_written_its_table(tmp_
     """The command as a process, over real topics, interrupted after its first row."""
     document = tmp_path / "page.md"
     document.write_text(f"{faults.BEGIN}\n{faults.END}\n")
-    command = [sys.executable, "-m", "contact_id_controller", "faults", "--only", "joint states"]
+    command = [sys.executable, "-m", "experiments", "faults", "--only", "joint states"]
     command += ["--output", str(tmp_path / "faults"), "--write", str(document)]
     command += ["--real-time-factor", str(REAL_TIME_FACTOR)]
     with subprocess.Popen(

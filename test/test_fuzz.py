@@ -1,7 +1,7 @@
 """Every door is given what nobody meant, through the functions that the nodes call on what arrives.
 
 `CONTACT_ID_FUZZ_S` (12 s for all together) says how long, `CONTACT_ID_FUZZ_SEED` with what. Each test
-prints how many inputs it gave; over real topics, and for hours: `contact_id faults --fuzz`.
+prints how many inputs it gave; over real topics, and for hours: `python -m experiments faults --fuzz`.
 """
 
 import os
@@ -42,16 +42,16 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import ContactIdError, StateError
-from contact_id_controller.faults.fuzz import Inputs, parameter, run_fuzz
-from contact_id_controller.faults.fuzz_companions import Companion, Companions, not_finite
-from contact_id_controller.faults.fuzz_world import NOT_ASKED, Door, class_of
-from contact_id_controller.faults.mutations import NUMBERS, filled, packed, serialised, spoiled
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import conversions, plan_bytes
 from contact_id_controller.ros.direct_loop import hand_on_newest
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings import endpoints
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from experiments.faults.fuzz import Inputs, parameter, run_fuzz
+from experiments.faults.fuzz_companions import Companion, Companions, not_finite
+from experiments.faults.fuzz_world import NOT_ASKED, Door, class_of
+from experiments.faults.mutations import NUMBERS, filled, packed, serialised, spoiled
 
 BUDGET_S = float(os.environ.get("CONTACT_ID_FUZZ_S", 12.0))
 SEED = int(os.environ.get("CONTACT_ID_FUZZ_SEED", 14))
@@ -849,7 +849,7 @@ def test_an_input_of_the_campaign_is_known_by_its_number():
 @pytest.mark.parametrize("name", ["dynamics_estimator", "gait_planner"])
 def test_the_campaign_in_short(name, tmp_path, monkeypatch):
     """Over real topics beside controller and watchdog: nothing dies, and odometry and plans come again."""
-    monkeypatch.setattr("contact_id_controller.faults.fuzz.WORK_EVERY_S", 2.0)
+    monkeypatch.setattr("experiments.faults.fuzz.WORK_EVERY_S", 2.0)
     rows = []
     result = run_fuzz(
         tmp_path / "fuzz",

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from contact_id_controller.files import plain
-from contact_id_controller.papers import kino_dynamic, kino_dynamic_bilinear, kino_dynamic_equations
-from contact_id_controller.papers.kino_dynamic_bilinear import (
+from contact_id_controller.planning.kinodynamic import solve_momentum
+from experiments.papers import kino_dynamic, kino_dynamic_bilinear, kino_dynamic_equations
+from experiments.papers.blocks import NOT_REPRODUCED, REPRODUCED, WRONG
+from experiments.papers.kino_dynamic_bilinear import (
     CURVATURES,
     DROPPED,
     EXACT,
     PER_CONTACT,
 )
-from contact_id_controller.papers.kino_dynamic_report import claims, report
-from contact_id_controller.papers.kino_dynamic_scenes import talos
-from contact_id_controller.planning.kinodynamic import solve_momentum
-from contact_id_controller.report.blocks import NOT_REPRODUCED, REPRODUCED, WRONG
-from contact_id_controller.runs.store import RunDescription, RunResult
+from experiments.papers.kino_dynamic_report import claims, report
+from experiments.papers.kino_dynamic_scenes import talos
+from experiments.papers.store import RunDescription, RunResult
 
 
 def result(values, **parameters):

@@ -20,15 +20,20 @@ from contact_id_controller.geometry import (
     TerrainFeet,
     stand_on,
 )
-from contact_id_controller.papers import locomotion
-from contact_id_controller.papers.locomotion import (
+from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
+from contact_id_controller.simulation.compliant_robot import CompliantRobot
+from contact_id_controller.simulation.mujoco_robot import MujocoRobot
+from contact_id_controller.simulation.rigid_robot import RigidRobot
+from contact_id_controller.state import RobotState
+from experiments.papers import locomotion
+from experiments.papers.locomotion import (
     CONTROLLERS,
     LocomotionRun,
     prepare,
     run_locomotion,
 )
-from contact_id_controller.papers.locomotion_figures import MEANINGS, Companion, figures
-from contact_id_controller.papers.terrains import (
+from experiments.papers.locomotion_figures import MEANINGS, Companion, figures
+from experiments.papers.terrains import (
     COMPLIANT_GROUND,
     FRICTION_RANGE,
     TERRAINS,
@@ -37,11 +42,6 @@ from contact_id_controller.papers.terrains import (
     Ground,
     bumpy_field,
 )
-from contact_id_controller.runs.one_process import InProcessRun, controller_settings, feet_of
-from contact_id_controller.simulation.compliant_robot import CompliantRobot
-from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.rigid_robot import RigidRobot
-from contact_id_controller.state import RobotState
 
 PLANES = [name for name, kind in TERRAINS.items() if not kind.bumps]
 

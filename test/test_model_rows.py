@@ -13,7 +13,6 @@ import pytest
 from robots import QUADRUPED, QUADRUPED_FEET, point_kinematics
 
 from contact_id_controller import RobotModel
-from contact_id_controller.benchmark import model_laws, robustness, speed
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.solving import SUPPLIED
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
@@ -37,6 +36,7 @@ from contact_id_controller.models.registry import (
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.specification import settings_of, table_of
 from contact_id_controller.state import RobotState
+from experiments.benchmark import model_laws, robustness, speed
 
 POSTURE = np.array([0.1, 0.8, 1.2, -0.1, -0.8, -1.2, -0.1, -0.8, -1.2, 0.1, 0.8, 1.2])
 VISCOSITY = [20.0, 30.0, 40.0, 50.0]

@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from contact_id_controller import ContactSet, build_problem, solve
-from contact_id_controller.benchmark.random_problems import (
+from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.models import ROWS, available, contact_models
+from contact_id_controller.solution import SOLVED
+from experiments.benchmark.random_problems import (
     PERIOD_S,
     ROBOTS,
     RandomProblem,
     scaled_robot,
 )
-from contact_id_controller.benchmark.robustness import BAD, attempt, models
-from contact_id_controller.exceptions import UnknownModelError
-from contact_id_controller.models import ROWS, available, contact_models
-from contact_id_controller.solution import SOLVED
+from experiments.benchmark.robustness import BAD, attempt, models
 
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", 0))
 

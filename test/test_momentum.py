@@ -8,16 +8,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.papers import momentum_ipopt
-from contact_id_controller.papers.kino_dynamic_scenes import (
-    FEET,
-    HEIGHT_M,
-    MASS_KG,
-    SOLES,
-    random_problem,
-    stone_walk,
-    talos,
-)
 from contact_id_controller.planning.kinodynamic import (
     CONES,
     HESSIANS,
@@ -36,6 +26,16 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Sole,
 )
 from contact_id_controller.planning.kinodynamic.momentum_problem import GRAVITY
+from experiments.papers import momentum_ipopt
+from experiments.papers.kino_dynamic_scenes import (
+    FEET,
+    HEIGHT_M,
+    MASS_KG,
+    SOLES,
+    random_problem,
+    stone_walk,
+    talos,
+)
 
 GRAVITY = np.array(GRAVITY)
 

@@ -12,7 +12,7 @@ import zipfile
 from importlib import import_module
 
 import pytest
-from paths import PACKAGE, ROOT
+from paths import EXPERIMENTS, PACKAGE, ROOT
 
 import contact_id_controller
 
@@ -79,6 +79,7 @@ OPTIONAL = {
 # ros2_control that imports our module, not the other way round. Type checkers know
 # typing_extensions by themselves, and nothing imports it at run time. tf2_msgs comes with a ROS
 # installation, not from PyPI; without it the estimator publishes no /tf.
+OURS = {"contact_id_controller", "experiments"}
 FOREIGN = {"placo", "agimus_pytroller_py", "typing_extensions", "tf2_msgs"}
 
 
@@ -94,10 +95,10 @@ def _imported(file):
 
 
 def _foreign_imports():
-    """Module -> files of the package that import it, the standard library left out."""
+    """Module -> files of package and experiments that import it, the standard library left out."""
     found = {}
-    for file in PACKAGE.rglob("*.py"):
-        for name in _imported(file) - set(sys.stdlib_module_names) - {"contact_id_controller"}:
+    for file in (*PACKAGE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")):
+        for name in _imported(file) - set(sys.stdlib_module_names) - OURS:
             found.setdefault(name, []).append(file.relative_to(ROOT).as_posix())
     return found
 
@@ -204,6 +205,7 @@ def test_wheel_holds_every_module_and_shared_file(wheel):
     read.add((report / "style.mplstyle").relative_to(ROOT).as_posix())
     read.add("contact_id_controller/py.typed")
     assert modules | read <= names
+    assert not [name for name in names if name.startswith("experiments")]
     shared = {
         path.relative_to(ROOT).as_posix()
         for folder, pattern in (

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
-from contact_id_controller.benchmark.sliding_problems import exact_law_defect
+from experiments.benchmark.sliding_problems import exact_law_defect
 
 RADIUS_M, MASS_KG, MU, NEAR_M = 0.1, 1.0, 0.5, 0.01
 WALLS_M = (-0.15, 0.57)

@@ -9,8 +9,9 @@ from clarabel_programs import by_clarabel
 from paths import ROOT
 
 from contact_id_controller.cli import run as command
-from contact_id_controller.papers import allocations, power_runs
-from contact_id_controller.papers.allocations import (
+from contact_id_controller.report.power import excess, figures, table
+from contact_id_controller.runs import allocations, power_runs
+from contact_id_controller.runs.allocations import (
     ALLOCATIONS,
     CONES,
     PINV,
@@ -20,8 +21,7 @@ from contact_id_controller.papers.allocations import (
     breach,
     pseudo_inverse,
 )
-from contact_id_controller.papers.power import excess, figures, table
-from contact_id_controller.papers.power_runs import (
+from contact_id_controller.runs.power_runs import (
     Run,
     arm_push,
     configuration,

@@ -13,8 +13,8 @@ from paths import ROOT
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
-from contact_id_controller.faults.nodes import FAIL, RAISE, STALL
 from contact_id_controller.ros.signals import ENDING
+from experiments.faults.nodes import FAIL, RAISE, STALL
 
 PATIENCE_S = 30.0
 NODE = """

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from clarabel_programs import by_clarabel, compare, cost, violations
 
-from contact_id_controller.benchmark.random_programs import random_program
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.kernels.interior_point.newton_step import (
     BLOCK,
@@ -23,6 +22,7 @@ from contact_id_controller.kernels.interior_point.second_order_cone import (
     unscale,
 )
 from contact_id_controller.projected.program import QcqpProgram
+from experiments.benchmark.random_programs import random_program
 
 LOAD_N = 100.0
 CORNERS = np.array([[0.1, 0.05], [-0.1, 0.05], [-0.1, -0.05], [0.1, -0.05]])

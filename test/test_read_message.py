@@ -16,8 +16,8 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.faults.mutations import filled, packed, spoiled
 from contact_id_controller.ros.packed import read_message
+from experiments.faults.mutations import filled, packed, spoiled
 
 PACKAGE = Path(__file__).resolve().parent.parent / "contact_id_controller"
 KINDS = (PoseStamped, Twist, JointState, Joy, Float64MultiArray, String, JointTrajectory)

@@ -1,4 +1,4 @@
-"""``contact_id reproduce``: runs are done once, side by side, and all of them are reported."""
+"""``python -m experiments reproduce``: runs are done once, side by side, and all of them are reported."""
 
 import argparse
 import dataclasses
@@ -20,12 +20,15 @@ from paths import ROOT
 from square_runs import describe, fingerprint_of_the_process, square, tasks, times_done
 
 from contact_id_controller import cli
-from contact_id_controller.benchmark import speed as benchmark
-from contact_id_controller.commands import reproduce as command
 from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.files import plain
-from contact_id_controller.papers import (
+from contact_id_controller.report.figures import draw
+from contact_id_controller.runs import batch
+from experiments import __main__ as experiments
+from experiments.benchmark import speed as benchmark
+from experiments.commands import reproduce as command
+from experiments.papers import (
     arm_and_box,
     chatter,
     flops,
@@ -34,12 +37,11 @@ from contact_id_controller.papers import (
     manipulator,
     registry,
     reproduction,
+    runner,
     walks,
 )
-from contact_id_controller.papers.arm_and_box import Arm, MujocoArm, RigidArm
-from contact_id_controller.papers.manipulator_report import WEIGHT_N
-from contact_id_controller.papers.registry import EXPERIMENTS, Experiment
-from contact_id_controller.report.blocks import (
+from experiments.papers.arm_and_box import Arm, MujocoArm, RigidArm
+from experiments.papers.blocks import (
     BETTERED,
     NOT_MEASURED,
     VERDICTS,
@@ -51,10 +53,10 @@ from contact_id_controller.report.blocks import (
     Text,
     shown,
 )
-from contact_id_controller.report.figures import draw
-from contact_id_controller.report.page import html_page, markdown
-from contact_id_controller.runs import batch as runner
-from contact_id_controller.runs.store import RunDescription, RunResult, RunStore, sources
+from experiments.papers.manipulator_report import WEIGHT_N
+from experiments.papers.page import html_page, markdown
+from experiments.papers.registry import EXPERIMENTS, Experiment
+from experiments.papers.store import RunDescription, RunResult, RunStore, sources
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_result_is_kept_and_found_again(place):
     assert store.finished(description) and store.load(description)["square"] == 9
     assert [path.suffix for path in store.folder.iterdir()] == [".json"]
     content = json.loads(store.path(description).read_text())
-    assert content["command"] == f"contact_id reproduce square --run {description.key}"
+    assert content["command"] == f"python -m experiments reproduce square --run {description.key}"
     other = RunStore(store.folder, code="of other sources")
     assert not other.finished(description)
 
@@ -207,7 +209,7 @@ def test_workers_with_other_sources_are_refused(place, cluster, monkeypatch):
 
 def test_no_scheduler_is_one_line(place, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(runner, "CONNECT_S", 0.5)
+    monkeypatch.setattr(batch, "CONNECT_S", 0.5)
     folder, store = place
     with pytest.raises(RunError, match="no Dask scheduler at 'tcp://127.0.0.1:9'"):
         runner.run_all(tasks(folder, 1), store, jobs=1, cluster="tcp://127.0.0.1:9")
@@ -292,7 +294,7 @@ def test_section_says_that_runs_are_missing(place, arguments, monkeypatch, tmp_p
     ],
 )
 def test_wrong_choices_are_one_line(words, message, tmp_path, capsys):
-    code = cli.run(["reproduce", *words, "--output", str(tmp_path / "out")])
+    code = experiments.run(["reproduce", *words, "--output", str(tmp_path / "out")])
     lines = capsys.readouterr().err.strip().splitlines()
     assert code == cli.REFUSED and len(lines) == 1 and message in lines[0]
 
@@ -304,7 +306,7 @@ def test_missing_extra_is_named(capsys, monkeypatch, tmp_path):
         "find_spec",
         lambda name, *rest: None if name == "mujoco" else find(name, *rest),
     )
-    assert cli.run(["reproduce", "flops", "--output", str(tmp_path)]) == cli.REFUSED
+    assert experiments.run(["reproduce", "flops", "--output", str(tmp_path)]) == cli.REFUSED
     assert "[simulation]'" in capsys.readouterr().err
 
 
@@ -318,10 +320,10 @@ if __name__ == "__main__":  # workers import this file as well
     sys.path.insert(0, {str(ROOT / "test")!r})
     from pathlib import Path
 
-    from test_reproduce import cli, registry, squares
+    from test_reproduce import experiments, registry, squares
 
     registry.EXPERIMENTS = {{"square": squares(Path({str(marks)!r}), 4, sleep_s=2.0)}}
-    sys.exit(cli.run(["reproduce", "--jobs", "2", "--output", {str(tmp_path)!r}]))
+    sys.exit(experiments.run(["reproduce", "--jobs", "2", "--output", {str(tmp_path)!r}]))
 """
     script = tmp_path / "script.py"
     script.write_text(code)

@@ -1,11 +1,11 @@
-"""Verdicts of ``contact_id reproduce`` come from the runs: with other figures they are others."""
+"""Verdicts of ``python -m experiments reproduce`` come from the runs: with other figures they are others."""
 
 import dataclasses
 
 import pytest
 from matplotlib.figure import Figure
 
-from contact_id_controller.papers import (
+from experiments.papers import (
     chatter_report,
     formulas,
     grasp,
@@ -15,9 +15,9 @@ from contact_id_controller.papers import (
     walks_claims,
     walks_report,
 )
-from contact_id_controller.papers.chatter import MODELS, Case
-from contact_id_controller.report.blocks import BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG, Table
-from contact_id_controller.runs.store import RunDescription, RunResult
+from experiments.papers.blocks import BETTERED, NOT_REPRODUCED, REPRODUCED, WRONG, Table
+from experiments.papers.chatter import MODELS, Case
+from experiments.papers.store import RunDescription, RunResult
 
 
 def result(experiment, parameters, **values):

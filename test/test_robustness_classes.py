@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.benchmark.random_problems import random_problem
-from contact_id_controller.benchmark.robustness import (
+from contact_id_controller.kernels.cone_descent import cone_descent
+from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
+from contact_id_controller.models import ROWS, options, solve
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.solution import RELAXED
+from experiments.benchmark.random_problems import random_problem
+from experiments.benchmark.robustness import (
     IMPOSSIBLE,
     SOLVED,
     TOLERANCE,
@@ -12,11 +17,6 @@ from contact_id_controller.benchmark.robustness import (
     contradictory,
     usable,
 )
-from contact_id_controller.kernels.cone_descent import cone_descent
-from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
-from contact_id_controller.models import ROWS, options, solve
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED
-from contact_id_controller.solution import RELAXED
 
 COULOMB_QP, COULOMB_ONE, COULOMB_LCP = (
     ("coulomb", "qp"),

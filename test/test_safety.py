@@ -226,6 +226,6 @@ def test_a_gap_right_after_activation_or_resume_stops_as_any_other():
 
 
 def test_the_page_of_results_has_one_place_for_the_table_of_faults():
-    """`contact_id faults --write results/faults.md` refuses a page with none or two."""
+    """`python -m experiments faults --write results/faults.md` refuses a page with none or two."""
     text = (ROOT / "results" / "faults.md").read_text("utf-8")
     assert text.count("<!-- faults: begin -->") == text.count("<!-- faults: end -->") == 1

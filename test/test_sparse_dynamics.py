@@ -9,9 +9,17 @@ import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import plain
-from contact_id_controller.papers import sparse_dynamics, sparse_dynamics_equations
-from contact_id_controller.papers.registry import EXPERIMENTS
-from contact_id_controller.papers.sparse_dynamics import (
+from experiments.papers import sparse_dynamics, sparse_dynamics_equations
+from experiments.papers.blocks import (
+    BETTERED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    WRONG,
+    Picture,
+    Table,
+)
+from experiments.papers.registry import EXPERIMENTS
+from experiments.papers.sparse_dynamics import (
     EQUATIONS,
     FORWARD,
     GRAVITY,
@@ -22,7 +30,7 @@ from contact_id_controller.papers.sparse_dynamics import (
     count_load_cells,
     rnea_formula,
 )
-from contact_id_controller.papers.sparse_dynamics_algorithms import (
+from experiments.papers.sparse_dynamics_algorithms import (
     ALONG_FIRST_JOINT,
     CELLS,
     State,
@@ -33,8 +41,8 @@ from contact_id_controller.papers.sparse_dynamics_algorithms import (
     traced_state,
     unknown_accelerations,
 )
-from contact_id_controller.papers.sparse_dynamics_claims import UMFPACK, claims
-from contact_id_controller.papers.sparse_dynamics_elimination import (
+from experiments.papers.sparse_dynamics_claims import UMFPACK, claims
+from experiments.papers.sparse_dynamics_elimination import (
     Order,
     System,
     count_of_elimination,
@@ -46,23 +54,15 @@ from contact_id_controller.papers.sparse_dynamics_elimination import (
     partial_pivoting,
     program_system,
 )
-from contact_id_controller.papers.sparse_dynamics_tracer import Count, Trace, inverse, is_zero
-from contact_id_controller.papers.sparse_dynamics_trees import (
+from experiments.papers.sparse_dynamics_tracer import Count, Trace, inverse, is_zero
+from experiments.papers.sparse_dynamics_trees import (
     general_tree,
     link_transforms,
     paper_tree,
     regrouped,
     robot_of,
 )
-from contact_id_controller.report.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WRONG,
-    Picture,
-    Table,
-)
-from contact_id_controller.runs.store import RunDescription, RunResult
+from experiments.papers.store import RunDescription, RunResult
 
 SWAP = [3, 4, 5, 0, 1, 2]  # forces first to couples first and back
 TREES = {

@@ -6,7 +6,15 @@ import sys
 import pytest
 from paths import ROOT
 
-FOLDERS = ("contact_id_controller", "test", "examples", "benchmarks", "launch", "setup.py")
+FOLDERS = (
+    "contact_id_controller",
+    "experiments",
+    "test",
+    "examples",
+    "benchmarks",
+    "launch",
+    "setup.py",
+)
 
 
 def ruff(*arguments, folder=ROOT):

@@ -1,10 +1,10 @@
-"""``contact_id reproduce whole_body_plans``: what is measured, and verdicts that follow the figures."""
+"""``python -m experiments reproduce whole_body_plans``: what is measured, and verdicts that follow the figures."""
 
 import pytest
 
-from contact_id_controller.papers import whole_body_plans
-from contact_id_controller.report.blocks import BETTERED, NOT_REPRODUCED, REPRODUCED
-from contact_id_controller.runs.store import RunDescription, RunResult
+from experiments.papers import whole_body_plans
+from experiments.papers.blocks import BETTERED, NOT_REPRODUCED, REPRODUCED
+from experiments.papers.store import RunDescription, RunResult
 
 
 def result(consensus, **changes):

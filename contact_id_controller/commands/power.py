@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "the comparison needs")
-    from contact_id_controller.papers import power
+    from contact_id_controller.report import power
 
     print(power.table(power.compare(arguments.duration, arguments.output)))
     print(f"\nWritten to {arguments.output / power.FIGURES} and {power.PLOT} beside it")

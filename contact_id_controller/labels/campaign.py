@@ -31,7 +31,7 @@ from contact_id_controller.labels.opening import open_motion
 from contact_id_controller.labels.sources import BagReading, MotionFile, Shapes
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.batch import cluster_executor, processes
-from contact_id_controller.runs.store import code_fingerprint
+from contact_id_controller.runs.fingerprint import code_fingerprint
 from contact_id_controller.solution import RELAXED, SOLVED
 
 CHUNK = 4096

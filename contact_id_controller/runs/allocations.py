@@ -1,0 +1,156 @@
+"""Three ways to share one motion among torques and contact forces, and what each of them breaks.
+
+All three realise the same planned motion of the same state; they differ in the contact forces f,
+of which the torques are an affine function u = offset + F f:
+
+    pinv     least |u| or least u^T W u, neither cones nor limits: a pseudo-inverse
+    pyramid  least |u| with the pyramid inscribed in each cone, no limits
+    cones    least u^T W u with exact cones and torque limits
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_id_controller.models import solve
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.problem import Problem
+from contact_id_controller.projected.program import QcqpProgram
+from contact_id_controller.solution import SOLVED
+
+PINV, PINV_W, PYRAMID, CONES = "pinv", "pinv, weighted", "pyramid", "cones"
+ALLOCATIONS = (PINV, PINV_W, PYRAMID, CONES)
+TOLERANCE = 1e-6  # a violation counts beyond this share of the largest force, or of the limit
+SAME_MOTION = 1e-6  # m/s in a period: contacts that move further from the plan give it up
+HELD = 1e-6  # share of the contacts' velocities below which one is at rest
+RANK = 1e-9  # singular values below this share of the largest count as zero
+
+
+class Allocation(NamedTuple):
+    """One allocation: what it asks for, and whether the motion is still the planned one (``kept``).
+
+    torques (na,) N·m; forces (n, 3) N, normal, tangent 1, tangent 2 of each contact, on the robot.
+    """
+
+    torques: np.ndarray
+    forces: np.ndarray
+    kept: bool
+
+
+class Breach(NamedTuple):
+    """What an allocation breaks: an exact friction cone, f_N >= 0, a torque limit."""
+
+    cone: bool
+    pull: bool
+    torque: bool
+
+
+def breach(allocation: Allocation, friction, limits, tolerance: float = TOLERANCE) -> Breach:
+    """Which laws are broken; friction (n,), limits (na,) N·m.
+
+    cone: |f_T| > mu max(f_N, 0). A force that pulls straight counts as pulling only.
+    """
+    f = allocation.forces
+    room = tolerance * max(np.linalg.norm(f, axis=1).max(initial=0.0), 1e-9)
+    outside = np.hypot(f[:, 1], f[:, 2]) - friction * np.maximum(f[:, 0], 0.0)
+    return Breach(
+        bool((outside > room).any()),
+        bool((f[:, 0] < -room).any()),
+        bool((np.abs(allocation.torques) > limits * (1.0 + tolerance)).any()),
+    )
+
+
+def pseudo_inverse(offset, F, E, e, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Torques and forces of least sum weights u^2, u = offset + F f, E f = e, by least squares alone.
+
+    offset (na,), F (na, k), E (m, k), e (m,), weights (na,). E may have any rank: e is met as far as
+    it can be. Of forces with the same torques, the smallest. Returns (u, f).
+    """
+    left, values, right = np.linalg.svd(E)
+    rank = int((values > RANK * values.max(initial=0.0)).sum())
+    f = right[:rank].T @ ((left[:, :rank].T @ e) / values[:rank])
+    free = right[rank:].T
+    root = np.sqrt(weights)
+    f = (
+        f
+        + free
+        @ np.linalg.lstsq(root[:, None] * (F @ free), -root * (offset + F @ f), rcond=RANK)[0]
+    )
+    return offset + F @ f, f
+
+
+def _held(solution) -> np.ndarray:
+    """Contacts (n,) that touch and that the motion of a solution neither parts nor slides."""
+    problem = solution.problem
+    motion = np.abs(solution.contact_velocity).max(axis=1, initial=0.0)
+    scale = max(np.abs(problem.c).max(initial=0.0), np.abs(problem.speed).max(initial=0.0))
+    return (problem.gap_speed <= TOUCHING_SPEED) & (motion <= HELD * scale)
+
+
+def allocate_reduced(problem: Problem, weights, limits, previous=None):
+    """All four allocations of a reduced problem: (name -> Allocation, friction (n,), solution of cones).
+
+    The planned motion is that of ``coulomb/qcqp`` without its disturbance: contacts that touch move at
+    the velocity that ``Problem`` asks for. previous: the solution of the period before, for its warm start.
+    """
+    exact = solve(
+        problem, "coulomb", "qcqp", warm_start=previous, torque_limits=limits, weights=weights
+    )
+    pyramid = solve(problem, "coulomb", "qp")
+    dt, n = problem.period, len(problem)
+    moved = exact.attainable + dt * dt * problem.T @ exact.disturbance
+    change = exact.joint_velocity_change - dt * exact.disturbance
+    offset = problem.torque_offset + problem.schur @ change / dt
+    held = np.repeat(_held(exact), 3)
+    rows = problem.Y[held]
+    wrench = (
+        -np.linalg.pinv(rows, RANK) @ moved[held] if held.any() else np.zeros(problem.Y.shape[1])
+    )
+    answers = {}
+    for name, price in ((PINV, np.ones_like(offset)), (PINV_W, weights)):
+        z = np.zeros(3 * n)
+        torques, z[held] = pseudo_inverse(offset, problem.T[held].T, rows.T, wrench, price)
+        answers[name] = Allocation(torques, z.reshape(n, 3) / dt, True)
+    for name, solution in ((PYRAMID, pyramid), (CONES, exact)):
+        off = rows @ (problem.Y.T @ solution.impulses - wrench)
+        kept = solution.status == SOLVED and np.abs(off).max(initial=0.0) <= SAME_MOTION
+        answers[name] = Allocation(
+            solution.torques, solution.impulses.reshape(n, 3) / dt, bool(kept)
+        )
+    return answers, problem.contacts.friction, exact
+
+
+def allocate_push(make_program, na: int, push: float, load: float, weights, limits, previous=None):
+    """All four allocations of one contact that must push with at least ``push`` (N) and bear ``load`` (N).
+
+    make_program(weights, lower, upper, friction): the ``QcqpProgram`` of motion and contact. load: force
+    of the surface along tangent 1. Free: tangent 2, and the normal force above ``push``, which the
+    pseudo-inverse fixes. Returns as ``allocate_reduced``.
+    """
+    ones, friction = np.ones(na), make_program(weights).friction
+    exact = _pushing(make_program(weights, -limits, limits), push, load)
+    # Unbounded friction in the program: the pyramid's four faces stand for the cone.
+    pyramid = _pushing(make_program(ones, friction=np.full(1, np.inf)), push, load)
+    faces = np.zeros((4, na + 3))
+    faces[:, na:] = [[friction[0], one, two] for one in (-1.0, 1.0) for two in (-1.0, 1.0)]
+    pyramid.add_inequality(faces, np.zeros(4))
+    plain = make_program(ones)
+    offset, F = plain.b, -plain.A[:, na:]
+    answers = {}
+    for name, price in ((PINV, ones), (PINV_W, weights)):
+        torques, f = pseudo_inverse(offset, F, np.eye(3)[:2], np.array([push, load]), price)
+        answers[name] = Allocation(torques, f[None], True)
+    results = {PYRAMID: pyramid.solve(), CONES: exact.solve(previous)}
+    for name, result in results.items():
+        answers[name] = Allocation(result.torques, result.forces, result.status == SOLVED)
+    return answers, friction, results[CONES]
+
+
+def _pushing(program: QcqpProgram, push: float, load: float) -> QcqpProgram:
+    program.prescribe_force(0, load, (1,))
+    row = np.zeros(program.A.shape[1])
+    row[program.na] = 1.0
+    program.add_inequality(row, push)
+    return program
