@@ -192,7 +192,7 @@ def test_commands_are_found_where_they_stand():
     "line, words",
     [
         ("contact_id demonstrate", "no subcommand"),
-        ("python -m experiments benchmark", "no subcommand"),
+        ("contact_id benchmark", "no subcommand"),
         ("python -m experiments demo", "no subcommand"),
         ("python -m experiments benchmark --model coulomb/qp", "no option '--model'"),
         ("contact_id demo --robots quadruped", "no option '--robots'"),
