@@ -87,3 +87,35 @@ def test_payload(example):
     assert mass == pytest.approx(1.0, abs=0.01)
     assert delay < 0.08 and false == 0
     assert f"holds {mass:.3f} kg" in printed and "0 false alarms" in printed
+
+
+def test_walk(example):
+    (fell, joint_error, force_error), printed = example("walk")
+    assert not fell and "fell: False" in printed
+    assert joint_error < 0.01 and force_error < 0.03
+
+
+def test_squat(example):
+    """A plan of the reader's own: MuJoCo's base goes down as far as planned, and its forces are those predicted."""
+    (down, error), printed = example("squat")
+    assert down == pytest.approx(0.04, abs=1e-3) and error < 0.005
+    assert f"squatted {1e3 * down:.1f} mm" in printed and "fell: False" in printed
+
+
+def test_press(example):
+    (predicted, simulated), printed = example("press")
+    assert predicted == pytest.approx(20.0, abs=0.2) and simulated == pytest.approx(20.0, abs=0.2)
+    assert f"simulated {simulated:.2f} N" in printed
+
+
+def test_sensors(example):
+    """Only noisy sensors: the walk stays up, and the base's estimate within a centimetre."""
+    (fell, drift, error), printed = example("sensors")
+    assert not fell and drift < 0.01 and error < 0.1
+    assert "good sensors: fell: False" in printed
+
+
+def test_stones(example):
+    (fell, com_error, force_error), printed = example("stones")
+    assert not fell and com_error < 5e-3 and force_error < 0.01
+    assert "pass 1: forces" in printed and "fell: False" in printed
