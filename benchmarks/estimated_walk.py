@@ -13,7 +13,7 @@ is compared with the same walk told the true forces instead of the estimated one
 its joint error. ``--bumps``: the quadruped on the
 first paper's bumpy grounds, of which controller and planner know nothing; friction is drawn by place and
 taken for ``BLIND_FRICTION``. Aim: at most one fall in five. Ends with 1 where an aim is missed.
-Measured figures: docs/estimation.md.
+Measured figures: results/walks.md.
 """
 
 from __future__ import annotations

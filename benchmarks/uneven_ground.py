@@ -7,7 +7,7 @@ Rigid bumps of 3 cm with friction drawn from .1 to 1.5 (`papers.terrains`), the 
 .2 m/s among its way-points. Grounds: ``level`` (the planner takes the ground to be level at its mean
 height), ``felt`` (blind: by its last footholds) and ``map``. All controllers have the same planner.
 Aims: no fall with a map, at most 1 of 20 without; joint error of qp_mu at least 19 % below PID's.
-Ends with 1 where one is missed. Measured figures: docs/walking.md.
+Ends with 1 where one is missed. Measured figures: results/walks.md.
 """
 
 from __future__ import annotations

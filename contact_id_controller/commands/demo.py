@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ground",
         type=Path,
         metavar="FILE",
-        help="uneven ground, boxes or heights in YAML, for all nodes (docs/feet_and_ground.md)",
+        help="uneven ground, boxes or heights in YAML, for all nodes (docs/walking.md)",
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"

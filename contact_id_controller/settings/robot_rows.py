@@ -131,7 +131,7 @@ class GroundRows(Settings):
 
     ground_file: str = parameter(
         "",
-        """YAML file of uneven ground, boxes or heights (feet_and_ground.md): a path, or
+        """YAML file of uneven ground, boxes or heights (walking.md): a path, or
         package://contact_id_controller/config/<file>. Empty: a plane.""",
         validator=location,
     )
