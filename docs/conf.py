@@ -25,7 +25,7 @@ include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md",
 
 # What the reader is looking for, in the order in which it is needed. New pages come last.
 GROUPS = {
-    "Start in five minutes": ["getting_started", "contact_models", "robots", "comparison"],
+    "Start in five minutes": ["getting_started", "contact_models", "comparison"],
     "Tutorials": [
         "your_robot",
         "tutorial_arm",
@@ -45,6 +45,7 @@ GROUPS = {
         "/results/exact_cones",
         "/results/reproduced",
         "/results/real_time_runs",
+        "/results/labels",
         "/results/faults",
         "/results/power",
     ],
