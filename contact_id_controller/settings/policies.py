@@ -60,8 +60,8 @@ def policy(wiring: Wiring) -> str:
 
 
 def table() -> str:
-    """What each node of this package hears, serves and asks, beside what every node does; Markdown."""
-    lines = ["| node | hears | says | serves | asks |", "|---|---|---|---|---|"]
+    """Topics and services of each node of this package, beside those that every node has; Markdown."""
+    lines = ["| node | subscribes to | publishes | serves | calls |", "|---|---|---|---|---|"]
     for node, found in NODES.items():
         cells = [found.subscribes, found.publishes, found.serves, found.calls]
         words = (", ".join(f"`{name}`" for name in names) for names in cells)
