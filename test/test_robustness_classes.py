@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from contact_id_controller.kernels.cone_descent import cone_descent
-from contact_id_controller.kernels.pyramid import STICKING, edge_directions, project_contact
 from contact_id_controller.models import ROWS, options, solve
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.solution import RELAXED
@@ -102,28 +100,6 @@ def test_a_certificate_is_not_given_to_what_can_be_solved():
             and len(case.problem)
         ):
             assert not contradictory(ROWS[COULOMB_QP], solution, case)
-
-
-@pytest.mark.parametrize("mu, eps", [(0.5, 1e-6), (np.inf, 1e-7), (1e3, 1e-3)])
-def test_cone_descent_finds_the_point_without_gradient(mu, eps):
-    rng = np.random.default_rng(1)
-    for scale in (1e-3, 1.0, 1e3):
-        n, nu = 12, 6
-        Y, b = scale * rng.normal(size=(3 * n, nu)), rng.normal(size=3 * n)
-        u, z = np.zeros(nu), np.empty(3 * n)
-        coefficients, edges, size = np.full(n, mu), 5, eps * scale**2
-        steps = cone_descent(Y, b, size, coefficients, edges, u, z)
-        assert 0 < steps < 100
-        np.testing.assert_allclose(u, Y.T @ z, atol=1e-8 * np.abs(u).max())
-        force, out, basis = np.empty(3), np.empty(3), np.empty((3, 3))
-        directions = np.empty((edges, 2))
-        edge_directions(edges, directions)
-        for i in range(n):
-            force[:] = -(Y[3 * i : 3 * i + 3] @ u + b[3 * i : 3 * i + 3]) / size
-            project_contact(
-                STICKING, 0.0, 0.0, mu, directions, force, out, basis, np.empty(3), np.empty(3)
-            )
-            np.testing.assert_allclose(z[3 * i : 3 * i + 3], out, atol=1e-6 * np.abs(z).max())
 
 
 def way_given(solution):

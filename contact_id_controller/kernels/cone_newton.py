@@ -2,24 +2,33 @@
 
     min 1/2 |z + shift|^2 + 1/2 |y|^2_{D^-1}   z_i in K_i,  D^(1/2) y = W^T z - target
 
-is, in the multipliers x of the last line, the smooth and piecewise quadratic problem
+is, in the multipliers x of the last line, the smooth and convex problem
 
     min 1/2 x^T D x + target^T x + 1/2 |P_K(-W x - shift)|^2
 
-with one variable for each row of W^T, whatever the number of contacts. A step costs O(n dim^2); the
-active pieces of the cones settle in a few steps, and the last step is then exact. An entry of D may
-be zero: that row holds with equality.
+with one variable for each row of W^T, whatever the number of contacts. K_i is a pyramid or a part of one, the cone
+|z_T| <= mu z_N, or a ray. A step costs O(n dim^2). On pyramids and rays the objective is piecewise quadratic: the
+active pieces settle in a few steps, and the last step is then exact. On cones steps converge quadratically. An entry
+of D may be zero: that row holds with equality. Where no z meets it the multipliers grow without bound, and on cones
+soon prove it (Farkas).
 """
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
-from contact_id_controller.kernels.arrays import fill
+from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.pyramid import (
     INSIDE,
+    PLANE,
+    RAY,
     STICKING,
+    ZERO,
     AdmissibleSets,
     Pieces,
     edge,
@@ -32,27 +41,114 @@ from contact_id_controller.kernels.triangular import (
     forward_substitute,
 )
 
-TIGHT = 1e-13  # defect, relative to the largest target, below which there is nothing to gain
-ACCEPTED = 1e-9  # defect that will do when rounding lets the method descend no further
+TIGHT = 1e-14  # defect, relative to what is to be met, below which there is nothing to gain
+ACCEPTED = 1e-11  # defect that will do where a step gains nothing
+ENOUGH = 1e-9  # defect that will do where rounding lets the method descend no further
+EPSILON = 2.3e-16  # rounding of one operation
+ROUNDINGS = 4.0  # a gradient of so many roundings of its largest terms is zero,
+LOST = 100.0  # of so many times more will do where nothing is gained
+GAIN = 0.5  # share of the defect that a step leaves at most if it gains something
 DAMPING = 1e-14  # smallest Levenberg term relative to the Hessian's trace
 FLAT = 0.1  # a line search ends where this share of the first slope is left
 INWARD = 0.05  # and keeps this share of its bracket away from both of its ends
 MAX_STEPS = 60
 MAX_TRIALS = 20
 MAX_DAMPINGS = 8
+REFINEMENTS = 2
+OUTSIDE = (
+    1e-12  # distance of refined forces from their cones, relative to the largest, that is rounding
+)
 NONE = -1  # no piece yet
+# Where steps converge only:
+SLOW = 0.1  # share of the defect left by a step after which a proof of failure is looked for
+LITTLE = (
+    1e-6  # defect from which on steps that gain ever the same share say where the method would end
+)
+ABSURD = 1e3  # forces this much larger than the targets held with equality count as none
+
+
+class Rows(NamedTuple):
+    """W (3n + q, dim), weight (dim,) the diagonal of D, target (dim,), shift (3n + q,) or (0,) for none."""
+
+    W: np.ndarray
+    weight: np.ndarray
+    target: np.ndarray
+    shift: np.ndarray
+
+
+class Search(NamedTuple):
+    """Room: forces, trial, slope (rows,), gradient, ahead, step (dim,), H, L (dim, dim), columns (3, dim).
+
+    held (n + q,), held_basis (n, 3, 3): the pieces that H was made of.
+    """
+
+    forces: np.ndarray
+    trial: np.ndarray
+    slope: np.ndarray
+    gradient: np.ndarray
+    ahead: np.ndarray
+    step: np.ndarray
+    H: np.ndarray
+    L: np.ndarray
+    columns: np.ndarray
+    held: np.ndarray
+    held_basis: np.ndarray
+
+
+@kernel
+def pyramids(mode, angle, span, mu, edges):
+    """Sets of contacts that carry what ``project_contact`` says; cones |z_T| <= mu z_N where edges is 0."""
+    directions = np.empty((edges, 2))
+    edge_directions(edges, directions)
+    return AdmissibleSets(mode, angle, span, mu, directions)
+
+
+@bare_kernel
+def _project_cone(mu, force, z):
+    """z (3,): the point of |z_T| <= mu z_N nearest to ``force``; returns the piece, PLANE on the curved side."""
+    normal, first, second = force[0], force[1], force[2]
+    length = math.sqrt(first * first + second * second)
+    if length <= mu * normal:
+        z[0], z[1], z[2] = normal, first, second
+        return INSIDE
+    if mu * length <= -normal:
+        z[0] = z[1] = z[2] = 0.0
+        return ZERO
+    height = (normal + mu * length) / (1.0 + mu * mu)
+    share = mu * height / length
+    z[0], z[1], z[2] = height, share * first, share * second
+    return PLANE
+
+
+@bare_kernel
+def _curved_basis(mu, force, basis):
+    """Rows of ``basis`` whose Gram matrix is the derivative of ``_project_cone`` on the curved side."""
+    normal, first, second = force[0], force[1], force[2]
+    length = math.sqrt(first * first + second * second)
+    unit = 1.0 / math.sqrt(1.0 + mu * mu)
+    across = math.sqrt(mu * (normal + mu * length) / length) * unit / length
+    along = mu * unit / length
+    basis[0, 0], basis[0, 1], basis[0, 2] = unit, along * first, along * second
+    basis[1, 0], basis[1, 1], basis[1, 2] = 0.0, -across * second, across * first
 
 
 @bare_kernel
 def _project(forces, sets, z, pieces):
-    """z (3n,) and its pieces: the projection of ``forces`` (3n,), contact by contact."""
+    """z (3n + q,) and its pieces: the projection of ``forces``, contact by contact, ray by ray."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
-    for i in range(mode.shape[0]):
+    n, exact = mode.shape[0], directions.shape[0] == 0
+    for i in range(n):
         force, out = forces[3 * i : 3 * i + 3], z[3 * i : 3 * i + 3]
-        number[i] = project_contact(
-            mode[i], angle[i], span[i], mu[i], directions, force, out, basis[i], first, second
-        )
+        if exact:
+            number[i] = _project_cone(mu[i], force, out)
+        else:
+            number[i] = project_contact(
+                mode[i], angle[i], span[i], mu[i], directions, force, out, basis[i], first, second
+            )
+    for r in range(3 * n, forces.shape[0]):
+        z[r] = max(forces[r], 0.0)
+        number[r - 2 * n] = RAY if forces[r] > 0.0 else ZERO
 
 
 @bare_kernel
@@ -66,8 +162,20 @@ def _times(W, x, out):
 
 
 @bare_kernel
-def _gradient(W, weight, target, x, z, gradient):
-    """target + weight x - W^T z."""
+def _motion(W, z, out):
+    """out = W^T z."""
+    fill(out, 0.0)
+    for r in range(z.shape[0]):
+        amount, row = z[r], W[r]
+        if amount != 0.0:
+            for k in range(out.shape[0]):
+                out[k] += row[k] * amount
+
+
+@bare_kernel
+def _gradient(rows, x, z, gradient):
+    """target + weight x - W^T z; returns its largest entry, infinite where one is not finite."""
+    W, weight, target = rows.W, rows.weight, rows.target
     for k in range(x.shape[0]):
         gradient[k] = target[k] + weight[k] * x[k]
     for r in range(z.shape[0]):
@@ -75,6 +183,12 @@ def _gradient(W, weight, target, x, z, gradient):
         if amount != 0.0:
             for k in range(x.shape[0]):
                 gradient[k] -= row[k] * amount
+    largest = 0.0
+    for k in range(x.shape[0]):
+        if not abs(gradient[k]) < np.inf:
+            return np.inf
+        largest = max(largest, abs(gradient[k]))
+    return largest
 
 
 @bare_kernel
@@ -101,30 +215,54 @@ def _add_piece(W, i, piece, basis, sign, columns, H):
 
 
 @bare_kernel
-def _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H):
-    """H = D + sum of W basis (W basis)^T for the given pieces; only what changed since ``held``.
+def _add_ray(row, sign, H):
+    """H += sign row row^T, lower triangle."""
+    for a in range(row.shape[0]):
+        amount, target = sign * row[a], H[a]
+        for b in range(a + 1):
+            target[b] += amount * row[b]
 
-    A piece's basis never changes, so equal numbers mean equal terms. Returns the trace.
+
+@bare_kernel
+def _update_hessian(rows, sets, pieces, search):
+    """H = D + sum of W basis (W basis)^T for the pieces; only what changed since ``search.held``.
+
+    Bases of equal numbers are equal, but for those of a cone's curved side. Returns the trace.
     """
-    n, dim = pieces.shape[0], W.shape[1]
+    W, H, held, held_basis = rows.W, search.H, search.held, search.held_basis
+    number, basis = pieces.number, pieces.basis
+    n, dim, exact = basis.shape[0], W.shape[1], sets.directions.shape[0] == 0
     changed = 0
-    for i in range(n):
-        if pieces[i] != held[i]:
+    for i in range(number.shape[0]):
+        if number[i] != held[i]:
             changed += 1
-    anew = 3 * changed > n  # cheaper, and without the rounding of what would be taken away
+        elif exact and i < n and number[i] == PLANE:
+            held[i] += 4  # another plane
+            changed += 1
+    anew = (
+        3 * changed > number.shape[0]
+    )  # cheaper, and without the rounding of what would be taken away
     if anew:
         for a in range(dim):
             fill(H[a], 0.0)
-            H[a, a] = weight[a]
+            H[a, a] = rows.weight[a]
     for i in range(n):
-        if anew or pieces[i] != held[i]:
+        if anew or number[i] != held[i]:
+            if exact and number[i] == PLANE:
+                _curved_basis(sets.mu[i], search.forces[3 * i : 3 * i + 3], basis[i])
             if not anew:
-                _add_piece(W, i, held[i], held_basis[i], -1.0, columns, H)
-            _add_piece(W, i, pieces[i], basis[i], 1.0, columns, H)
-            held[i] = pieces[i]
+                _add_piece(W, i, held[i], held_basis[i], -1.0, search.columns, H)
+            _add_piece(W, i, number[i], basis[i], 1.0, search.columns, H)
+            held[i] = number[i]
             for r in range(3):
                 for d in range(3):
                     held_basis[i, r, d] = basis[i, r, d]
+    for i in range(n, number.shape[0]):
+        if number[i] == RAY and (anew or held[i] != RAY):
+            _add_ray(W[i + 2 * n], 1.0, H)
+        elif number[i] == ZERO and held[i] == RAY and not anew:
+            _add_ray(W[i + 2 * n], -1.0, H)
+        held[i] = number[i]
     trace = 0.0
     for k in range(dim):
         trace += H[k, k]
@@ -133,10 +271,11 @@ def _update_hessian(W, weight, pieces, basis, held, held_basis, columns, H):
 
 @bare_kernel
 def _assume_inside(sets, pieces, z, force):
-    """Pieces for a first step that takes every force to lie inside its cone; z (3n,), force (3,): work."""
+    """Pieces for a first step that takes every force to lie inside its set; z (3n,), force (3,): work."""
     mode, angle, span, mu, directions = sets.mode, sets.angle, sets.span, sets.mu, sets.directions
     number, basis, first, second = pieces.number, pieces.basis, pieces.first, pieces.second
-    for i in range(mode.shape[0]):
+    n = mode.shape[0]
+    for i in range(n):
         if mode[i] == STICKING and mu[i] > 0.0:
             number[i] = INSIDE
             for r in range(3):
@@ -150,101 +289,82 @@ def _assume_inside(sets, pieces, z, force):
             number[i] = project_contact(
                 mode[i], angle[i], span[i], mu[i], directions, force, out, basis[i], first, second
             )
+    for i in range(n, number.shape[0]):
+        number[i] = RAY
 
 
 @bare_kernel
-def _defect(gradient):
-    largest = 0.0
-    for k in range(gradient.shape[0]):
-        if not abs(gradient[k]) <= largest:  # keeps NaN
-            largest = abs(gradient[k])
-    return largest
+def _size(rows, x):
+    """Largest entry of what is to be met: target and D x."""
+    size = 0.0
+    for k in range(x.shape[0]):
+        size = max(size, abs(rows.target[k]), abs(rows.weight[k] * x[k]))
+    return size
 
 
-@kernel
-def cone_newton(W, weight, target, shift, mode, angle, span, mu, edges, x, z):
-    """Solve in place. Returns Newton steps, negative when the method failed.
+@bare_kernel
+def _noise(rows, mu, x, z):
+    """Rounding of the gradient where a shift much larger than the forces is taken away from them; 0 without shift."""
+    W, shift, noise, most = rows.W, rows.shift, 0.0, 0.0
+    for k in range(x.shape[0]):
+        most = max(most, abs(x[k]))
+    for r in range(0, shift.shape[0], 3):
+        reach, large = 0.0, 0.0
+        for d in range(r, r + 3):
+            longest = 0.0
+            for k in range(x.shape[0]):
+                longest = max(longest, abs(W[d, k]))
+            if z[d] != 0.0:
+                reach = max(reach, longest)
+            if z[d] != 0.0 or not np.isinf(
+                mu[r // 3]
+            ):  # bounded, one direction's rounding reaches the others
+                large = max(large, abs(shift[d]) + longest * most)
+        noise = max(noise, reach * large)
+    return ROUNDINGS * EPSILON * noise
 
-    Args:
-        W (3n, dim), weight (dim,) the diagonal of D, target (dim,), shift (3n,) or (0,) for none.
-        mode, angle, span (n,), mu (n,), edges: the cones, see ``pyramid.project_contact``.
-        x (dim,): zero for a cold start, or the multipliers of a similar problem; out.
-        z (3n,): out.
+
+@bare_kernel
+def _excluded(rows, sets, x, search, pieces):
+    """Whether no z of ordinary size meets the rows held with equality: W^T z = target there.
+
+    For every such z in the sets, target^T x = z^T W x >= -|z| |P_K(-W x)|, x taken on these rows alone.
     """
-    n, dim = mode.shape[0], W.shape[1]
-    forces, trial, slope_of = np.empty(3 * n), np.empty(3 * n), np.empty(3 * n)
-    H, L, columns = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((3, dim))
-    gradient, step = np.empty(dim), np.empty(dim)
-    held, held_basis = np.empty(n, np.int64), np.empty((n, 3, 3))
-    number, basis = np.empty(n, np.int64), np.zeros((n, 3, 3))
-    pieces = Pieces(number, basis, np.empty(3), np.empty(3))
-    directions = np.empty((edges, 2))
-    edge_directions(edges, directions)
-    sets = AdmissibleSets(mode, angle, span, mu, directions)
-    for i in range(n):
-        held[i] = NONE
-    norm, warm = 0.0, False
-    for k in range(dim):
-        norm = max(norm, abs(target[k]))
-        warm = warm or x[k] != 0.0
-    _times(W, x, forces)
-    for r in range(3 * n):
-        forces[r] = -forces[r]
-        if shift.shape[0]:
-            forces[r] -= shift[r]
-            for k in range(dim):
-                norm = max(norm, abs(W[r, k] * shift[r]))
-    _project(forces, sets, z, pieces)
-    if norm == 0.0:
-        return 0
-    _gradient(W, weight, target, x, z, gradient)
-    if not warm and not shift.shape[0]:
-        _assume_inside(sets, pieces, trial, np.empty(3))
-    for iteration in range(MAX_STEPS):
-        trace = _update_hessian(W, weight, number, basis, held, held_basis, columns, H)
-        damping, share = DAMPING * trace, 0.0
-        for attempt in range(MAX_DAMPINGS):
-            for a in range(dim):
-                for b in range(a + 1):
-                    L[a, b] = H[a, b]
-                L[a, a] += damping
-            if cholesky(L, dim, 0.0):
-                for k in range(dim):
-                    step[k] = -gradient[k]
-                forward_substitute(L, dim, step)
-                backward_substitute(L, dim, step)
-                _times(W, step, slope_of)
-                share = _search(
-                    forces, slope_of, weight, target, x, step, gradient, sets, trial, z, pieces
-                )
-            if share > 0.0:
-                break
-            damping = max(damping, 1e-12 * trace) * 100.0
-        if share > 0.0:
-            for k in range(dim):
-                x[k] += share * step[k]
-            for r in range(3 * n):
-                forces[r] = trial[r]
-            _gradient(W, weight, target, x, z, gradient)
-        defect = _defect(gradient)
-        settled = share == 1.0
-        for i in range(n):
-            settled = settled and number[i] == held[i]
-        # A full step on settled pieces is exact: all that is left of the defect is rounding.
-        if defect <= (ACCEPTED if settled or share == 0.0 else TIGHT) * norm:
-            return iteration + 1
-        if share == 0.0:
-            return -iteration - 1
-    return MAX_STEPS if _defect(gradient) <= ACCEPTED * norm else -MAX_STEPS
+    W, weight, target, forces, nearest = (
+        rows.W,
+        rows.weight,
+        rows.target,
+        search.trial,
+        search.slope,
+    )
+    power, size, length = 0.0, 0.0, 0.0
+    for k in range(x.shape[0]):
+        if weight[k] == 0.0:
+            power += target[k] * x[k]
+            size = max(size, abs(target[k]))
+    if not power < 0.0:
+        return False
+    for r in range(W.shape[0]):
+        row, total = W[r], 0.0
+        for k in range(x.shape[0]):
+            total -= row[k] * x[k] if weight[k] == 0.0 else 0.0
+        forces[r] = total
+    _project(forces, sets, nearest, pieces)
+    for r in range(W.shape[0]):
+        length += nearest[r] * nearest[r]
+    _project(search.forces, sets, forces, pieces)
+    return -power > ABSURD * size * math.sqrt(length)
 
 
-@bare_kernel
-def _search(forces, slope_of, weight, target, x, step, gradient, sets, trial, z, pieces):
-    """Share of ``step`` at which the convex objective along it is nearly flat; trial, z belong to it.
+@bare_inlined
+def _descend(rows, sets, x, z, pieces, search):
+    """Share of the step at which the convex objective along it is nearly flat; search.trial, z belong to it.
 
     The derivative target^T step + x^T D step - (W step)^T z is monotone and costs no product with W.
-    Returns 0, with z projected anew from ``forces``, where the objective does not fall.
+    Returns 0, with z projected anew from ``search.forces``, where the objective does not fall.
     """
+    forces, trial, slope_of, step = search.forces, search.trial, search.slope, search.step
+    weight, target, gradient = rows.weight, rows.target, search.gradient
     start, curvature, level = 0.0, 0.0, 0.0
     for k in range(step.shape[0]):
         start += gradient[k] * step[k]
@@ -273,3 +393,203 @@ def _search(forces, slope_of, weight, target, x, step, gradient, sets, trial, z,
             share = low - low_slope * width / (high_slope - low_slope)
             share = min(max(share, low + INWARD * width), high - INWARD * width)
     return share
+
+
+@bare_inlined
+def _whole_step(rows, sets, x, z, pieces, defect, search):
+    """1 where the whole step leaves ``GAIN`` of the gradient at most, however rounding blurs slopes; else 0."""
+    forces, trial, ahead, step = search.forces, search.trial, search.ahead, search.step
+    for r in range(forces.shape[0]):
+        trial[r] = forces[r] - search.slope[r]
+    _project(trial, sets, z, pieces)
+    for k in range(x.shape[0]):
+        ahead[k] = x[k] + step[k]
+    if _gradient(rows, ahead, z, search.gradient) <= GAIN * defect:
+        return 1.0
+    _project(forces, sets, z, pieces)
+    _gradient(rows, x, z, search.gradient)
+    return 0.0
+
+
+@bare_inlined
+def _advance(rows, sets, x, z, pieces, defect, search):
+    """Take a step; returns its share, 0 where rounding allows none."""
+    H, L, step, gradient = search.H, search.L, search.step, search.gradient
+    dim = x.shape[0]
+    trace = _update_hessian(rows, sets, pieces, search)
+    damping, share = DAMPING * trace, 0.0
+    for attempt in range(MAX_DAMPINGS):
+        for a in range(dim):
+            for b in range(a + 1):
+                L[a, b] = H[a, b]
+            L[a, a] += damping
+        if cholesky(L, dim, 0.0):
+            for k in range(dim):
+                step[k] = -gradient[k]
+            forward_substitute(L, dim, step)
+            backward_substitute(L, dim, step)
+            _times(rows.W, step, search.slope)
+            share = _descend(rows, sets, x, z, pieces, search)
+            if share == 0.0 and attempt == 0:
+                share = _whole_step(rows, sets, x, z, pieces, defect, search)
+        if share > 0.0:
+            break
+        damping = max(damping, 1e-12 * trace) * 100.0
+    if share > 0.0:
+        for k in range(dim):
+            x[k] += share * step[k]
+        for r in range(z.shape[0]):
+            search.forces[r] = search.trial[r]
+    return share
+
+
+@bare_inlined
+def _begin(rows, sets, x, z, pieces, search):
+    """Forces, pieces and gradient at x; returns the gradient's largest entry."""
+    shift = rows.shift
+    _times(rows.W, x, search.forces)
+    for r in range(z.shape[0]):
+        search.forces[r] = -search.forces[r] - (shift[r] if shift.shape[0] else 0.0)
+    _project(search.forces, sets, z, pieces)
+    return _gradient(rows, x, z, search.gradient)
+
+
+@bare_kernel
+def _minimise(rows, sets, limit, x, z, pieces, search):
+    """The method, see ``cone_newton``."""
+    number, held = pieces.number, search.held
+    before, warm = _begin(rows, sets, x, z, pieces, search), False
+    if not before < np.inf:
+        fill(x, 0.0)
+        before = _begin(rows, sets, x, z, pieces, search)
+    if before == 0.0:
+        return 0
+    for k in range(x.shape[0]):
+        warm = warm or x[k] != 0.0
+    for i in range(held.shape[0]):
+        held[i] = NONE
+    if not warm and not rows.shift.shape[0]:
+        _assume_inside(sets, pieces, search.trial, search.slope[:3])
+    exact = sets.directions.shape[0] == 0
+    for iteration in range(limit):
+        share = _advance(rows, sets, x, z, pieces, before, search)
+        defect = _gradient(rows, x, z, search.gradient)
+        # A whole step on settled pieces is exact: all that is left of the defect is rounding.
+        settled, idle = share == 1.0 and not exact, not defect <= GAIN * before
+        for i in range(held.shape[0]):
+            settled = settled and number[i] == held[i]
+        size = _size(rows, x)
+        if defect <= (ACCEPTED if settled or idle else TIGHT) * size:
+            return iteration + 1
+        if settled or idle:
+            last = share == 0.0 or (settled and idle)
+            noise = _noise(rows, sets.mu, x, z)
+            if defect <= (max(ENOUGH * size, LOST * noise) if last else noise):
+                return iteration + 1
+        if share == 0.0 or not defect < np.inf:
+            return -iteration - 1
+        if exact and defect > SLOW * before:
+            ahead = limit - iteration - 1
+            if defect <= LITTLE * size and defect * (defect / before) ** ahead > ACCEPTED * size:
+                return -iteration - 1
+            if _excluded(rows, sets, x, search, pieces):
+                return -iteration - 1
+        before = defect
+    enough = max(ENOUGH * _size(rows, x), LOST * _noise(rows, sets.mu, x, z))
+    return limit if before <= enough and not exact else -limit
+
+
+@kernel
+def cone_newton(W, weight, target, shift, sets, limit, x, z):
+    """Solve in place. Returns Newton steps, negative where there is no solution or the method failed by ``limit``.
+
+    Args:
+        W (3n + q, dim): three rows for each contact, then one for each ray.
+        weight (dim,): the diagonal of D, none negative.  target (dim,).  shift (3n + q,), or (0,) for none.
+        sets: of the contacts, see ``pyramids``.
+        limit: Newton steps, such as ``MAX_STEPS``.
+        x (dim,): zero for a cold start, or the multipliers of a similar problem; out.
+        z (3n + q,): out, inside the sets in any case.
+    """
+    count, dim = W.shape
+    n = sets.mode.shape[0]
+    search = Search(
+        np.empty(count),
+        np.empty(count),
+        np.empty(count),
+        np.empty(dim),
+        np.empty(dim),
+        np.empty(dim),
+        np.empty((dim, dim)),
+        np.empty((dim, dim)),
+        np.empty((3, dim)),
+        np.empty(count - 2 * n, np.int64),
+        np.empty((n, 3, 3)),
+    )
+    pieces = Pieces(
+        np.empty(count - 2 * n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3)
+    )
+    return _minimise(Rows(W, weight, target, shift), sets, limit, x, z, pieces, search)
+
+
+@kernel
+def refine(W, eps, shift, sets, x, z):
+    """Correct a solution with D = eps and no target: what rounding leaves where z is the small difference of the large.
+
+    z (3n,) is moved until (W W^T / eps + 1) z + shift vanishes along the pieces of pyramids that it lies on,
+    x = W^T z / eps. Where that would take forces out of their pyramids both stay as they are.
+    """
+    n, dim = sets.mode.shape[0], W.shape[1]
+    pieces = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))
+    spare = Pieces(np.empty(n, np.int64), np.zeros((n, 3, 3)), np.empty(3), np.empty(3))
+    forces, moved, fit = np.empty(3 * n), np.empty(3 * n), np.empty(dim)
+    H, columns = np.zeros((dim, dim)), np.zeros((3 * n, dim))
+    rest, old = np.zeros(3 * n), z.copy()
+    _times(W, x, forces)
+    for r in range(3 * n):
+        forces[r] = -forces[r] - shift[r]
+    _project(forces, sets, z, pieces)
+    for i in range(n):
+        for r in range(pieces.number[i] & 3):
+            for d in range(3):
+                for k in range(dim):
+                    columns[3 * i + r, k] += pieces.basis[i, r, d] * W[3 * i + d, k]
+            _add_ray(columns[3 * i + r], 1.0, H)
+    for k in range(dim):
+        H[k, k] += eps
+    found = cholesky(H, dim, 0.0)
+    largest, outside = 0.0, 0.0
+    for _ in range(REFINEMENTS if found else 0):
+        _motion(W, z, fit)
+        _times(W, fit, moved)
+        fill(fit, 0.0)
+        for i in range(n):
+            for r in range(pieces.number[i] & 3):
+                rest[3 * i + r] = 0.0
+                for d in range(3):
+                    at = 3 * i + d
+                    rest[3 * i + r] += pieces.basis[i, r, d] * (
+                        moved[at] + eps * (z[at] + shift[at])
+                    )
+                for k in range(dim):
+                    fit[k] += columns[3 * i + r, k] * rest[3 * i + r]
+        forward_substitute(H, dim, fit)
+        backward_substitute(H, dim, fit)
+        assign(forces, z)
+        for i in range(n):
+            for r in range(pieces.number[i] & 3):
+                change = -rest[3 * i + r]
+                for k in range(dim):
+                    change += columns[3 * i + r, k] * fit[k]
+                for d in range(3):
+                    forces[3 * i + d] += pieces.basis[i, r, d] * change / eps
+        _project(forces, sets, z, spare)
+        for r in range(3 * n):
+            largest = max(largest, abs(forces[r]))
+            outside = max(outside, abs(forces[r] - z[r]))
+    if not (found and outside <= OUTSIDE * largest):
+        assign(z, old)
+        return
+    _motion(W, z, x)
+    for k in range(dim):
+        x[k] /= eps

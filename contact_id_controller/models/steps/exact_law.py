@@ -17,8 +17,8 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.cone_newton import cone_newton, pyramids
 from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
-from contact_id_controller.kernels.exact_cones.least_squares import least_squares
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
 from contact_id_controller.kernels.triangular import (
     backward_substitute,
@@ -192,16 +192,19 @@ def choose_forces(T, torque_offset, Y, u, mode, along, cones, torque_weight, lim
     for i in range(n):
         unit[i] = 1.0 / math.sqrt(1.0 + unit[i] / tie)
     whole, rows = _rows(T, Y, mode, along, mu, (scale_t, scale_y), unit, first, W)
-    target, weight, x = np.empty(na + nu), np.zeros(na + nu), np.empty(na + nu)
+    target, weight, x = np.empty(na + nu), np.zeros(na + nu), np.zeros(na + nu)
     for k in range(na):
         target[k], weight[k] = -scale_t * torque_offset[k], TIE_BREAK
     for k in range(nu):
         target[na + k] = scale_y * u[k]
     friction, forces = np.empty(whole), np.empty(rows)
+    kind, nothing = np.empty(whole, np.int64), np.empty(0)
+    fill(kind, STICKING)
     for i in range(n):
         if mode[i] == STICKING and mu[i] > 0.0:
             friction[first[i] // 3] = mu[i]
-    steps = least_squares(W[:rows], friction, weight, target, limit, x, forces)
+    sets = pyramids(kind, nothing, nothing, friction, 0)
+    steps = cone_newton(W[:rows], weight, target, nothing, sets, limit, x, forces)
     fill(z, 0.0)
     for i in range(n):
         at = first[i]

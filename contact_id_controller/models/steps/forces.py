@@ -21,7 +21,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.cone_newton import cone_newton
+from contact_id_controller.kernels.cone_newton import MAX_STEPS, cone_newton, pyramids
 from contact_id_controller.kernels.nearest_point import FEASIBILITY, SOLVED, nearest_point
 from contact_id_controller.kernels.pyramid import (
     APART,
@@ -374,7 +374,7 @@ def _distribute_dense(T, torque_offset, Y, u, face, cones, torque_weight, z):
 def _from_some(W, weight, target, mode, angle, span, mu, edges, x, z):
     """Multipliers x (dim,) to begin with, by every ``STRIDE``-th contact alone; zero where those cannot.
 
-    Arguments of ``cone_newton``; z (3n,) is room. Returns Newton steps.
+    Arguments of ``cone_newton`` and ``pyramids``; z (3n,) is room. Returns Newton steps.
     """
     some, dim = (mode.shape[0] + STRIDE - 1) // STRIDE, W.shape[1]
     rows, kind = np.empty((3 * some, dim)), np.empty(some, np.int64)
@@ -384,9 +384,8 @@ def _from_some(W, weight, target, mode, angle, span, mu, edges, x, z):
         kind[k], first[k], wide[k], rough[k] = mode[i], angle[i], span[i], mu[i]
         for d in range(3):
             assign(rows[3 * k + d], W[3 * i + d])
-    steps = cone_newton(
-        rows, weight, target, np.empty(0), kind, first, wide, rough, edges, x, z[: 3 * some]
-    )
+    sets = pyramids(kind, first, wide, rough, edges)
+    steps = cone_newton(rows, weight, target, np.empty(0), sets, MAX_STEPS, x, z[: 3 * some])
     if steps < 0:
         fill(x, 0.0)
     return abs(steps)
@@ -446,9 +445,8 @@ def _distribute_newton(T, torque_offset, Y, u, face, cones, torque_weight, z):
     before = 0
     if count >= NESTED:
         before = _from_some(W, weight, target, loaded, first, wide, rough, edges, x, forces)
-    steps = cone_newton(
-        W, weight, target, np.empty(0), loaded, first, wide, rough, edges, x, forces
-    )
+    sets = pyramids(loaded, first, wide, rough, edges)
+    steps = cone_newton(W, weight, target, np.empty(0), sets, MAX_STEPS, x, forces)
     steps += before if steps >= 0 else -before
     fill(z, 0.0)
     for i in range(count):

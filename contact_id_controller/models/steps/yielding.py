@@ -16,8 +16,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.cone_descent import cone_descent
-from contact_id_controller.kernels.cone_newton import cone_newton
+from contact_id_controller.kernels.cone_newton import MAX_STEPS, cone_newton, pyramids, refine
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import (
     STICKING,
@@ -57,8 +56,8 @@ def mean_diagonal(Y):
 def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
     """The regularised program: z (3n,) out, x (nu,) its multipliers u / eps in and out.
 
-    balance: difference of u and Y^T z, relative to u, that the fast method may leave.
-    Returns Newton steps, negative when both methods failed; z lies in the cones all the same.
+    balance: difference of u and Y^T z, relative to u, from which on the solution is refined.
+    Returns Newton steps, negative when the method failed; z lies in the cones all the same.
     """
     n, nu = gap_speed.shape[0], Y.shape[1]
     shift, weight = np.empty(3 * n), np.empty(nu)
@@ -68,19 +67,11 @@ def elastic(Y, c, gap_speed, mu, edges, eps, balance, x, z):
     nothing = np.zeros(n)
     mode = np.empty(n, np.int64)
     fill(mode, STICKING)
-    steps = cone_newton(Y, weight, np.zeros(nu), shift, mode, nothing, nothing, mu, edges, x, z)
-    if steps >= 0 and balance > 0.0 and _balanced(Y, eps, balance, x, z):
-        return steps
-    # Far away, badly scaled, or ended by rounding: once more, by gradients.
-    u = np.empty(nu)
-    for k in range(nu):
-        u[k] = eps * x[k]
-    for r in range(3 * n):
-        shift[r] *= eps
-    more = cone_descent(Y, shift, eps, mu, edges, u, z)
-    for k in range(nu):
-        x[k] = u[k] / eps
-    return abs(steps) + more if more >= 0 else more - abs(steps)
+    sets = pyramids(mode, nothing, nothing, mu, edges)
+    steps = cone_newton(Y, weight, np.zeros(nu), shift, sets, MAX_STEPS, x, z)
+    if not _balanced(Y, eps, balance, x, z):
+        refine(Y, eps, shift, sets, x, z)
+    return steps
 
 
 @kernel
