@@ -8,17 +8,7 @@ import numpy as np
 
 from contact_id_controller.report.figures import draw, legend_beside
 from contact_id_controller.report.style import COLOURS, GREY
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Picture,
-    Section,
-    Table,
-    Text,
-    outcome,
-)
+from experiments.papers.blocks import Claim, Picture, Section, Table, outcome
 from experiments.papers.chatter import (
     HIGH_MU,
     LOW_MU,
@@ -30,35 +20,14 @@ from experiments.papers.chatter import (
     WALK,
     Case,
 )
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
 
-PAPER_RATE = {
-    "coulomb/qp": (52.57, 0.2016),
-    "no_slip/qp": (245.5, 0.4239),
-    "coulomb/lcp": (678.0, 0.8351),
-    "no_slip/lcp": (351.2, 0.4055),
-}
-"""Table 4: mean absolute derivative of the torques, N·m/s, and mean absolute torque, N·m."""
-
-CHATTER_NM_S = 100.16
-"""Torque rate of the paper's PID controller, which it calls suitable for a real robot (table 4)."""
-
-SPREAD = 0.85
-"""Contact forces are distributed when in the mean this part of the standing feet carries load."""
-
-PAPER_SCORES = {
-    ("two feet", HIGH_MU): ("PASS, best", "PASS", "PASS", "PASS"),
-    ("two feet", LOW_MU): ("FAIL (slip and fall)", "FAIL (slip and fall)", "PASS, best", "PASS"),
-    ("walk", HIGH_MU): ("PASS", "PASS, best", "FAIL (torque chatter)", "PASS"),
-    ("walk", LOW_MU): (
-        "FAIL (slip and fall)",
-        "FAIL (slip and fall)",
-        "FAIL (torque chatter)",
-        "PASS, best",
-    ),
-}
-"""Table 6, columns as in ``MODELS``; its two rows of the manipulator stand in that section."""
-
+PAPER = Paper(NAME)
+PAPER_RATE, CHATTER_NM_S, SPREAD = (
+    PAPER.figures[name] for name in ("rates", "chatter_nm_s", "spread")
+)
+PAPER_SCORES = {(task, mu): scores for task, mu, scores in PAPER.figures["scores"]}
 DUTY = {"two feet": TWO_FEET, "walk": WALK}
 
 
@@ -67,52 +36,21 @@ def report(results: Sequence[RunResult]) -> Section:
     found = {Case(**result.parameters): result for result in results}
     walks = {case: r for case, r in found.items() if case.duty_factor == WALK}
     rows = [
-        (
-            case.model,
-            case.mu,
-            "I" if case.distribution == STAGE_I else "I and II",
-            r["torque_rate_mean_nm_s"],
-            r["calm_torque_rate_mean_nm_s"],
-            r["torque_rate_largest_nm_s"],
-            r["torque_mean_nm"],
-            100.0 * r["normal_force_relative_error"],
-            outcome(r["fell_time_s"]),
-        )
+        {
+            **case._asdict(),
+            **r.values,
+            "stage": "I" if case.distribution == STAGE_I else "I and II",
+            "outcome": outcome(r["fell_time_s"]),
+        }
         for case, r in walks.items()
     ]
-    table = Table(
-        "Rate: mean |change of torque| / period, over all joints and the whole walk; between the "
-        "changes of contact; its largest. Force error: summed normal forces, of the weight.",
-        (
-            "model",
-            "mu",
-            "stage",
-            "rate, N·m/s",
-            "between, N·m/s",
-            "largest, N·m/s",
-            "torque, N·m",
-            "force error, %",
-            "outcome",
-        ),
-        rows,
-        [r.description.command() for r in walks.values()],
+    table = PAPER.table("runs", rows, [r.description.command() for r in walks.values()])
+    paper = PAPER.table(
+        "paper",
+        [dict(model=name, rate=rate, torque=torque) for name, (rate, torque) in PAPER_RATE.items()],
     )
-    paper = Table(
-        "The paper's table 4 (mu infinite, its own rigid simulator).",
-        ("model", "rate, N·m/s", "torque, N·m"),
-        [(name, *values) for name, values in PAPER_RATE.items()],
-    )
-    text = Text(
-        "The paper's quadruped trots among its way-points in MuJoCo, T_c = 50 ms, all "
-        "controllers with the same planner and feedback. Stage I takes the forces that its "
-        "solver ends with, stage II those of least torque among all that do the same to "
-        "the base; the paper has stage II for the QP only, here every model has it."
-    )
-    return Section(
-        "Torque chatter and scores (first paper, figures 6 and 15, appendix A)",
-        [text, _traces(found), _rates(found), table, paper, _scores(found)],
-        _claims(found),
-    )
+    blocks = [PAPER.text(), _traces(found), _rates(found), table, paper, _scores(found)]
+    return PAPER.section(blocks, _claims(found))
 
 
 def _get(found, model: str, distribution: str, mu: float, duty: float = WALK) -> RunResult | None:
@@ -140,8 +78,7 @@ def _traces(found) -> Picture:
     return Picture(
         "chatter",
         draw(11.0, 6.6, 3, 1, fill),
-        "Figure 6, measured on a trot: without stage II the torque jumps between "
-        "answers that are equally good.",
+        PAPER.phrase("traces"),
     )
 
 
@@ -182,7 +119,7 @@ def _rates(found) -> Picture:
     return Picture(
         "chatter_rates",
         draw(12.0, 3.8, 1, 2, fill),
-        "Figure 15 and table 4: mean absolute derivative of the torques.",
+        PAPER.phrase("rates"),
     )
 
 
@@ -202,89 +139,51 @@ def _scores(found) -> Table:
     rows, commands = [], []
     for (task, mu), paper in PAPER_SCORES.items():
         ours = [_get(found, model, STAGE_II, mu, DUTY[task]) for model in MODELS]
-        name = f"{task}, mu {mu:g}"
-        rows.append((name, "paper", *paper))
-        rows.append((name, "ours", *(score(r) if r else None for r in ours)))
-        commands += ["", f"python -m experiments reproduce {NAME}"]
-    return Table(
-        f"Table 6 (appendix A). Chatter: more than {CHATTER_NM_S:g} N·m/s; distributed: "
-        f"at least {100 * SPREAD:g} % of the feet on the ground carry load, where three "
-        "or more stand.",
-        ("task", "", *MODELS),
-        rows,
-        commands,
-    )
+        for whose, scores in (("paper", paper), ("ours", [score(r) if r else None for r in ours])):
+            rows.append({"task": f"{task}, mu {mu:g}", "whose": whose, **dict(zip(MODELS, scores))})
+        commands += ["", PAPER.command]
+    return PAPER.table("scores", rows, commands, chatter=CHATTER_NM_S, spread=SPREAD)
 
 
 def _claims(found) -> list[Claim]:
-    command = f"python -m experiments reproduce {NAME}"
     claims = []
     for model in ("coulomb/qp", "coulomb/lcp"):
         one, two = (_get(found, model, part, HIGH_MU) for part in (STAGE_I, STAGE_II))
         if not (one and two):
             continue
-        ratio = one["torque_rate_mean_nm_s"] / two["torque_rate_mean_nm_s"]
-        peak = one["calm_torque_rate_largest_nm_s"] / max(
-            two["calm_torque_rate_largest_nm_s"], 1e-9
-        )
-        paper = PAPER_RATE[model][0]
-        if model == "coulomb/qp":
-            claims.append(
-                Claim(
-                    "first paper, 8.1, figure 15",
-                    "stage II lowers the largest derivative of the "
-                    "torque by five orders of magnitude",
-                    REPRODUCED if peak >= 1e4 else NOT_REPRODUCED,
-                    f"{peak:.1f} times between changes of contact, the mean {ratio:.1f} times, both "
-                    "with a time constant of 50 ms",
-                    command,
-                )
-            )
-            claims.append(
-                Claim(
-                    "first paper, table 4",
-                    f"two-stage QP: {paper:g} N·m/s",
-                    BETTERED
-                    if two["torque_rate_mean_nm_s"] < paper and two["fell_time_s"] is None
-                    else NOT_REPRODUCED,
-                    f"{two['torque_rate_mean_nm_s']:.3g} N·m/s, {outcome(two['fell_time_s'])}",
-                    command,
-                )
-            )
-        else:
-            claims.append(
-                Claim(
-                    "first paper, 8.1",
-                    "the Coulomb LCP is the one model that cannot mitigate chatter",
-                    BETTERED
-                    if two["torque_rate_mean_nm_s"] < CHATTER_NM_S and two["fell_time_s"] is None
-                    else REPRODUCED,
-                    f"without stage II {one['torque_rate_mean_nm_s']:.3g} N·m/s, with it "
-                    f"{two['torque_rate_mean_nm_s']:.3g} N·m/s, {outcome(two['fell_time_s'])}: stage II belongs "
-                    "to every model",
-                    command,
-                )
-            )
-    for task, mu in PAPER_SCORES:
-        runs = {model: _get(found, model, STAGE_II, mu, DUTY[task]) for model in MODELS}
-        if not all(runs.values()):
+        rate, walked = two["torque_rate_mean_nm_s"], two["fell_time_s"] is None
+        both = {"one": one, "two": two, "outcome": outcome(two["fell_time_s"])}
+        if model == "coulomb/lcp":
+            claims.append(PAPER.claim("lcp", rate < CHATTER_NM_S and walked, **both))
             continue
-        said = dict(zip(MODELS, PAPER_SCORES[task, mu]))
-        ours = {model: score(r) for model, r in runs.items()}
-        same = [model for model in MODELS if said[model][:4] == ours[model][:4]]
-        better = [m for m in MODELS if said[m].startswith("FAIL") and ours[m].startswith("PASS")]
-        worse = [m for m in MODELS if said[m].startswith("PASS") and ours[m].startswith("FAIL")]
-        claims.append(
-            Claim(
-                "first paper, table 6",
-                f"{'walking' if task == 'walk' else 'gait on two feet'} at "
-                f"{'high' if mu == HIGH_MU else 'low'} friction: "
-                + ", ".join(f"{model} {text}" for model, text in said.items()),
-                NOT_REPRODUCED if worse else BETTERED if better else REPRODUCED,
-                f"pass or fail is the same for {', '.join(same) or 'none'}"
-                + (f"; {', '.join(better)} passes with stage II" if better else "")
-                + "".join(f"; {m}: {ours[m]}" for m in MODELS if ours[m].startswith("FAIL")),
-                command,
-            )
-        )
+        ratio = one["torque_rate_mean_nm_s"] / rate
+        calm = max(two["calm_torque_rate_largest_nm_s"], 1e-9)
+        peak, paper = one["calm_torque_rate_largest_nm_s"] / calm, PAPER_RATE[model][0]
+        claims += [
+            PAPER.claim("peak", peak >= 1e4, peak=peak, ratio=ratio),
+            PAPER.claim("two_stages", rate < paper and walked, paper=paper, **both),
+        ]
+    for (task, mu), paper in PAPER_SCORES.items():
+        runs = {model: _get(found, model, STAGE_II, mu, DUTY[task]) for model in MODELS}
+        if all(runs.values()):
+            ours = {model: score(r) for model, r in runs.items()}
+            claims.append(_score_claim(task, mu, dict(zip(MODELS, paper)), ours))
     return claims
+
+
+def _score_claim(task: str, mu: float, said: dict[str, str], ours: dict[str, str]) -> Claim:
+    """Table 6: which models pass and which fail."""
+    same = [model for model in MODELS if said[model][:4] == ours[model][:4]]
+    better = [m for m in MODELS if said[m].startswith("FAIL") and ours[m].startswith("PASS")]
+    worse = [m for m in MODELS if said[m].startswith("PASS") and ours[m].startswith("FAIL")]
+    return PAPER.claim(
+        "scores",
+        bool(worse),
+        bool(better),
+        task="walking" if task == "walk" else "gait on two feet",
+        friction="high" if mu == HIGH_MU else "low",
+        said=", ".join(f"{model} {text}" for model, text in said.items()),
+        same=", ".join(same) or "none",
+        better=f"; {', '.join(better)} passes with stage II" if better else "",
+        worse="".join(f"; {m}: {ours[m]}" for m in MODELS if ours[m].startswith("FAIL")),
+    )

@@ -10,35 +10,18 @@ import numpy as np
 from contact_id_controller.report.figures import draw, legend_beside
 from contact_id_controller.report.style import COLOURS, GREY
 from experiments.papers.arm_and_box import DENSITY_KG_M3, EDGE_M
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WRONG,
-    Claim,
-    Picture,
-    Section,
-    Table,
-    Text,
-)
+from experiments.papers.blocks import Claim, Picture, Section, Table
 from experiments.papers.chatter import MODELS
 from experiments.papers.chatter_report import CHATTER_NM_S
 from experiments.papers.manipulator import DROPPED_M, NAME, TRACE_S, Case
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
 
+PAPER = Paper(NAME)
 WEIGHT_N = 9.81 * DENSITY_KG_M3 * EDGE_M**3
-PAPER_DROP_S = 1.5
-ABOUT = 2.0
-"""A time within this factor of the paper's is about the same."""
-
-PAPER_SCORES = {
-    100.0: ("PASS", "PASS, best", "FAIL (torque chatter)", "PASS"),
-    1.0: ("FAIL (slip and fall)", "FAIL (slip and fall)", "FAIL (torque chatter)", "PASS, best"),
-}
-"""Table 6, last rows: columns as in ``chatter.MODELS``."""
-
-TARGETS_RAD = {1.0: 0.006, 100.0: 0.012}
-"""Mean error of the seven joints that ours must not exceed, read off the paper's figure 18."""
+PAPER_DROP_S, PAPER_SCORES, TARGETS_RAD = (
+    PAPER.figures[name] for name in ("drop_s", "scores", "targets_rad")
+)
 
 
 def label(case: Case, with_settings: bool = True) -> str:
@@ -52,35 +35,26 @@ def label(case: Case, with_settings: bool = True) -> str:
 def report(results: Sequence[RunResult]) -> Section:
     """Figure 18 and its text, and a hand that does not drop the box."""
     found = {Case(**result.parameters): result for result in results}
-    text = Text(
-        f"A {DENSITY_KG_M3:g} kg/m3 box of {1e3 * EDGE_M:g} mm edge, held by four spherical "
-        "fingertips, is swung by an arm of seven joints (q0 + 0.1 cos 10 t - 0.1), in MuJoCo, "
-        "which shares no line with the controllers, and in our rigid time stepper "
-        "(Stewart-Trinkle), which is closest to the paper's engine. Posture, hand and link "
-        "inertias are ours, the paper does not state them. Dropped: the box has slipped half its "
-        "edge."
-    )
-    blocks: list = [text]
+    blocks: list = [PAPER.text(density=DENSITY_KG_M3, edge=EDGE_M)]
     for mu in sorted({case.mu for case in found}):
         chosen = {case: result for case, result in found.items() if case.mu == mu}
         blocks += [_table(mu, chosen), _picture(mu, chosen)]
-    return Section("Arm and box (first paper, 8.4.1)", [*blocks, _scores(found)], _claims(found))
+    return PAPER.section([*blocks, _scores(found)], _claims(found))
 
 
 def _scores(found) -> Table:
     """The rows of table 6 about the manipulator."""
     rows = []
     for mu, paper in PAPER_SCORES.items():
-        rows.append((f"mu {mu:g}", "paper", *paper))
+        scores = [("paper", paper)]
         for engine in dict.fromkeys(case.engine for case in found):
             settings, cells = _cells(found, mu, engine)
-            rows.append((f"mu {mu:g}", f"{engine}, {settings} settings", *cells))
-    return Table(
-        "Table 6 (appendix A), manipulator; chatter: more than "
-        f"{CHATTER_NM_S:g} N·m/s while the box is held.",
-        ("object", "", *MODELS),
-        rows,
-    )
+            scores.append((f"{engine}, {settings} settings", cells))
+        rows += [
+            {"object": f"mu {mu:g}", "whose": whose, **dict(zip(MODELS, cells))}
+            for whose, cells in scores
+        ]
+    return PAPER.table("scores", rows, chatter=CHATTER_NM_S)
 
 
 def _cells(found, mu: float, engine: str) -> tuple[str, list[str | None]]:
@@ -93,7 +67,7 @@ def _cells(found, mu: float, engine: str) -> tuple[str, list[str | None]]:
     return settings, [_score(cell[0]) if cell else None for cell in cells]
 
 
-def _score_claims(found, command: str) -> list[Claim]:
+def _score_claims(found) -> list[Claim]:
     claims = []
     for (mu, paper), engine in itertools.product(
         PAPER_SCORES.items(), dict.fromkeys(case.engine for case in found)
@@ -102,18 +76,23 @@ def _score_claims(found, command: str) -> list[Claim]:
         if None in ours:
             continue
         pairs = [(said[:4], own[:4]) for said, own in zip(paper, ours)]
-        worse, better = ("PASS", "FAIL") in pairs, ("FAIL", "PASS") in pairs
         claims.append(
-            Claim(
-                "first paper, table 6",
-                f"arm and box, mu {mu:g}, {engine}, {settings} settings: "
-                + ", ".join(f"{model} {said}" for model, said in zip(MODELS, paper)),
-                NOT_REPRODUCED if worse else BETTERED if better else REPRODUCED,
-                ", ".join(f"{model} {own}" for model, own in zip(MODELS, ours)),
-                command,
+            PAPER.claim(
+                "scores",
+                ("PASS", "FAIL") in pairs,
+                ("FAIL", "PASS") in pairs,
+                mu=mu,
+                engine=engine,
+                settings=settings,
+                said=_listed(paper),
+                own=_listed(ours),
             )
         )
     return claims
+
+
+def _listed(scores: Sequence[str]) -> str:
+    return ", ".join(f"{model} {score}" for model, score in zip(MODELS, scores))
 
 
 def _score(result: RunResult) -> str:
@@ -123,35 +102,17 @@ def _score(result: RunResult) -> str:
 
 
 def _table(mu: float, found) -> Table:
-    head = (
-        "controller",
-        "engine",
-        "mean joint error, rad",
-        "dropped after, s",
-        "mean torque, N·m",
-        "torque rate while held, N·m/s",
-        "force error while held, N",
-        "status",
-    )
     rows = [
-        (
-            label(case),
-            case.engine,
-            r["mean_joint_position_error_rad"],
-            _drop(r),
-            r["torque_mean_nm"],
-            r["torque_rate_while_held_nm_s"],
-            r["box_force_error_n"],
-            _statuses(r),
-        )
+        {
+            **r.values,
+            "label": label(case),
+            "engine": case.engine,
+            "drop": _drop(r),
+            "statuses": _statuses(r),
+        }
         for case, r in found.items()
     ]
-    return Table(
-        f"mu {mu:g}. Force error: net force of the tips on the box, predicted against real.",
-        head,
-        rows,
-        [r.description.command() for r in found.values()],
-    )
+    return PAPER.table("runs", rows, [r.description.command() for r in found.values()], mu=mu)
 
 
 def _drop(result: RunResult):
@@ -209,18 +170,15 @@ def _picture(mu: float, found) -> Picture:
     return Picture(
         f"manipulator_mu{mu:g}",
         draw(13.0, 6.0, 2, len(engines), fill),
-        f"Figure 18, mu {mu:g}: error (means over {1e3 * TRACE_S:g} ms) and slip.",
+        PAPER.phrase("figure", mu=mu, trace=TRACE_S),
     )
-
-
-SOURCE, COMMAND = "first paper, 8.4.1", f"python -m experiments reproduce {NAME}"
 
 
 def _claims(found) -> list[Claim]:
     return [
         *_tracking_claims(found),
         *_drop_claims(found),
-        *_score_claims(found, COMMAND),
+        *_score_claims(found),
         *_slippery_claims(found),
         *_sensed_claims(found),
         *_deadbeat_claims(found),
@@ -243,17 +201,18 @@ def _tracking_claims(found) -> list[Claim]:
         other = min(r["mean_joint_position_error_rad"] for r in pid)
         # The paper's hand loses the box at mu 1 only; an arm without its box tracks easily.
         kept = (mu == 1.0 and "squeeze_n" in grip) or all(r["dropped_s"] is None for r in qp)
-        good = worst <= target and worst < other and kept and not any(map(_torn, qp))
         claims.append(
-            Claim(
-                f"{SOURCE}, figure 18",
-                f"mu {mu:g}, {hand}: inverse dynamics with predicted "
-                f"forces tracks far better than PID (target: {target:g} rad)",
-                BETTERED if good else NOT_REPRODUCED,
-                f"at most {worst:.2g} rad ({_engines(qp)}), PID at least {other:.2g} rad "
-                f"({_engines(pid)}); means over the whole run, with the box or without: "
-                + "; ".join(_fates(found, **chosen)),
-                COMMAND,
+            PAPER.claim(
+                "tracking",
+                worst <= target and worst < other and kept and not any(map(_torn, qp)),
+                mu=mu,
+                hand=hand,
+                target=target,
+                worst=worst,
+                other=other,
+                engines=_engines(qp),
+                rivals=_engines(pid),
+                fates=_fates(found, **chosen),
             )
         )
     return claims
@@ -261,26 +220,18 @@ def _tracking_claims(found) -> list[Claim]:
 
 def _drop_claims(found) -> list[Claim]:
     """When the box falls from the paper's hand at mu 1."""
-    claims = []
+    claims, factor = [], PAPER.figures["about"]
     for name, title in (
         ("coulomb/qp", "inverse dynamics with predicted forces"),
         ("none/pid", "PID"),
     ):
         chosen = {"controller": name, "mu": 1.0, "squeeze_n": 0.0}
-        times = [r["dropped_s"] for r in _all(found, **chosen) if r["dropped_s"] is not None]
-        about = any(PAPER_DROP_S / ABOUT <= time <= PAPER_DROP_S * ABOUT for time in times)
-        if _all(found, **chosen):
-            claims.append(
-                Claim(
-                    SOURCE,
-                    f"at mu 1, {title} drops the box at about {PAPER_DROP_S} s",
-                    REPRODUCED if about else NOT_REPRODUCED,
-                    "; ".join(_fates(found, **chosen))
-                    + ". When depends on posture, hand and how exactly friction is "
-                    "simulated: at the limit of the cone nothing holds for long",
-                    COMMAND,
-                )
-            )
+        runs = _all(found, **chosen)
+        times = [r["dropped_s"] for r in runs if r["dropped_s"] is not None]
+        about = any(PAPER_DROP_S / factor <= time <= PAPER_DROP_S * factor for time in times)
+        if runs:
+            fates = _fates(found, **chosen)
+            claims.append(PAPER.claim("drop", about, title=title, paper=PAPER_DROP_S, fates=fates))
     return claims
 
 
@@ -288,61 +239,25 @@ def _slippery_claims(found) -> list[Claim]:
     """Table 6 against section 8.4.1 at mu 1, and a box that is squeezed."""
     claims = []
     chosen = {"controller": "coulomb/qp", "mu": 1.0, "squeeze_n": 0.0}
-    plain = _all(found, **chosen)
-    if plain:
-        claims.append(
-            Claim(
-                "first paper, table 6",
-                "the Coulomb QP passes with a slippery object, without a fall",
-                WRONG if any(r["dropped_s"] is not None for r in plain) else REPRODUCED,
-                f"section 8.4.1 says that it drops this box at {PAPER_DROP_S} s; ours: "
-                + "; ".join(_fates(found, **chosen)),
-                COMMAND,
-            )
-        )
-    firm = _all(found, squeeze_n_above=0.0)
-    if firm:
+    if plain := _all(found, **chosen):
+        falls = any(r["dropped_s"] is not None for r in plain)
+        fates = _fates(found, **chosen)
+        claims.append(PAPER.claim("passes", falls, paper=PAPER_DROP_S, fates=fates))
+    if firm := _all(found, squeeze_n_above=0.0):
         held = all(r["dropped_s"] is None and not _torn(r) for r in firm)
-        claims.append(
-            Claim(
-                SOURCE,
-                "a box held by predicted forces slips out at low friction",
-                BETTERED if held else NOT_REPRODUCED,
-                "with a commanded least squeeze, and counting on less friction than there is: "
-                + "; ".join(_fates(found, squeeze_n_above=0.0)),
-                COMMAND,
-            )
-        )
+        claims.append(PAPER.claim("squeezed", held, fates=_fates(found, squeeze_n_above=0.0)))
     return claims
 
 
 def _sensed_claims(found) -> list[Claim]:
     """What fed-back forces do with the slippery box and with the sticky one."""
     claims = []
-    fates = _fates(found, controller="none/sensed", mu=1.0)
-    if fates:
-        claims.append(
-            Claim(
-                SOURCE,
-                "with sensed forces, one period old, the box is held at mu 1 for three seconds",
-                REPRODUCED if any("held" in fate for fate in fates) else NOT_REPRODUCED,
-                "; ".join(fates) + ": fed-back forces keep what grip there is and build none up; "
-                "whether that is enough depends on when a finger counts as touching",
-                COMMAND,
-            )
-        )
-    sticky = _all(found, controller="none/sensed", mu=100.0)
-    if sticky:
+    if fates := _fates(found, controller="none/sensed", mu=1.0):
+        claims.append(PAPER.claim("sensed", "held" in fates, fates=fates))
+    if sticky := _all(found, controller="none/sensed", mu=100.0):
         most = max(r["tip_forces_n"] or 0.0 for r in sticky)
-        claims.append(
-            Claim(
-                SOURCE,
-                "the sensed controller applies excessive forces to the sticky box",
-                REPRODUCED if most > 10.0 * WEIGHT_N else NOT_REPRODUCED,
-                f"mean sum of the forces at most {most:.3g} N, weight of the box {WEIGHT_N:.2g} N",
-                COMMAND,
-            )
-        )
+        much = most > PAPER.figures["excessive"] * WEIGHT_N
+        claims.append(PAPER.claim("excessive", much, most=most, weight=WEIGHT_N))
     return claims
 
 
@@ -352,17 +267,8 @@ def _deadbeat_claims(found) -> list[Claim]:
     deadbeat = _fates(found, engine="mujoco", **chosen)
     if not deadbeat:
         return []
-    rigid = _fates(found, engine="rigid", **chosen)
-    failed = any("torn" in fate or "dropped" in fate for fate in deadbeat)
-    return [
-        Claim(
-            "first paper, eq. 35 and 37",
-            "contact velocities are removed within one period",
-            NOT_REPRODUCED if failed else REPRODUCED,
-            "; ".join([*deadbeat, *rigid]) + ". It needs contacts that do not yield at all",
-            COMMAND,
-        )
-    ]
+    fates = "; ".join(filter(None, [deadbeat, _fates(found, engine="rigid", **chosen)]))
+    return [PAPER.claim("deadbeat", "torn" in deadbeat or "dropped" in deadbeat, fates=fates)]
 
 
 def _torn(result: RunResult) -> bool:
@@ -383,11 +289,11 @@ def _all(found, squeeze_n_above: float | None = None, **wanted) -> list[RunResul
     ]
 
 
-def _fates(found, **wanted) -> list[str]:
+def _fates(found, **wanted) -> str:
     """What became of the box, engine by engine; ``wanted`` as for ``_all``."""
     cases = {id(r): case for case, r in found.items()}
-    return [
+    return "; ".join(
         f"{cases[id(r)].engine}, {cases[id(r)].settings} settings, mu {cases[id(r)].mu:g}: "
         f"{_fate(r)}"
         for r in _all(found, **wanted)
-    ]
+    )

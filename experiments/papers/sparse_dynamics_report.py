@@ -4,43 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contact_id_controller.report.figures import PAPER, draw, legend_beside
+from contact_id_controller.report.figures import PAPER as MARKS
+from contact_id_controller.report.figures import draw, legend_beside
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT
-from experiments.papers.blocks import Picture, Section, Table, Text
+from experiments.papers.blocks import Picture, Section, Table
 from experiments.papers.sparse_dynamics import (
     FORWARD,
     LOAD_CELLS,
     aba_formula,
     rnea_formula,
 )
-from experiments.papers.sparse_dynamics_claims import UMFPACK, by_problem, claims
+from experiments.papers.sparse_dynamics_claims import PAPER, UMFPACK, by_problem, claims
 from experiments.papers.store import RunResult
 
 OURS, PERMUTED, UNPERMUTED, INVERSE = COLOURS[0], COLOURS[1], COLOURS[3], COLOURS[2]
+PAIRS = ("ours", "ours_regrouped", "joints_last_regrouped", "rnea")
+"""Counts of additions and multiplications."""
 
 
 def report(results: Sequence[RunResult]) -> Section:
     """Figures 1 and 2 with both counts, their tables, and the paper's equations."""
     found, _ = by_problem(results)
-    forward, cells = found[FORWARD], found[LOAD_CELLS]
-    text = Text(
-        "Additions and multiplications together. Program: what the author's lu_cost.m and fb_cost.m "
-        "say of the factorisation of the paper's matrix, where X, v x S qd and v x* I v are given. "
-        "In fact: what the same elimination takes; factors of 0 and 1 are free. Ours: traced from sine, "
-        "cosine, velocities and torques, nothing given; constants folded, common subexpressions once, "
-        "no dead code. General chain: no constant is zero. The first figure's order is the better of "
-        "leaf to root and least product of other entries (Markowitz)."
-    )
-    blocks = [text]
-    if forward:
-        blocks += [_picture_1(forward), _table_1(forward)]
-    if cells:
-        blocks += [_picture_2(cells), _table_2(cells)]
-    return Section(
-        "Dynamics by sparse factorisation (sparse factorisation paper, figures 1 and 2)",
-        blocks,
-        claims(results),
-    )
+    blocks: list = [PAPER.text()]
+    if found[FORWARD]:
+        blocks += [_picture_1(found[FORWARD]), _table("forward", FORWARD, found[FORWARD])]
+    if found[LOAD_CELLS]:
+        blocks += [_picture_2(found[LOAD_CELLS]), _table("cells", LOAD_CELLS, found[LOAD_CELLS])]
+    return PAPER.section(blocks, claims(results))
 
 
 def _line(axis, runs: Mapping[int, RunResult], value, label: str, colour, style="-") -> None:
@@ -55,9 +45,9 @@ def _factorisations(axis, problem: str, runs) -> None:
     quoted = {n: both for n, both in UMFPACK[problem].items() if n in runs}
     if quoted:
         axis.plot(
-            *zip(*((n, p) for n, (p, _) in quoted.items())), **PAPER, label="UMFPACK, program"
+            *zip(*((n, p) for n, (p, _) in quoted.items())), **MARKS, label="UMFPACK, program"
         )
-        filled = {**PAPER, "color": LIMIT}
+        filled = {**MARKS, "color": LIMIT}
         axis.plot(
             *zip(*((n, c) for n, (_, c) in quoted.items())), **filled, label="UMFPACK, in fact"
         )
@@ -76,8 +66,7 @@ def _picture_1(runs: Mapping[int, RunResult]) -> Picture:
     return Picture(
         "sparse_dynamics_forward",
         draw(10.0, 4.6, 1, 1, fill),
-        "Figure 1. Dashed: as the author's program counts. Solid: the same elimination, counted right. "
-        "Diamonds: in the order of UMFPACK 5.7.1, quoted. The plain LU leaves the picture.",
+        PAPER.phrase("figure_1"),
     )
 
 
@@ -94,7 +83,7 @@ def _picture_2(runs: Mapping[int, RunResult]) -> Picture:
     return Picture(
         "sparse_dynamics_load_cells",
         draw(10.0, 4.6, 1, 1, fill),
-        "Figure 2. As figure 1; ours takes less than three times inverse dynamics.",
+        PAPER.phrase("figure_2"),
     )
 
 
@@ -107,90 +96,27 @@ def _cell(pair: Sequence[int]) -> str:
     return f"{pair[0]:,} + {pair[1]:,} = {sum(pair):,}"
 
 
-def _table_1(runs: Mapping[int, RunResult]) -> Table:
-    none = (None, None)
-    return Table(
-        "Forward dynamics: additions + multiplications. Regrouped: with base inertial parameters; joints "
-        "last: joint space inertia, then L^T D L. Paper's chain and tree: the fewest of the four, gravity "
-        "along the first axis (across it, up to 19 more).",
-        (
-            "links",
-            "ABA, formula",
-            "ours, general",
-            "regrouped",
-            "joints last, regrouped",
-            "best / ABA",
-            "paper's chain",
-            "paper's tree",
-            "RNEA, traced",
-            "permuted LU: program",
-            "in fact",
-            "plain LU: program",
-            "in fact",
-            "UMFPACK: program",
-            "in fact",
-        ),
-        [
-            (
-                n,
-                _cell(aba_formula(n)),
-                _cell(r["ours"]),
-                _cell(r["ours_regrouped"]),
-                _cell(r["joints_last_regrouped"]),
-                f"{min(map(sum, _forms(r))) / aba_formula(n).total:.2f}",
-                r["paper_chain"],
-                r["paper_tree"],
-                _cell(r["rnea"]),
-                r["program"],
-                r["correct"],
-                r["unpermuted_program"],
-                r["unpermuted_correct"],
-                *UMFPACK[FORWARD].get(n, none),
-            )
-            for n, r in runs.items()
-        ],
-        [r.description.command() for r in runs.values()],
-    )
-
-
-def _forms(result: RunResult) -> tuple:
-    return result["ours"], result["ours_regrouped"], result["joints_last_regrouped"]
-
-
-def _table_2(runs: Mapping[int, RunResult]) -> Table:
-    none = (None, None)
-    return Table(
-        "Joint torques of a chain between two load cells, each without the couple about z; accelerations "
-        "of the first two and the last two joints unknown.",
-        (
-            "links",
-            "ours",
-            "RNEA, traced",
-            "ratio",
-            "ratio, general chain",
-            "permuted LU: program",
-            "in fact",
-            "plain LU: program",
-            "in fact",
-            "UMFPACK: program",
-            "in fact",
-            "largest error of ours",
-        ),
-        [
-            (
-                n,
-                _cell(r["ours"]),
-                sum(r["rnea"]),
-                f"{sum(r['ours']) / sum(r['rnea']):.3f}",
-                f"{r['general'] / r['general_rnea']:.3f}",
-                r["program"],
-                r["correct"],
-                r["unpermuted_program"],
-                r["unpermuted_correct"],
-                *UMFPACK[LOAD_CELLS].get(n, none),
-                float(r["torque_error"]),
-            )
-            for n, r in runs.items()
-        ],
-        [r.description.command() for r in runs.values()],
-    )
+def _table(name: str, problem: str, runs: Mapping[int, RunResult]) -> Table:
+    rows = []
+    for n, r in runs.items():
+        program, correct = UMFPACK[problem].get(n, (None, None))
+        counts = {key: value for key, value in r.values.items() if key in PAIRS}
+        total = {key: sum(pair) for key, pair in counts.items()}
+        row = {
+            **r.values,
+            **{f"{key}_cell": _cell(pair) for key, pair in counts.items()},
+            "links": n,
+            "quoted_program": program,
+            "quoted_correct": correct,
+        }
+        if problem == FORWARD:
+            aba, least = aba_formula(n), min(total[key] for key in PAIRS[:3])
+            row |= {"aba_cell": _cell(aba), "best": least / aba.total}
+        else:
+            row |= {
+                "rnea_total": total["rnea"],
+                "ratio": total["ours"] / total["rnea"],
+                "general_ratio": r["general"] / r["general_rnea"],
+            }
+        rows.append(row)
+    return PAPER.table(name, rows, [r.description.command() for r in runs.values()])

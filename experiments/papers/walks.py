@@ -82,14 +82,17 @@ def run(description: RunDescription) -> dict[str, Any]:
     }
 
 
+def chosen(results: Sequence, **wanted) -> list:
+    """Those whose parameters have these values."""
+    return [
+        r for r in results if all(r.parameters[name] == value for name, value in wanted.items())
+    ]
+
+
 def select(results: Sequence, **wanted) -> dict[str, Any]:
     """Controller -> result, of those whose parameters have these values; seed 0 unless said.
 
     On rigid ground the simulated contact law is coulomb/lcp unless said.
     """
     wanted = {"seed": 0, "engine_model": "coulomb/lcp", **wanted}
-    return {
-        r.parameters["controller"]: r
-        for r in results
-        if all(r.parameters[name] == value for name, value in wanted.items())
-    }
+    return {r.parameters["controller"]: r for r in chosen(results, **wanted)}

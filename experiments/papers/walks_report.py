@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.report.figures import PAPER, draw, legend_beside, legend_of_all
+from contact_id_controller.report.figures import PAPER as MARKS
+from contact_id_controller.report.figures import draw, legend_beside, legend_of_all
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT
-from experiments.papers.blocks import Picture, Section, Table, Text, shown
+from experiments.papers.blocks import Picture, Section, Table, shown
 from experiments.papers.locomotion import CONTROLLERS
 from experiments.papers.store import RunResult
 from experiments.papers.terrains import BLIND_STEPS, TERRAINS
-from experiments.papers.walks import COULOMB, MATCHING, RANDOM, RIGID, select
+from experiments.papers.walks import COULOMB, MATCHING, RANDOM, RIGID, chosen, select
 from experiments.papers.walks_claims import (
     FORCE_TARGETS,
     NAMES,
+    PAPER,
     PAPER_ERROR,
     PAPER_FORCE,
     PAPER_FORCE_N,
     PAPER_TORQUE,
     claims,
+    finished,
     outcome,
     outcomes,
 )
@@ -28,26 +32,9 @@ from experiments.papers.walks_claims import (
 
 def report(results: Sequence[RunResult]) -> Section:
     """Tables 3 to 5, figures 14, 16 and 17."""
-    blocks: list = [
-        Text(
-            "The paper's quadruped trots among its way-points on a rigid plane with high and with low "
-            "friction, on a plane that yields 1 mm under its weight, and on rigid bumps of up to 3 cm "
-            "with random friction (several seeds: mean ± standard deviation over all of them). There "
-            "the planner, which does not see the bumps, steps "
-            f"{1e3 * BLIND_STEPS['step_height_m']:g} mm high instead of the paper's 15 mm. Engines: "
-            "MuJoCo, and our rigid time stepper (compliant ground: spring and damper). Ours: contact "
-            "velocities fade over 50 ms, velocity product term on. Papers' settings: gone within one "
-            "period, no such term. PID has the paper's balance stabiliser, its damping of roll and "
-            "pitch a tenth of the paper's, which steps of 1 ms do not bear. A walk that ends in a fall "
-            "counts up to there."
-        )
-    ]
+    blocks: list = [PAPER.text(**BLIND_STEPS)]
     for engine in ("mujoco", "rigid"):
-        ours = [
-            r
-            for r in results
-            if r.parameters["settings"] == "ours" and r.parameters["engine"] == engine
-        ]
+        ours = chosen(results, settings="ours", engine=engine)
         if select(ours):  # which draws seed 0
             blocks.append(_picture(ours, engine))
         if ours:
@@ -55,35 +42,20 @@ def report(results: Sequence[RunResult]) -> Section:
     blocks += [
         _force_picture(results),
         _forces(results),
-        Text(
-            "In the rigid engine with the papers' settings the controller solves the simulator's own "
-            "problem; torque that a limit withholds, and two contact laws that differ, remain as causes "
-            "of error. MuJoCo's contacts are soft: they take several periods to take up a load that "
-            "the controller predicts at once, so the error comes with each landing, and its median is "
-            "to be read beside its mean. Contact that must stop within one period asks such ground for "
-            "more than it returns. Falls of Coulomb's controllers in MuJoCo: "
-            + _falls(results)
-            + "."
-        ),
+        PAPER.text("errors", falls=_falls(results)),
         _torque_picture(results),
         _paper_torques(),
         _paths(results),
     ]
-    return Section(
-        "Walking (first paper, tables 3 to 5, figures 14 to 17)", blocks, claims(results)
-    )
+    return PAPER.section(blocks, claims(results))
 
 
 def _falls(results: Sequence[RunResult]) -> str:
     counts = []
     for settings, title in (("papers", "papers' settings"), ("ours", "ours")):
-        runs = [
-            r
-            for r in results
-            if r.parameters["controller"] in COULOMB
-            and (r.parameters["engine"], r.parameters["settings"]) == ("mujoco", settings)
-        ]
-        fell = sum(not r["figures"]["finished"] for r in runs)
+        walked = chosen(results, engine="mujoco", settings=settings)
+        runs = [r for r in walked if r.parameters["controller"] in COULOMB]
+        fell = sum(not finished(r) for r in runs)
         counts.append(f"{title} {fell} of {len(runs)} walks")
     return ", ".join(counts)
 
@@ -96,131 +68,64 @@ def _over_seeds(runs: Sequence[RunResult], figure: str, factor: float = 1.0):
     return f"{shown(float(np.mean(values)))} ± {float(np.std(values, ddof=1)):.2g}"
 
 
+COMPARED = {
+    "mean_joint_position_error_rad": 1.0,
+    "mean_joint_velocity_error_rad_s": 1.0,
+    "torque_rate_mean_nm_s": 1.0,
+    "torque_mean_nm": 1.0,
+    "normal_force_error_of_simulated": 100.0,
+}
+"""Figures that the table of walks shows, and their factors."""
+
+
 def _walks(results: Sequence[RunResult], engine: str) -> Table:
     rows, commands = [], []
-    for terrain in TERRAINS:
-        for name in CONTROLLERS:
-            ours, papers = (
-                [
-                    r
-                    for r in results
-                    if (r.parameters["terrain"], r.parameters["controller"]) == (terrain, name)
-                    and (r.parameters["engine"], r.parameters["settings"]) == (engine, settings)
-                    and r.parameters["engine_model"] == "coulomb/lcp"
-                ]
-                for settings in ("ours", "papers")
-            )
-            if not ours and not papers:
-                continue
-            paper = PAPER_ERROR.get(terrain, {}).get(name)
-            said = "fell" if name in PAPER_ERROR.get(terrain, {}) and paper is None else None
-            pairs = [
-                _over_seeds(runs, figure, factor)
-                for figure, factor in (
-                    ("mean_joint_position_error_rad", 1.0),
-                    ("mean_joint_velocity_error_rad_s", 1.0),
-                    ("torque_rate_mean_nm_s", 1.0),
-                    ("normal_force_error_of_simulated", 100.0),
-                )
-                for runs in (ours, papers)
-            ]
-            rows.append(
-                (
-                    TERRAINS[terrain].title,
-                    CONTROLLERS[name].title,
-                    *pairs[:2],
-                    paper[0] if paper else said,
-                    *pairs[2:4],
-                    paper[1] if paper else said,
-                    *pairs[4:6],
-                    _over_seeds(ours, "torque_mean_nm"),
-                    *pairs[6:],
-                    outcomes(ours),
-                    outcomes(papers),
-                )
-            )
-            commands.append((ours or papers)[0].description.command())
-    return Table(
-        f"Tables 3 and 4, engine {engine}: our settings beside the papers' (P). Means over joints "
-        "and time; the command makes the first run with our settings.",
-        (
-            "terrain",
-            "controller",
-            "error, rad",
-            "P",
-            "paper",
-            "error, rad/s",
-            "P",
-            "paper",
-            "torque rate, N·m/s",
-            "P",
-            "torque, N·m",
-            "force error, %",
-            "P",
-            "outcome",
-            "P",
-        ),
-        rows,
-        commands,
-    )
+    for terrain, name in itertools.product(TERRAINS, CONTROLLERS):
+        wanted = {"terrain": terrain, "controller": name, "engine": engine}
+        runs = {
+            settings: chosen(results, settings=settings, engine_model="coulomb/lcp", **wanted)
+            for settings in ("ours", "papers")
+        }
+        if not any(runs.values()):
+            continue
+        paper = PAPER_ERROR.get(terrain, {}).get(name)
+        said = "fell" if name in PAPER_ERROR.get(terrain, {}) and paper is None else None
+        row = {
+            "terrain": TERRAINS[terrain].title,
+            "controller": CONTROLLERS[name].title,
+            "paper_rad": paper[0] if paper else said,
+            "paper_rad_s": paper[1] if paper else said,
+        }
+        for settings, walked in runs.items():
+            row[f"{settings}_outcome"] = outcomes(walked)
+            for figure, factor in COMPARED.items():
+                row[f"{settings}_{figure}"] = _over_seeds(walked, figure, factor)
+        rows.append(row)
+        commands.append((runs["ours"] or runs["papers"])[0].description.command())
+    return PAPER.table("walks", rows, commands, engine=engine)
 
 
 def _forces(results: Sequence[RunResult]) -> Table:
     rows, commands = [], []
-    for r in results:
-        p, figures = r.parameters, r["figures"]
-        if (
-            p["settings"] != "papers"
-            or figures["normal_force_error_of_simulated"] is None
-            or p["terrain"] == RANDOM
-        ):
+    for r in chosen(results, settings="papers"):
+        terrain, controller = r.parameters["terrain"], r.parameters["controller"]
+        figures = r["figures"]
+        if figures["normal_force_error_of_simulated"] is None or terrain == RANDOM:
             continue
-        paper_n, paper = (
-            table.get(p["terrain"], {}).get(p["controller"])
-            for table in (PAPER_FORCE_N, PAPER_FORCE)
-        )
-        springs = TERRAINS[p["terrain"]].compliant  # on which no contact law is simulated
-        ground = (
-            "MuJoCo"
-            if p["engine"] == "mujoco"
-            else "springs and dampers"
-            if springs
-            else p["engine_model"]
-        )
-        free = figures["normal_force_error_of_simulated_unsaturated"]
-        rows.append(
-            (
-                TERRAINS[p["terrain"]].title,
-                CONTROLLERS[p["controller"]].title,
-                ground,
-                figures["normal_force_error_n"],
-                paper_n,
-                100.0 * figures["normal_force_error_of_simulated"],
-                None if free is None else 100.0 * free,
-                paper,
-                figures["normal_force_error_median_n"],
-                outcome(r),
-            )
-        )
+        # On springs no contact law is simulated.
+        law = "springs and dampers" if TERRAINS[terrain].compliant else r.parameters["engine_model"]
+        row = {
+            **figures,
+            "terrain": TERRAINS[terrain].title,
+            "controller": CONTROLLERS[controller].title,
+            "ground": "MuJoCo" if r.parameters["engine"] == "mujoco" else law,
+            "paper_n": PAPER_FORCE_N.get(terrain, {}).get(controller),
+            "paper": PAPER_FORCE.get(terrain, {}).get(controller),
+            "outcome": outcome(r),
+        }
+        rows.append(row)
         commands.append(r.description.command())
-    return Table(
-        "Table 5: summed normal forces, predicted against applied; papers' settings, planes. "
-        "Relative: to the mean of what was applied; the paper does not say to what.",
-        (
-            "terrain",
-            "controller",
-            "simulated ground",
-            "mean error, N",
-            "paper, N",
-            "relative, %",
-            "without periods of limited torque, %",
-            "paper, %",
-            "median error, N",
-            "outcome",
-        ),
-        rows,
-        commands,
-    )
+    return PAPER.table("forces", rows, commands)
 
 
 def _force_picture(results: Sequence[RunResult]) -> Picture:
@@ -229,36 +134,24 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
     def fill(axes):
         for axis, terrain in zip(axes[0], RIGID):
             for k, name in enumerate(names):
-                found = select(
-                    results,
-                    terrain=terrain,
-                    controller=name,
-                    engine="rigid",
-                    settings="papers",
-                    engine_model="coulomb/lcp",
-                )
-                own = select(
-                    results,
-                    terrain=terrain,
-                    controller=name,
-                    engine="rigid",
-                    settings="papers",
-                    engine_model=MATCHING.get(name, ""),
-                )
-                for shift, chosen, colour in ((-0.2, found, COLOURS[0]), (0.2, own, COLOURS[1])):
-                    if name in chosen:
-                        error = 100.0 * chosen[name]["figures"]["normal_force_error_of_simulated"]
-                        fell = not chosen[name]["figures"]["finished"]
-                        axis.bar(
-                            k + shift,
-                            max(error, 1e-11),
-                            width=0.38,
-                            color=colour,
-                            hatch="//" if fell else None,
-                            edgecolor="white",
-                        )
+                for shift, law, colour in (
+                    (-0.2, "coulomb/lcp", COLOURS[0]),
+                    (0.2, MATCHING.get(name, ""), COLOURS[1]),
+                ):
+                    wanted = {"terrain": terrain, "engine": "rigid", "settings": "papers"}
+                    r = select(results, engine_model=law, **wanted).get(name)
+                    if r is None:
+                        continue
+                    axis.bar(
+                        k + shift,
+                        max(100.0 * r["figures"]["normal_force_error_of_simulated"], 1e-11),
+                        width=0.38,
+                        color=colour,
+                        hatch=None if finished(r) else "//",
+                        edgecolor="white",
+                    )
                 if name in PAPER_FORCE[terrain]:
-                    axis.plot(k, PAPER_FORCE[terrain][name], **PAPER)
+                    axis.plot(k, PAPER_FORCE[terrain][name], **MARKS)
                 if name in FORCE_TARGETS:
                     axis.plot(
                         [k - 0.4, k + 0.4],
@@ -276,14 +169,14 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
         last.bar(0, 0, color=COLOURS[0], label="Coulomb LCP simulated")
         last.bar(0, 0, color=COLOURS[1], label="controller's own law")
         last.bar(0, 0, color="white", hatch="//", edgecolor=GREY, label="fell")
-        last.plot([], [], **PAPER, label="paper")
+        last.plot([], [], **MARKS, label="paper")
         last.plot([], [], color=LIMIT, linewidth=1.2, label="target")
         legend_beside(last)
 
     return Picture(
         "forces",
         draw(12.0, 3.8, 1, 2, fill),
-        "Table 5: relative error of the summed normal forces; rigid engine, papers' settings.",
+        PAPER.phrase("forces"),
     )
 
 
@@ -298,7 +191,7 @@ def _torque_picture(results: Sequence[RunResult]) -> Picture:
         ):
             for k, name in enumerate(names):
                 axis.bar(k, found[name]["figures"][figure], width=0.6, color=COLOURS[0])
-                axis.plot(k, PAPER_TORQUE[name][column], **PAPER)
+                axis.plot(k, PAPER_TORQUE[name][column], **MARKS)
             axis.set_xticks(
                 range(len(names)),
                 [CONTROLLERS[name].title for name in names],
@@ -311,22 +204,22 @@ def _torque_picture(results: Sequence[RunResult]) -> Picture:
         axes[0, 0].set_ylim(bottom=10.0)
         axes[0, 0].set_title("Mean |derivative of torque|")
         axes[0, 1].set_title("Mean |torque|")
-        axes[0, 1].plot([], [], **PAPER, label="paper")
+        axes[0, 1].plot([], [], **MARKS, label="paper")
         legend_beside(axes[0, 1])
 
     return Picture(
         "torques",
         draw(12.0, 3.8, 1, 2, fill),
-        "Table 4: MuJoCo, rigid plane with high friction, our settings.",
+        PAPER.phrase("torques"),
     )
 
 
 def _paper_torques() -> Table:
-    return Table(
-        "The paper's table 4 (it does not say for which terrain).",
-        ("controller", "torque rate, N·m/s", "torque, N·m"),
-        [(CONTROLLERS[name].title, *values) for name, values in PAPER_TORQUE.items()],
-    )
+    rows = [
+        {"controller": CONTROLLERS[name].title, "rate": rate, "torque": torque}
+        for name, (rate, torque) in PAPER_TORQUE.items()
+    ]
+    return PAPER.table("torques", rows)
 
 
 def _picture(results: Sequence[RunResult], engine: str) -> Picture:
@@ -359,8 +252,7 @@ def _picture(results: Sequence[RunResult], engine: str) -> Picture:
     return Picture(
         f"walks_{engine}",
         draw(11.0, 0.6 + 1.9 * len(walked), len(walked), 1, fill),
-        f"Figures 14 and 16, engine {engine}: mean position error of all joints (moving "
-        "mean over one cycle of the gait).",
+        PAPER.phrase("walks", engine=engine),
     )
 
 
@@ -398,5 +290,5 @@ def _paths(results: Sequence[RunResult]) -> Picture:
     return Picture(
         "paths",
         draw(12.0, 4.4, 1, 2, fill),
-        "Figure 17: path of the centre of mass, MuJoCo; circles: way-points.",
+        PAPER.phrase("paths"),
     )
