@@ -16,21 +16,14 @@ import pinocchio as pin
 from contact_id_controller import problem as problem_module
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.robot import RobotModel
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WRONG,
-    Claim,
-    Section,
-    Table,
-    Text,
-)
+from experiments.papers.blocks import Claim, Section
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
 NAME = "flops"
 EDGES, COORDINATES = 4, 18
-PAPER = {16: (77729, 73163), 12: (62109, 102457)}
+PAPER = Paper(NAME)
+PAPER_TOTALS = PAPER.figures["totals"]
 """Joints -> totals that the paper prints, before and after its simplifications, for 4 contacts."""
 
 
@@ -244,74 +237,27 @@ def report(results: Sequence[RunResult]) -> Section:
     rows, claims = [], []
     for result in results:
         joints, n = result.parameters["joints"], result.parameters["contacts"]
-        printed = PAPER.get(joints, (None, None)) if n == 4 else (None, None)
-        rows.append(
-            (
-                joints,
-                n,
-                printed[0],
-                result["before"],
-                printed[1],
-                result["after_as_printed"],
-                result["after"],
-                result["ours"],
-            )
-        )
-        if printed[0] is not None:
-            claims += _claims(result, *printed)
-    table = Table(
-        "Floating point operations to set up stage I, k = 4 friction directions, 18 coordinates.",
-        (
-            "joints",
-            "contacts",
-            "before: stated",
-            "before: table 1, put right",
-            "after: stated",
-            "after: table 2 as printed",
-            "after: table 2, put right",
-            "ours, counted",
-        ),
-        rows,
-        [result.description.command() for result in results],
-    )
-    text = Text(
-        "Ours are counted by running the kernel that reduces the problem (not compiled) on "
-        "numbers that count; Jacobians, their drift and the map from forces to torques are "
-        "in it, which the paper takes as given. It needs no n x n matrix, so the count "
-        "grows linearly with the contacts."
-    )
-    return Section("Floating point operations (first paper, tables 1 and 2)", [text, table], claims)
+        before, after = PAPER_TOTALS.get(joints, (None, None)) if n == 4 else (None, None)
+        stated = {"stated_before": before, "stated_after": after}
+        rows.append({**result.parameters, **result.values, **stated})
+        if before is not None:
+            claims += _claims(result, before, after)
+    table = PAPER.table("counts", rows, [result.description.command() for result in results])
+    return PAPER.section([PAPER.text(), table], claims)
 
 
 def _claims(result: RunResult, before: int, after: int) -> list[Claim]:
-    joints, command = result.parameters["joints"], result.description.command()
+    figures = {
+        "command": result.description.command(),
+        "joints": result.parameters["joints"],
+        "r": result,
+        "before": before,
+        "after": after,
+        "least": min(before, after),
+    }
     same = (result["before"], result["after_as_summed"]) == (before, after)
     return [
-        Claim(
-            "first paper, 6.2.3",
-            f"{joints} joints: {before:,} flops before and {after:,} after the simplifications",
-            REPRODUCED if same else NOT_REPRODUCED,
-            "table 1 with n^2 in row F X^-1 F^T, where it prints n "
-            f"({result['before_as_printed']:,} as printed): {result['before']:,}; table 2 with "
-            f"row Z^T A p as n(nk+1) + nb(2nb-1) ({result['after_as_printed']:,} as printed): "
-            f"{result['after_as_summed']:,}",
-            command,
-        ),
-        Claim(
-            "first paper, table 2",
-            "the contact forces z have n(nk + 1) entries",
-            WRONG,
-            f"R = [N^T F^T] has n(k + 1) columns; with them the simplified form takes "
-            f"{result['after']:,} flops with {joints} joints, not {after:,}, against {before:,} "
-            "before",
-            command,
-        ),
-        Claim(
-            "first paper, tables 1 and 2",
-            f"{joints} joints, 4 contacts: cost of setting up stage I",
-            BETTERED if result["ours"] < min(before, after, result["after"]) else NOT_REPRODUCED,
-            f"reduced problem: {result['ours']:,} flops, against "
-            f"{min(before, after):,} stated and {result['after']:,} with table 2 put right",
-            command,
-        ),
+        PAPER.claim("totals", same, **figures),
+        PAPER.claim("entries", **figures),
+        PAPER.claim("cost", result["ours"] < min(before, after, result["after"]), **figures),
     ]

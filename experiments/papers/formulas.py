@@ -16,18 +16,12 @@ from contact_id_controller.models import solve
 from contact_id_controller.problem import build_problem
 from contact_id_controller.robot import RobotModel
 from experiments.benchmark.speed import SOLO12, stance
-from experiments.papers.blocks import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    WRONG,
-    Claim,
-    Section,
-    Table,
-    Text,
-)
+from experiments.papers.blocks import Claim, Section, Text
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
 NAME = "formulas"
+PAPER = Paper(NAME)
 PERIOD_S, SPEED_M_S = 1e-3, 0.3
 VARIANTS = {
     "ours": ("contact velocity (eq. 75)", {}, {}),
@@ -129,82 +123,35 @@ def report(results: Sequence[RunResult]) -> Section:
     """The formulas and what they predict."""
     found = {r.parameters["variant"]: r for r in results}
     variants = [found[name] for name in VARIANTS if name in found]
-    table = Table(
-        f"Solo12, base at {SPEED_M_S} m/s, feet at rest, coulomb/qp, T_c = one period.",
-        (
-            "what is minimised",
-            "sum of normal forces, N",
-            "weight, N",
-            "braking force, N",
-            "change of base velocity, m/s",
-        ),
-        [
-            (
-                VARIANTS[r.parameters["variant"]][0],
-                r["normal_n"],
-                r["weight_n"],
-                abs(round(r["braking_n"], 6)),
-                abs(round(r["base_change_m_s"], 6)),
-            )
-            for r in variants
-        ],
-        [r.description.command() for r in variants],
-    )
-    return Section(
-        "Formulas put to the test (first paper)",
-        [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table],
-        _claims(found),
-    )
+    rows = [
+        {
+            **r.values,
+            "title": VARIANTS[r.parameters["variant"]][0],
+            "braking": abs(round(r["braking_n"], 6)),
+            "change": abs(round(r["base_change_m_s"], 6)),
+        }
+        for r in variants
+    ]
+    commands = [r.description.command() for r in variants]
+    table = PAPER.table("variants", rows, commands, speed=SPEED_M_S)
+    text = Text(" ".join(__doc__.split("\n\n", 1)[1].split()))
+    return PAPER.section([text, table], _claims(found))
 
 
 def _claims(found) -> list[Claim]:
     claims = []
     ours, energy, frozen, sign = (found.get(name) for name in (*VARIANTS, "sign"))
     if ours and energy:
-        claims.append(
-            Claim(
-                "first paper, eq. 69 and 75",
-                "minimising the kinetic energy is the same as eq. 75",
-                WRONG if abs(energy["normal_n"] / ours["normal_n"] - 1.0) > 1e-3 else REPRODUCED,
-                f"kinetic energy predicts {energy['normal_n']:.3g} N of normal force for "
-                f"{energy['weight_n']:.3g} N of weight and brakes with {energy['braking_n']:.3g} N; "
-                f"the contact velocity {ours['normal_n']:.4g} N and "
-                f"{abs(round(ours['braking_n'], 6)):g} N",
-                energy.description.command(),
-            )
-        )
+        differs = abs(energy["normal_n"] / ours["normal_n"] - 1.0) > 1e-3
+        braking = abs(round(ours["braking_n"], 6))
+        both = dict(energy=energy, ours=ours, braking=braking)
+        command = energy.description.command()
+        claims.append(PAPER.claim("objectives", differs, command=command, **both))
     if frozen and ours:
-        bias = frozen["normal_n"] / frozen["weight_n"] - 1.0
-        exact = abs(ours["normal_n"] / ours["weight_n"] - 1.0) < 1e-3
-        claims.append(
-            Claim(
-                "first paper, eq. 35",
-                "contacts are constrained by J v+ with the Jacobian of now",
-                NOT_REPRODUCED if abs(bias) > 1e-3 and exact else REPRODUCED,
-                f"leaves out dt dJ/dt v: the weight is missed by {100 * bias:.2g} %, with the term by "
-                f"{100 * (ours['normal_n'] / ours['weight_n'] - 1.0):.2g} %",
-                frozen.description.command(),
-            )
-        )
+        bias, left = (r["normal_n"] / r["weight_n"] - 1.0 for r in (frozen, ours))
+        biased, command = abs(bias) > 1e-3 > abs(left), frozen.description.command()
+        claims.append(PAPER.claim("jacobian", biased, command=command, bias=bias, left=left))
     if sign:
-        claims.append(
-            Claim(
-                "first paper, eq. 37, 58, 73",
-                "the torque enters the dynamics as - P^T tau",
-                WRONG if sign["minus"] > 0.1 > 1e6 * sign["plus"] else NOT_REPRODUCED,
-                f"one period of free flight: relative error {sign['minus']:.2g} with that sign, "
-                f"{sign['plus']:.1g} with + dt P^T tau",
-                sign.description.command(),
-            )
-        )
-    claims.append(
-        Claim(
-            "first paper, eq. 64",
-            "matrix of the Coulomb LCP: E in block (1, 3), E^T in (3, 1), mu in (3, 2)",
-            WRONG,
-            "E has n k rows and block (1, 3) n, so the sizes do not fit; E belongs in "
-            "(2, 3), mu in (3, 1), -E^T in (3, 2), as `coulomb/lcp` and the runs of `grasp` have it",
-            "python -m experiments reproduce grasp",
-        )
-    )
-    return claims
+        wrong, command = sign["minus"] > 0.1 > 1e6 * sign["plus"], sign.description.command()
+        claims.append(PAPER.claim("sign", wrong, command=command, sign=sign))
+    return [*claims, PAPER.claim("blocks", command="python -m experiments reproduce grasp")]

@@ -22,21 +22,14 @@ from contact_id_controller.geometry import Body, Box, Scene
 from contact_id_controller.lcp import lemke
 from contact_id_controller.lcp.problems import friction_matrix, polygon
 from contact_id_controller.models import solve
-from contact_id_controller.report.figures import PAPER, draw, legend_beside
+from contact_id_controller.report.figures import PAPER as MARKS
+from contact_id_controller.report.figures import draw, legend_beside
 from contact_id_controller.report.style import COLOURS
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
 from experiments.papers import AS_PRINTED
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Picture,
-    Section,
-    Table,
-    Text,
-)
+from experiments.papers.blocks import Claim, Picture, Section, Text
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
 NAME = "grasp"
@@ -46,16 +39,8 @@ SQUEEZE_N = 100.0
 COPIES = 3
 FRICTION = 100.0
 PAPER_STEPS = 10
-PAPER_S = {
-    "coulomb/lemke": (10.9681, 2.1812),
-    "no_slip/qp": (1.9892, 0.2640),
-    "no_slip/lcp": (1.6680, 0.3669),
-}
-"""Table I: mean and standard deviation of ten steps of two boxes, MATLAB, 1.8 GHz i5."""
-
-LEMKE_RATIO, PPM_FASTER = 5.5, 0.2
-"""VII-A: Stewart-Trinkle's time over the slower no-slip solver's; what the modified PPM saves."""
-
+PAPER = Paper(NAME)
+PAPER_S = PAPER.figures["table_1_s"]
 DROPPED_M = 0.01
 LEMKE, QP = "coulomb/lemke", "coulomb/qp"
 NAMES = {
@@ -200,43 +185,19 @@ def report(results: Sequence[RunResult]) -> Section:
     for r in results:
         model, boxes = r.parameters["model"], r.parameters["boxes"]
         paper = PAPER_S.get(model) if boxes == 2 else None
-        rows.append(
-            (
-                NAMES[model],
-                boxes,
-                r["contacts"],
-                1e3 * r["ten_steps_s"],
-                1e3 * paper[0] if paper else None,
-                1e6 * r["step_median_s"],
-                1e6 * r["solve_median_s"],
-                r["iterations"],
-                _fate(r),
-                ", ".join(f"{name} {count}" for name, count in r["status_counts"].items()),
-            )
-        )
-    table = Table(
-        "Ten steps take, everything included; a median step; held for 100 steps or not.",
-        (
-            "model",
-            "boxes",
-            "contacts",
-            "ten steps, ms",
-            "paper, ms",
-            "step, µs",
-            "its solver, µs",
-            "pivots",
-            "boxes",
-            "status",
-        ),
-        rows,
-        [r.description.command() for r in results],
-    )
+        row = {
+            **r.values,
+            "name": NAMES[model],
+            "boxes": boxes,
+            "paper_s": paper[0] if paper else None,
+            "fate": _fate(r),
+            "statuses": _statuses(r),
+        }
+        rows.append(row)
+    table = PAPER.table("runs", rows, [r.description.command() for r in results])
     pair = {r.parameters["model"]: r for r in results if r.parameters["boxes"] == 2}
-    return Section(
-        "Boxes between grippers (viscous and no-slip paper, table I)",
-        [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table, _picture(pair)],
-        _claims(pair),
-    )
+    text = Text(" ".join(__doc__.split("\n\n", 1)[1].split()))
+    return PAPER.section([text, table, _picture(pair)], _claims(pair))
 
 
 def _picture(pair) -> Picture:
@@ -246,8 +207,8 @@ def _picture(pair) -> Picture:
             axis.barh(k, 1e3 * pair[name]["ten_steps_s"], height=0.6, color=COLOURS[0])
             if name in PAPER_S:
                 mean, deviation = PAPER_S[name]
-                axis.errorbar(1e3 * mean, k, xerr=1e3 * deviation, capsize=4, **PAPER)
-        axis.plot([], [], **PAPER, label="paper (MATLAB, 1.8 GHz i5)")
+                axis.errorbar(1e3 * mean, k, xerr=1e3 * deviation, capsize=4, **MARKS)
+        axis.plot([], [], **MARKS, label="paper (MATLAB, 1.8 GHz i5)")
         axis.set_xscale("log")
         axis.set_xlim(1.0, 3e4)
         axis.set_yticks(range(len(names)), [NAMES[name] for name in names])
@@ -257,13 +218,11 @@ def _picture(pair) -> Picture:
     return Picture(
         "grasp",
         draw(10.5, 3.2, 1, 1, fill),
-        "Table I: time of ten steps, collision detection included; bars: ours.",
+        PAPER.phrase("figure"),
     )
 
 
 def _claims(pair) -> list[Claim]:
-    command = f"python -m experiments reproduce {NAME}"
-    source = "viscous and no-slip paper, VII-A"
     plain, lcp, active, ppm = (
         pair.get(name) for name in (LEMKE, "coulomb/lcp", "no_slip/qp", "no_slip/lcp")
     )
@@ -274,50 +233,26 @@ def _claims(pair) -> list[Claim]:
         for name in ("solve_median_s", "ten_steps_s")
     )
     saved = active["solve_median_s"] / ppm["solve_median_s"] - 1.0
+    figures = {
+        **dict(whole=whole, ratios=ratios, saved=saved),
+        **dict(lcp=lcp, ppm=ppm, plain=plain, active=active, statuses=_statuses(plain)),
+        **dict(lcp_fate=_fate(lcp), plain_fate=_fate(plain)),
+        **dict(active_fate=_fate(active), ppm_fate=_fate(ppm)),
+    }
     return [
-        Claim(
-            source,
-            "no-slip contact is 451 to 558 % faster than Stewart-Trinkle by Lemke, ten whole steps",
-            REPRODUCED if min(whole) >= LEMKE_RATIO else NOT_REPRODUCED,
-            f"Lemke's ten whole steps take {whole[0]:.3g} (QP) and {whole[1]:.3g} times "
-            f"(modified PPM) as long; the solver alone, over all steps, {ratios[0]:.3g} and "
-            f"{ratios[1]:.3g} times",
-            command,
-        ),
-        Claim(
-            source,
-            "Coulomb friction costs several times as much as no slip",
-            BETTERED if lcp["solve_median_s"] < 0.25 * plain["solve_median_s"] else REPRODUCED,
-            f"on the reduced problem coulomb/lcp takes {1e6 * lcp['solve_median_s']:.3g} µs, "
-            f"no_slip/lcp {1e6 * ppm['solve_median_s']:.3g} µs, plain Lemke "
-            f"{1e6 * plain['solve_median_s']:.3g} µs",
-            command,
-        ),
-        Claim(
-            source,
-            "Stewart-Trinkle drops the boxes after ten steps, for numerical reasons",
-            BETTERED if _held(lcp) else REPRODUCED,
-            f"coulomb/lcp {_fate(lcp)}; plain Lemke {_fate(plain)} ("
-            + ", ".join(f"{name} {count}" for name, count in plain["status_counts"].items())
-            + ")",
-            command,
-        ),
-        Claim(
-            source,
-            "no-slip contact holds the boxes for at least 100 steps",
-            REPRODUCED if _held(ppm) and _held(active) else NOT_REPRODUCED,
-            f"QP {_fate(active)}, modified PPM {_fate(ppm)}",
-            command,
-        ),
-        Claim(
-            source,
-            "the modified PPM is nearly 20 % faster than the QP",
-            REPRODUCED if saved >= 0.5 * PPM_FASTER else NOT_REPRODUCED,
-            f"by {100.0 * saved:.2g} %: solver {1e6 * ppm['solve_median_s']:.3g} µs against "
-            f"{1e6 * active['solve_median_s']:.3g} µs",
-            command,
-        ),
+        PAPER.claim(name, holds, **figures)
+        for name, holds in (
+            ("whole_steps", min(whole) >= PAPER.figures["lemke_ratio"]),
+            ("friction", lcp["solve_median_s"] < 0.25 * plain["solve_median_s"]),
+            ("drops", _held(lcp)),
+            ("holds", _held(ppm) and _held(active)),
+            ("ppm", saved >= 0.5 * PAPER.figures["ppm_faster"]),
+        )
     ]
+
+
+def _statuses(result: RunResult) -> str:
+    return ", ".join(f"{name} {count}" for name, count in result["status_counts"].items())
 
 
 def _held(result: RunResult) -> bool:

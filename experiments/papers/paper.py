@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from contact_id_controller.files import read_yaml
-from experiments.papers.blocks import VERDICTS, Claim, Section, Table, Text
+from experiments.papers.blocks import Claim, Section, Table, Text
 
 FOLDER = Path(__file__).with_name("claims")
 
@@ -38,7 +38,7 @@ class Paper:
         figures: what the paper prints, and what its claims are judged by.
 
     Raises:
-        ConfigurationError: there is no such file, or a claim has a verdict that is none.
+        ConfigurationError: there is no such file, or it is no YAML.
     """
 
     def __init__(self, name: str):
@@ -49,19 +49,21 @@ class Paper:
         self._texts, self._tables = content.get("texts", {}), content.get("tables", {})
         self._claims = content["claims"]
 
-    def claim(self, name: str, *holds: bool, command: str = "", **figures: Any) -> Claim:
+    def claim(self, name: str, /, *holds: bool, command: str = "", **figures: Any) -> Claim:
         """A claim with the first of its verdicts whose condition holds, or its last one.
 
         Args:
             holds: a condition for each verdict but the last.
             command: that measures it; empty: that of the whole experiment.
             figures: of its text and its evidence.
+
+        Raises:
+            ValueError: there are more or fewer conditions.
         """
         entry = self._claims[name]
         verdicts = entry["verdicts"]
         judged = dict(zip(verdicts[:-1], holds, strict=True))
         verdict = next((each for each, true in judged.items() if true), verdicts[-1])
-        assert verdict in VERDICTS
         return Claim(
             _filled(entry["source"], **figures),
             _filled(entry["text"], **figures),
@@ -70,17 +72,18 @@ class Paper:
             command or self.command,
         )
 
-    def phrase(self, name: str, **figures: Any) -> str:
+    def phrase(self, name: str, /, **figures: Any) -> str:
         """One of the texts, filled in."""
         return _filled(self._texts[name], **figures)
 
-    def text(self, name: str = "introduction", **figures: Any) -> Text:
+    def text(self, name: str = "introduction", /, **figures: Any) -> Text:
         """One of the texts as a paragraph."""
         return Text(self.phrase(name, **figures))
 
     def table(
         self,
         name: str,
+        /,
         rows: Iterable[Mapping[str, Any]],
         commands: Sequence[str] = (),
         **figures: Any,

@@ -24,16 +24,8 @@ from contact_id_controller.runs.one_process import (
     feet_of,
 )
 from contact_id_controller.simulation.rigid_robot import RigidRobot
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Section,
-    Table,
-    Text,
-    outcome,
-)
+from experiments.papers.blocks import Claim, Section, Text, outcome
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 from experiments.papers.terrains import BLIND_STEPS, bumpy_field
 
@@ -47,9 +39,8 @@ CASES = {
     "viscous, paper": ("viscous/lcp", PAPER_VISCOSITY),
     "viscous, strong": ("viscous/lcp", STRONG_VISCOSITY),
 }
-PAPER_S = {"Drumwright-Shell": 416.284, "no slip": 301.796, "viscous, paper": 2139.73}
-PAPER_VISCOUS_LEMKE_S = 2936.36
-"""Tables II and III: ten simulated seconds, everything included, Xeon 2.27 GHz."""
+PAPER = Paper(NAME)
+PAPER_S = PAPER.figures["ten_seconds_s"]
 
 COMPARE_EVERY = 20
 """Periods between two problems on which Lemke's method and the principal pivoting are timed."""
@@ -177,96 +168,45 @@ def report(results: Sequence[RunResult]) -> Section:
     """Tables II and III."""
     found = {r.parameters["case"]: r for r in results}
     rows = [
-        (
-            name,
-            CASES[name][0],
-            r["ten_seconds_s"],
-            PAPER_S.get(name),
-            1e6 * r["step_median_s"],
-            r["contacts"],
-            outcome(r["fell_time_s"]),
-            1e6 * r["lemke_s"] if r.values.get("lemke_s") else None,
-            1e6 * r["ppm_s"] if r.values.get("ppm_s") else None,
-        )
+        {
+            "lemke_s": None,
+            "ppm_s": None,
+            **r.values,
+            "name": name,
+            "model": CASES[name][0],
+            "paper": PAPER_S.get(name),
+            "outcome": outcome(r["fell_time_s"]),
+        }
         for name, r in found.items()
     ]
-    table = Table(
-        "Ten simulated seconds take (median step times 10,000), with collision "
-        "detection (the paper: with the controller too). Solvers alone: the normal LCP of "
-        "the same problems.",
-        (
-            "contact law",
-            "model",
-            "ours, s",
-            "paper, s",
-            "step, µs",
-            "contacts",
-            "outcome",
-            "Lemke alone, µs",
-            "PPM alone, µs",
-        ),
-        rows,
-        [r.description.command() for r in found.values()],
-    )
-    return Section(
-        "Walking on a terrain map (viscous and no-slip paper, tables II and III)",
-        [Text(" ".join(__doc__.split("\n\n", 1)[1].split())), table],
-        _claims(found),
-    )
+    table = PAPER.table("walks", rows, [r.description.command() for r in found.values()])
+    text = Text(" ".join(__doc__.split("\n\n", 1)[1].split()))
+    return PAPER.section([text, table], _claims(found))
 
 
 def _claims(found) -> list[Claim]:
-    source, command = "viscous and no-slip paper, VII-B", f"python -m experiments reproduce {NAME}"
     claims = []
     shell, stick = found.get("Drumwright-Shell"), found.get("no slip")
     if shell and stick:
-        saved = 1.0 - stick["step_median_s"] / shell["step_median_s"]
-        claims.append(
-            Claim(
-                source,
-                "the no-slip model simulates nearly 28 % faster than Drumwright-Shell",
-                REPRODUCED if saved >= 0.2 else NOT_REPRODUCED,
-                f"a step takes {1.0 - saved:.2f} times as long as with Drumwright-Shell; with "
-                f"{stick['contacts']:.1f} contacts in the mean (paper: 6, up to 30); "
-                f"{outcome(shell['fell_time_s'])}, {outcome(stick['fell_time_s'])}",
-                command,
-            )
-        )
-        claims.append(
-            Claim(
-                source,
-                f"ten seconds take {PAPER_S['no slip']:g} s",
-                BETTERED if stick["ten_seconds_s"] < PAPER_S["no slip"] else NOT_REPRODUCED,
-                f"{stick['ten_seconds_s']:.2g} s, of the simulator's steps alone; the paper counts its "
-                "controller too",
-                command,
-            )
-        )
+        ratio, paper = stick["step_median_s"] / shell["step_median_s"], PAPER_S["no slip"]
+        figures = {
+            **dict(ratio=ratio, paper=paper, stick=stick),
+            **dict(shell_outcome=outcome(shell["fell_time_s"])),
+            **dict(stick_outcome=outcome(stick["fell_time_s"])),
+        }
+        claims += [
+            PAPER.claim("no_slip", 1.0 - ratio >= PAPER.figures["saved"], **figures),
+            PAPER.claim("ten_seconds", stick["ten_seconds_s"] < paper, **figures),
+        ]
     viscous = [r for r in found.values() if r.values.get("ppm_s")]
     if viscous:
         ratio = min(r["lemke_s"] / r["ppm_s"] for r in viscous)
-        claims.append(
-            Claim(
-                source,
-                "with viscous friction the modified PPM is over 37 % faster than Lemke",
-                REPRODUCED if ratio > 1.37 else NOT_REPRODUCED,
-                f"the solver alone (the paper: all of the simulation) is {ratio:.2g} times as "
-                f"fast; both agree with viscous/lcp to "
-                f"{max(r['difference'] for r in viscous):.1g}",
-                command,
-            )
-        )
+        difference = max(r["difference"] for r in viscous)
+        faster = ratio > PAPER.figures["faster"]
+        claims.append(PAPER.claim("viscous", faster, ratio=ratio, difference=difference))
     weak = found.get("viscous, paper")
     if weak:
-        claims.append(
-            Claim(
-                source,
-                f"the quadruped walks with mu_v = {PAPER_VISCOSITY:g}",
-                REPRODUCED if weak["fell_time_s"] is None else NOT_REPRODUCED,
-                outcome(weak["fell_time_s"])
-                + ": ten newtons of friction would take a slip of 100 m/s; the "
-                "paper, too, reports rapid movements",
-                command,
-            )
-        )
+        fell_s = weak["fell_time_s"]
+        figures = {"viscosity": PAPER_VISCOSITY, "outcome": outcome(fell_s)}
+        claims.append(PAPER.claim("weak", fell_s is None, **figures))
     return claims

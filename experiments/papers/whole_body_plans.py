@@ -18,31 +18,19 @@ from contact_id_controller.planning.kinodynamic.placement import carrying
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from experiments.papers.blocks import (
-    BETTERED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Section,
-    Table,
-    Text,
-)
+from experiments.papers.blocks import Claim, Section
+from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
 NAME = "whole_body_plans"
 CONFIG = "package://contact_id_controller/config/plans/talos.yaml"
-PAPER = "kino-dynamic paper"
-COMMAND = f"python -m experiments reproduce {NAME}"
+PAPER = Paper(NAME)
 CONSENSUS = ("plain", "multipliers")
 STEPS_S = {50: 0.14, 100: 0.07, 200: 0.035}
 """Knots of the paper's seven seconds, and the time between them."""
 
 PASSES, THEIRS = 4, 2
 """That are looked at, and that the paper says suffice."""
-
-THEIR_TIME_S = 30.0
-AGREED_M, AGREED_SPIN = 2e-3, 0.2
-"""Design's tolerances for CoM, m, and angular momentum, kg m2/s."""
 
 
 def runs(quick: bool) -> list[RunDescription]:
@@ -102,94 +90,40 @@ def _travel_of_arms(plan: MotionPlan, task: Task) -> float:
 def report(results: Sequence[RunResult]) -> Section:
     """Disagreement over the passes, and the claims."""
     ordered = sorted(results, key=lambda each: (each.parameters["knots"], _way(each)))
-    rows = [
-        [
-            each.parameters["knots"],
-            _way(each),
-            *(
-                f"{1e3 * com:.2f} / {spin:.3f}"
-                for com, spin in zip(each["com_m"], each["angular_momentum"])
-            ),
-            each["whole_plan_s"],
-        ]
-        for each in ordered
-    ]
-    head = ["T", "handed on", *(f"pass {number}" for number in range(1, PASSES + 1)), "2 passes, s"]
-    table = Table(
-        "Disagreement of forces and whole body after each pass: CoM, mm / angular momentum, kg m2/s",
-        head,
-        rows,
-    )
-    text = Text(
-        "TALOS (28 joints move) steps over four stones, each 6 cm higher, two tilted by 12 degrees. Each "
-        "plan follows what the other one found: as it is (plain, the paper's algorithm 1), or with the "
-        "disagreement so far added (multipliers)."
-    )
-    return Section(
-        "Whole-body plans (structured contact force optimisation)", [text, table], claims(results)
-    )
+    table = PAPER.table("passes", [{**each.parameters, **each.values} for each in ordered])
+    return PAPER.section([PAPER.text(), table], claims(results))
 
 
 def claims(results: Sequence[RunResult]) -> list[Claim]:
     """Those that runs of 100 knots can judge."""
     at_100 = {_way(each): each for each in results if each.parameters["knots"] == 100}
     judged = []
-    for consensus, result in at_100.items():
+    for consensus, r in at_100.items():
         if consensus == "multipliers":
-            judged += [_time(result), _sway(result)]
-        judged.append(_passes(consensus, result))
+            sways = r["sway_m"] > 0.01 and r["arms_rad"] > 0.1
+            judged += [
+                PAPER.claim("time", r["whole_plan_s"] < PAPER.figures["time_s"], r=r),
+                PAPER.claim("sway", sways, r=r),
+            ]
+        judged.append(_passes(consensus, r))
     if "plain" in at_100:
-        judged.append(_optimal(at_100["plain"]))
+        spin = at_100["plain"]["angular_momentum"]
+        stuck, ends = spin[-1] > 0.1 * spin[0], dict(first=spin[0], last=spin[-1])
+        judged.append(PAPER.claim("optimal", stuck, passes=len(spin), **ends))
     return judged
 
 
-def _time(result: RunResult) -> Claim:
-    taken = result["whole_plan_s"]
-    return Claim(
-        f"{PAPER}, V-A, V-B",
-        "100 knots and two passes take 30 s",
-        BETTERED if taken < THEIR_TIME_S else NOT_REPRODUCED,
-        f"{taken:.2f} s of CPU time, with the finer grid, torques and checks",
-        COMMAND,
-    )
-
-
 def _passes(consensus: str, result: RunResult) -> Claim:
-    com, spin = result["com_m"], result["angular_momentum"]
-    agreed = com[THEIRS - 1] <= AGREED_M and spin[THEIRS - 1] <= AGREED_SPIN
-    shrinks = spin[THEIRS] / spin[THEIRS - 1]
-    return Claim(
-        f"{PAPER}, V-B, figure 3",
-        f"two passes suffice ({consensus})",
-        REPRODUCED if agreed else NOT_REPRODUCED,
-        f"after two passes {1e3 * com[THEIRS - 1]:.2f} mm and {spin[THEIRS - 1]:.3f} kg m2/s are left "
-        f"(tolerances {1e3 * AGREED_M:g} mm, {AGREED_SPIN:g}); the third leaves {shrinks:.2f} of that",
-        COMMAND,
-    )
-
-
-def _optimal(result: RunResult) -> Claim:
-    spin = result["angular_momentum"]
-    return Claim(
-        f"{PAPER}, I, II",
-        "alternating leads to a locally optimal solution of the full plan",
-        NOT_REPRODUCED if spin[-1] > 0.1 * spin[0] else REPRODUCED,
-        "not proved there; what each pass finds only agrees with the other one in the limit of large "
-        f"weights: the plain alternation's angular momenta are {spin[0]:.3f} kg m2/s apart after one "
-        f"pass and {spin[-1]:.3f} after {len(spin)}",
-        COMMAND,
-    )
-
-
-def _sway(result: RunResult) -> Claim:
-    sway, arms = result["sway_m"], result["arms_rad"]
-    return Claim(
-        f"{PAPER}, V-B, figures 2, 3",
-        "lateral sway and a swing of the arms appear by themselves",
-        REPRODUCED if sway > 0.01 and arms > 0.1 else NOT_REPRODUCED,
-        f"the CoM sways by {1e3 * sway:.0f} mm, arms move by up to {arms:.2f} rad, the angular momentum "
-        f"stays below {result['largest_spin']:.2f} kg m2/s",
-        COMMAND,
+    com, spin = (result[name][THEIRS - 1] for name in ("com_m", "angular_momentum"))
+    tolerances = {name: PAPER.figures[name] for name in ("agreed_m", "agreed_spin")}
+    return PAPER.claim(
+        "passes",
+        com <= tolerances["agreed_m"] and spin <= tolerances["agreed_spin"],
+        consensus=consensus,
+        com=com,
+        spin=spin,
+        shrinks=result["angular_momentum"][THEIRS] / spin,
+        **tolerances,
     )
 
 
