@@ -26,7 +26,7 @@ _WORDS = {
 class ParameterSpec:
     """One row of the table of parameters.
 
-    ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
+    ``description`` says what it is, ``when`` when to change it; `text` is both.     ``kind`` is one of string, boolean, integer, number, strings, numbers; ``numbers`` accepts a
     single number where one value holds for all. ``live`` parameters may change while the node is
     configured or active; the others only before `configure`. ``minimum`` and ``maximum`` are
     inclusive and hold for each element. ``per`` names what a list has one value for ("joint",
@@ -40,6 +40,7 @@ class ParameterSpec:
     kind: str
     default: Any
     description: str
+    when: str = ""
     unit: str = ""
     minimum: float = -math.inf
     maximum: float = math.inf
@@ -50,6 +51,11 @@ class ParameterSpec:
     validator: Callable[[Any], str] | None = None
     guards: str = ""
     off: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What it is, and when to change it."""
+        return f"{self.description} {self.when}".rstrip()
 
     def is_looser(self, value: Any, start: Any) -> bool:
         """Whether a checked value guards the robot less than the one that was there at the start."""

@@ -74,13 +74,16 @@ ROBOTS = {
 class KinematicWalk:
     """Walks by the plans of a planner; `advance` makes the next plan and follows it.
 
-    surface: height map that the planner sees.
+    surface: height map that the planner sees.  rolls: whether standing feet roll; else their centres
+    are planned at rest.
     """
 
-    def __init__(self, robot: Robot, surface=None, **settings):
+    def __init__(self, robot: Robot, surface=None, rolls=True, **settings):
         self.model = robot.model()
         self.settings = robot.settings(**settings)
         self.planner = GaitPlanner(self.model, self.settings, surface)
+        if not rolls:
+            self.planner.rolling_radius_m = 0.0
         self.frames = [self.model.frame_id(foot) for foot in self.settings.feet]
         self.data = self.model.model.createData()
         self.slots = PlanSlot(), PlanSlot(), PlanSlot()

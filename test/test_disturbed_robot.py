@@ -7,7 +7,7 @@ from paths import QUADRUPED_URDF
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
-from contact_id_controller.simulation.disturbed_robot import DisturbedRobot
+from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.simulation.from_settings import build_robot
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 
@@ -37,12 +37,7 @@ def in_flight(world):
 
 def test_pushes_change_the_momentum_by_their_impulse():
     world = in_flight(
-        build_robot(
-            settings(
-                push_times_s=[0.05, 0.25],
-                push_impulses_ns=[1.0, 0.0, 0.0, 0.0, -2.0, 0.5],
-            )
-        )
+        build_robot(settings(pushes=[0.05, 1.0, 0.0, 0.0, 0.25, 0.0, -2.0, 0.5])),
     )
     assert isinstance(world, DisturbedRobot)
     mass, changes, before = world.robot.mass, [], momentum(world)
@@ -74,16 +69,11 @@ def test_after_a_reset_nothing_is_under_way():
     assert np.abs(world.state().v[6:]).max() < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        (
-            {"push_times_s": [1.0, 2.0], "push_impulses_ns": [1.0, 0.0]},
-            "must have 3, or 3 for each",
-        ),
-        ({"push_times_s": [1.0], "push_impulses_ns": [1.0, 0, 0], "push_body": "tail"}, "'tail'"),
-    ],
-)
-def test_what_cannot_be_pushed_is_refused(changes, word):
-    with pytest.raises(ConfigurationError, match=word):
-        build_robot(settings(**changes))
+def test_what_cannot_be_pushed_is_refused():
+    with pytest.raises(
+        ConfigurationError, match="'pushes' has 5 values, must have 4 for each push"
+    ):
+        build_robot(settings(pushes=[1.0, 1.0, 0.0, 0.0, 2.0]))
+    simulated = build_robot(settings())
+    with pytest.raises(ConfigurationError, match="'tail'"):
+        DisturbedRobot(simulated, 0, [Push(1.0, 0.1, np.ones(3))], "tail")

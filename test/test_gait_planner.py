@@ -15,13 +15,14 @@ from contact_id_controller.exceptions import (
     TrajectoryError,
     UnknownFrameError,
 )
-from contact_id_controller.planning.gait.balance import pushing_fraction, virtual_response
-from contact_id_controller.planning.gait.command import WaypointFollower
+from contact_id_controller.planning.gait import planner as planner_module
+from contact_id_controller.planning.gait.command import ARRIVAL_RADIUS_M, WaypointFollower
 from contact_id_controller.planning.gait.gait_clock import GaitClock
 from contact_id_controller.planning.gait.leg_kernels import bias, pose_leg, reach
 from contact_id_controller.planning.gait.legs import Legs
-from contact_id_controller.planning.gait.planner import GaitPlanner
+from contact_id_controller.planning.gait.planner import STAND_TIME_S, GaitPlanner
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.gait import HORIZON_S
 
 QUADRUPED = ROBOTS["quadruped"]
 WAYPOINTS = (0.0, 0.0, 0.25, 0.0, 0.0, 0.25, 0.0, -0.25, -0.25, 0.0)
@@ -45,7 +46,7 @@ def in_force(plan, settings, step_s=1e-3):
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_centres_of_standing_feet_are_at_rest_in_the_world(name):
-    walk = walking(ROBOTS[name], roll_feet=False)
+    walk = walking(ROBOTS[name], rolls=False)
     places = {}
     for plan in walk.walk(0.6):
         assert plan.unreachable == ()
@@ -96,7 +97,7 @@ def test_feet_swing_as_high_as_the_step_height(profile):
 
 @pytest.mark.parametrize("profile", ["cubic", "quintic"])
 def test_feet_leave_and_meet_the_ground_at_rest(profile):
-    walk = walking(swing_profile=profile, roll_feet=False)
+    walk = walking(swing_profile=profile, rolls=False)
     switches = 0
     for plan in walk.walk(0.3):
         stance = plan.contacts.stance
@@ -134,8 +135,9 @@ def test_velocity_in_the_world_frame_does_not_turn_with_the_body():
 # The gait
 
 
-def test_duty_factor_and_touchdown_phases_are_as_set():
-    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0)
+def test_duty_factor_and_touchdown_phases_are_as_set(monkeypatch):
+    monkeypatch.setattr(planner_module, "STAND_TIME_S", 0.0)
+    walk = KinematicWalk(QUADRUPED)
     walk.planner.set_velocity((0.1, 0.0))
     plans = walk.walk(1.5)
     gait_start = plans[0].joints.start_s
@@ -161,11 +163,11 @@ def test_gait_clock_of_a_walk_with_one_foot_in_the_air():
 
 
 def test_planner_stands_first_and_stays_without_a_command():
-    walk = KinematicWalk(QUADRUPED, stand_time_s=0.4)
+    walk = KinematicWalk(QUADRUPED)
     walk.planner.set_velocity((0.2, 0.0))
     plans = walk.walk(0.6)
-    standing = [p for p in plans if p.joints.start_s < START_S + 0.4]
-    assert len(standing) == 8 and not any(p.walking for p in standing)
+    standing = [p for p in plans if p.joints.start_s < START_S + STAND_TIME_S]
+    assert len(standing) == 6 and not any(p.walking for p in standing)
     assert all(p.contacts.stance.all() for p in standing)
     assert plans[-1].walking and not plans[-1].contacts.stance.all()
     still = KinematicWalk(QUADRUPED)
@@ -195,8 +197,10 @@ def test_stepping_in_place_is_an_option():
 # Joint plans
 
 
-def test_positions_velocities_and_accelerations_of_a_plan_agree():
-    walk = walking(grid_s=0.001, horizon_s=0.1)
+def test_positions_velocities_and_accelerations_of_a_plan_agree(monkeypatch):
+    monkeypatch.setattr(planner_module, "GRID_S", 0.001)
+    monkeypatch.setattr(planner_module, "HORIZON_S", 0.1)
+    walk = walking()
     for plan in walk.walk(0.3):
         joints = plan.joints
         h = np.diff(joints.times_s)[:, None]
@@ -209,16 +213,18 @@ def test_positions_velocities_and_accelerations_of_a_plan_agree():
         assert np.abs(np.diff(v, axis=0)).max() > 1.0
 
 
-def test_coarse_and_fine_points_describe_the_same_motion():
+def test_coarse_and_fine_points_describe_the_same_motion(monkeypatch):
+    monkeypatch.setattr(planner_module, "STAND_TIME_S", 0.0)
     plans = []
-    for grid_s in (0.02, 0.001):
-        walk = KinematicWalk(QUADRUPED, stand_time_s=0.0, grid_s=grid_s, horizon_s=0.5)
+    for grid_s in (planner_module.GRID_S, 0.001):
+        monkeypatch.setattr(planner_module, "GRID_S", grid_s)
+        walk = KinematicWalk(QUADRUPED)
         walk.planner.set_velocity((0.2, 0.1), 0.5)
         plans.append(walk.advance())
     coarse, fine = plans
     assert not coarse.contacts.stance.all()
     assert len(fine.joints.times_s) > 10 * len(coarse.joints.times_s)
-    for t in coarse.joints.start_s + np.arange(1e-6, 0.5, 1e-3):
+    for t in coarse.joints.start_s + np.arange(1e-6, HORIZON_S, 1e-3):
         first, second = coarse.joints.sample(t), fine.joints.sample(t)
         assert first.position == pytest.approx(second.position, abs=5e-4)
         assert first.velocity == pytest.approx(second.velocity, abs=5e-2)
@@ -233,7 +239,7 @@ def test_three_parts_of_a_plan_share_their_times():
     assert plan.joints.times_s[[0, -1]] == pytest.approx([0.0, 0.3])
 
 
-@pytest.mark.parametrize("settings", [{}, {"balance": True}, {"roll_feet": False}])
+@pytest.mark.parametrize("settings", [{}, {"rolls": False}])
 def test_successive_plans_agree_where_they_overlap(settings):
     walk = walking(**settings)
     plans = walk.walk(1.0)
@@ -276,7 +282,7 @@ def test_way_points_of_the_paper_are_visited_in_order_and_again():
             reached.append(walk.q[:2].copy())
     assert len(reached) >= 8
     for k, place in enumerate(reached):
-        assert np.linalg.norm(place - points[k % 5]) < walk.settings.arrival_radius_m + 0.02
+        assert np.linalg.norm(place - points[k % 5]) < ARRIVAL_RADIUS_M + 0.02
     yaw = 2 * np.arctan2(walk.q[5], walk.q[6])
     assert abs(yaw) < 1e-3
 
@@ -290,7 +296,7 @@ def test_heading_can_turn_towards_the_way_point():
 
 
 def test_follower_without_points_stands():
-    command = WaypointFollower(np.zeros((0, 2)), 0.1, 0.2).command(1 + 2j, 0.3)
+    command = WaypointFollower(np.zeros((0, 2)), 0.2).command(1 + 2j, 0.3)
     assert not command.moves
 
 
@@ -312,7 +318,7 @@ def test_plan_moves_smoothly_to_where_the_base_really_is():
 
 
 def test_plan_takes_over_where_a_standing_foot_has_slipped_to():
-    walk = KinematicWalk(QUADRUPED, roll_feet=False)
+    walk = KinematicWalk(QUADRUPED, rolls=False)
     plan = walk.walk(0.2)[-1]
     q = walk.q.copy()
     q[walk.model.q_index[0]] += 0.03  # the first joint of the left front leg
@@ -361,75 +367,13 @@ def test_base_away_from_its_nominal_height_and_attitude_is_led_there():
     assert (roll, pitch, yaw) == pytest.approx((0.0, 0.0, 0.3), abs=1e-2)
 
 
-# Balance
-
-
-def integrated(value, rate, stiffness, damping, time_s, steps=200000):
-    step = time_s / steps
-    for _ in range(steps):
-        rate -= step * (stiffness * value + damping * rate)
-        value += step * rate
-    return value, rate
-
-
-def test_virtual_forces_move_the_base_as_integrating_them_would():
-    arms = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])
-    # Over-damped, under-damped, critically damped.
-    response = virtual_response(
-        np.array([0.01, 0.002, -0.003]),
-        np.array([0.05, 0.02, 0.0]),
-        np.array([100.0, 50.0, 1.0]),
-        np.array([100.0, 0.5, 2.0]),
-        np.array([4.8, 0.05, 1.0]),
-        arms,
-        9.81,
-    )
-    for t in (0.0, 0.03, 0.2):
-        values, rates, accelerations = response.at(t)
-        for k in range(3):
-            wanted = integrated(
-                response.value[k], response.rate[k], response.stiffness[k], response.damping[k], t
-            )
-            assert (values[k], rates[k]) == pytest.approx(wanted, abs=1e-5)
-        assert accelerations == pytest.approx(
-            -response.stiffness * values - response.damping * rates, abs=1e-5
-        )
-
-
-def test_virtual_forces_of_the_feet_only_push():
-    arms = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])
-    weight, wrench = 47.0, np.array([5.0, 8.0, -20.0])
-    grasp = np.vstack([np.ones(4), arms[:, 1], -arms[:, 0]])
-
-    def forces(part):
-        return np.linalg.pinv(grasp) @ (np.array([weight, 0, 0]) + part * wrench)
-
-    part = pushing_fraction(wrench, weight, arms)
-    assert 0.0 < part < 1.0
-    assert forces(part).min() == pytest.approx(0.0, abs=1e-9)
-    assert forces(1.0).min() < 0.0
-    assert pushing_fraction(0.01 * wrench, weight, arms) == 1.0
-    assert pushing_fraction(np.array([-100.0, 0, 0]), weight, arms) == pytest.approx(0.47)
-
-
-def test_balance_starts_the_plan_of_height_and_attitude_from_the_measured_ones():
-    def height_after(balance):
-        walk = walking(linear=(0.0, 0.0), yaw_rate=0.0, balance=balance)
-        walk.q[2] -= 0.01
-        plan = walk.advance()
-        return plan.base.sample(plan.base.start_s + 0.29).position[2]
-
-    nominal = height_after(False)
-    # The fast part, towards the measured height, is over; the virtual forces lift it slowly.
-    assert -0.01 < height_after(True) - nominal < -0.004
-
-
 # Targets out of reach
 
 
-@pytest.mark.parametrize("changes", [{"base_height_m": 0.4}, {"step_height_m": 0.5}])
-def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes):
-    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0, **changes)
+@pytest.mark.parametrize("changes", [{"ground_height_m": 0.4}, {"step_height_m": 0.5}])
+def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes, monkeypatch):
+    monkeypatch.setattr(planner_module, "STAND_TIME_S", 0.0)
+    walk = KinematicWalk(QUADRUPED, **changes)
     walk.planner.set_velocity((0.2, 0.0))
     state = walk.q.copy(), walk.v.copy()
     plans = [walk.planner.plan(START_S + 0.05 * k, *state) for k in range(6)]
@@ -481,8 +425,7 @@ def prismatic_leg():
 )
 def test_leg_kernels_agree_with_pinocchio(make):
     robot, feet = make()
-    center = np.array([0.01, -0.02, 0.03])
-    legs = Legs(robot, feet, center)
+    legs = Legs(robot, feet)
     rng = np.random.default_rng(1)
     joints, rates = rng.standard_normal((2, robot.na))
     screws, homes = legs.chains(joints)
@@ -499,22 +442,16 @@ def test_leg_kernels_agree_with_pinocchio(make):
         bias(axes, place, rates[columns], drift, spin)
         frame = robot.frame_id(foot)
         wanted = pin.updateFramePlacement(robot.model, data, frame)
-        arm = wanted.rotation @ center
         jacobian = pin.getFrameJacobian(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED)
         moved = jacobian[:, robot.actuated[columns]]
-        assert place == pytest.approx(wanted.translation + arm)
+        assert place == pytest.approx(wanted.translation)
         assert angular == pytest.approx(moved[3:])
-        assert linear == pytest.approx(moved[:3] - pin.skew(arm) @ moved[3:])
+        assert linear == pytest.approx(moved[:3])
         classical = pin.getFrameClassicalAcceleration(
             robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED
         )
-        omega = jacobian[3:] @ v
         assert spin == pytest.approx(classical.angular)
-        assert drift == pytest.approx(
-            classical.linear
-            + np.cross(classical.angular, arm)
-            + np.cross(omega, np.cross(omega, arm))
-        )
+        assert drift == pytest.approx(classical.linear)
 
 
 def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
@@ -547,8 +484,8 @@ def test_reach_stops_at_the_nearest_point_and_at_joint_limits():
         ({"gait_period_s": "fast"}, "must be a number"),
         ({"swing_profile": "loop"}, "must be one of 'cubic', 'quintic'"),
         ({"waypoints_m": (1.0,)}, "must be pairs"),
-        ({"lead_time_s": 0.2}, "must not exceed plan_period_s"),
-        ({"horizon_s": 0.05}, "at least 0.07"),
+        ({"plan_period_s": 0.01}, r"within \[0.02, 0.28\]"),
+        ({"plan_period_s": 0.5}, r"within \[0.02, 0.28\]"),
         ({"step": 1.0}, "unknown parameter 'step'"),
         ({"posture": (0.1, 0.2)}, "has 2 values, must have one for each of the 12 joints"),
     ],

@@ -46,7 +46,6 @@ def parameters(**changes):
         "urdf": str(QUADRUPED_URDF),
         "feet": list(QUADRUPED.feet),
         "posture": list(QUADRUPED.posture),
-        "stand_time_s": 0.1,
     }
     return {**values, **changes}
 
@@ -376,9 +375,9 @@ def test_parameters_are_described_and_cannot_change_later(peer):
 
 
 def test_plans_survive_the_way_through_messages():
-    walk = KinematicWalk(QUADRUPED, stand_time_s=0.0)
+    walk = KinematicWalk(QUADRUPED)
     walk.planner.set_velocity((0.2, 0.0), 0.3)
-    plan = walk.walk(0.3)[-1]
+    plan = walk.walk(0.6)[-1]
     stamp_ns = round(plan.joints.start_s * 1e9)
     joints = conversions.joint_trajectory(joint_message(plan.joints, stamp_ns), True)
     base = conversions.base_trajectory(base_message(plan.base, stamp_ns))

@@ -8,33 +8,33 @@ from scipy.integrate import solve_ivp
 
 from contact_id_controller.planning.kinodynamic import plan_motion
 from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
-from contact_id_controller.planning.kinodynamic.planner import middle_angular_momentum
+from contact_id_controller.planning.kinodynamic.planner import MULTIPLIERS, middle_angular_momentum
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSettings
 
 TILTED = pin.rpy.rpyToMatrix(-0.2, -0.1, 0.0)
 
 
 def settings(**changes):
-    return KinoDynamicSettings.from_mapping({"time_step_s": 0.1, "grid_s": 0.05, **changes})
+    return KinoDynamicSettings.from_mapping({"time_step_s": 0.1, **changes})
 
 
-def planned(robot_case, steps, phase_s, **changes):
+def planned(robot_case, steps, phase_s, consensus=MULTIPLIERS, **changes):
     robot, _, q, _ = robot_case()
     plan = walk(robot_case(), steps, swing_s=phase_s, support_s=phase_s)
-    return robot, plan_motion(robot, plan, settings(**changes), start=q)
+    return robot, plan_motion(robot, plan, settings(**changes), start=q, consensus=consensus)
 
 
 @pytest.fixture(scope="module")
 def talos_plan():
     """One step of 0.2 m onto a tilted stone of 6 cm."""
-    return planned(talos, [(1, (0.2, -0.02, 0.06), TILTED)], 0.7, consensus="multipliers")
+    return planned(talos, [(1, (0.2, -0.02, 0.06), TILTED)], 0.7)
 
 
 @pytest.fixture(scope="module")
 def solo12_plan():
     """Two steps of a quadruped."""
     steps = [(0, (0.05, 0.01, 0.02), None), (3, (0.05, 0, 0), None)]
-    return planned(solo12, steps, 0.3, time_step_s=0.05, grid_s=0.025, swing_height_m=0.04)
+    return planned(solo12, steps, 0.3, time_step_s=0.05, swing_height_m=0.04)
 
 
 @pytest.fixture(params=["talos_plan", "solo12_plan"])

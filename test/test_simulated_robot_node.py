@@ -511,7 +511,6 @@ def test_an_interrupted_robot_still_writes_its_record(listen, start, tmp_path):
         ),
         (dict(contact_radii_m=[0.01, 0.02]), "'contact_radii_m' has 2 values, must have 1 or 4"),
         (dict(record_path="/nowhere/run.npz"), "no such folder"),
-        (dict(ground_impedance=[0.9]), "ground impedance"),
         (dict(frcition_coefficient=0.6), "did you mean 'friction_coefficient'"),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_plane_through_feet_in_a_line_does_not_lean_across_it():
 
 @pytest.mark.parametrize("surface, most_m", [(ramp(), 2e-4), (bumpy_field(3), 1.5e-3)])
 def test_feet_stand_on_the_maps_surface(surface, most_m):
-    walk, plans = climbing(surface, roll_feet=False)
+    walk, plans = climbing(surface, rolls=False)
     worst = [
         abs(min(point.gap for point in ball_points(center, RADIUS_M, surface, 0.05, 0)))
         for q, stands in moments(walk, plans, 1e-2)

@@ -141,7 +141,7 @@ def _check_planner(robot: RobotModel, values: Mapping[str, Any] | None) -> list[
         return []
     try:
         settings = GaitPlannerSettings.from_mapping(values)
-        Legs(robot, settings.feet, settings.foot_center_m)
+        Legs(robot, settings.feet)
     except ContactIdError as problem:
         return [error("gait planner", problem)]
     return [note("gait planner", f"{len(settings.feet)} legs with three joints or more")]

@@ -132,7 +132,7 @@ class Controller:
         refuse_above_description(robot, settings)
         self.limits = joint_limits(robot, settings)
         self.effort_limits = self.limits.effort
-        self.plan_limits = plan_limits(robot, settings)
+        self.plan_limits = plan_limits(robot)
         self.loss_weights = loss_weights(robot, settings)
         self._balance: Balance | None = None
         if settings.base_feedback == CENTER_OF_MASS:

@@ -40,7 +40,7 @@ class Stabiliser:
     ):
         settings = planner.settings
         self._robot, self._height_m = robot, float(height_m)
-        self._legs = Legs(robot, settings.feet, settings.foot_center_m)
+        self._legs = Legs(robot, settings.feet)
         self._frames = [robot.frame_id(name) for name in settings.feet]
         # The controller's number of each of the planner's feet.
         self._order = [foot_names.index(name) for name in settings.feet]

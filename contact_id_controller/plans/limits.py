@@ -102,7 +102,7 @@ def _judge_base(base: BaseTrajectory, limits: PlanLimits) -> None:
             if not value <= limit:
                 raise TrajectoryError(
                     f"the base would reach a {kind} {what} of {value:.3g} {unit}, "
-                    f"base_plan_{what} is {limit:g}"
+                    f"must be at most {limit:g}"
                 )
 
 
@@ -115,7 +115,7 @@ def check_base_jump(distance: float, angle: float, limits: PlanLimits) -> None:
     if not (distance <= limits.base_jump[0] and angle <= limits.base_jump[1]):
         raise TrajectoryError(
             f"the base would jump by {distance:.3g} m and {angle:.3g} rad where its plan begins, "
-            f"base_plan_jump is {limits.base_jump[0]:g} m and {limits.base_jump[1]:g} rad"
+            f"must be at most {limits.base_jump[0]:g} m and {limits.base_jump[1]:g} rad"
         )
 
 

@@ -89,6 +89,7 @@ from contact_id_controller.safety.command_watchdog import (
 from contact_id_controller.safety.commanders import Commanders, Sender
 from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch
+from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
@@ -122,6 +123,9 @@ _CLAIM_S = 1.0
 _PRESSED_S = 1.0
 """An emergency stop that was asked for so short a time before is obeyed by whoever goes on."""
 
+PERIOD_S = 0.002
+"""Time between two damping commands: a joint moves on by a fiftieth of a turn at 10 rad/s."""
+
 HANGS = 3.0
 """Time-outs without a turn of the loop after which it hangs."""
 
@@ -148,12 +152,11 @@ def watchdog_of(
     """
     count, rates = len(settings.joints), "effort_rate_limits_nm_s"
     return CommandWatchdog(
-        JointVelocities(settings.joints, settings.state_timeout_s, settings.possible_speed),
+        JointVelocities(settings.joints, settings.state_timeout_s, plausibility.SPEED_RAD_S),
         settings.spread("damping_nm_s_rad", count),
         settings.spread("effort_limits_nm", count),
         timeout_s=settings.timeout_s,
-        period_s=settings.period_s,
-        refused_in_a_row=settings.refused_in_a_row,
+        period_s=PERIOD_S,
         damp_before_first_command=follows or settings.damp_before_first_command,
         rate=EffortRate(settings.spread(rates, count)) if getattr(settings, rates) else None,
         emergency_stop_output=settings.emergency_stop_output,
@@ -200,7 +203,7 @@ class CommandWatchdogNode(Node):
             self.takes_over = not reserve and self.at_work.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
-            self.hangs_s = HANGS * max(settings.timeout_s, settings.period_s)
+            self.hangs_s = HANGS * max(settings.timeout_s, PERIOD_S)
             self._stated = StatedLimits(settings.urdf, settings.joints) if settings.urdf else None
             self._unlimited = ""
             # Publishers and subscriptions are discovered while the question is asked.

@@ -51,6 +51,9 @@ WAIT_S = 0.05
 TURN_INTERVAL_S = 0.05
 """Time between turns of the executor while states come."""
 
+WRENCH_TIMEOUT_S = 0.02
+"""Age above which a wrench counts as missing: that of the IMU."""
+
 QUEUE = 20
 """Samples of the IMU that wait for their joint states."""
 
@@ -143,7 +146,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self,
             stream,
             self.settings.force_torque_sensors,
-            self.settings.wrench_timeout_s,
+            WRENCH_TIMEOUT_S,
             self._serve_waiting,
         )
         sensors = [
@@ -320,7 +323,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if not self._imu:
             return None, None, None
         imu_ns, sample = self._imu[0]
-        if stamp_ns - imu_ns > 1e9 * self.settings.imu_timeout_s:
+        if stamp_ns - imu_ns > 1e9 * self.pipeline.settings.odometry.imu_timeout_s:
             return None, None, None
         return sample[:3], sample[3:], imu_ns * 1e-9
 

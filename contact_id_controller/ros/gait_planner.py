@@ -1,7 +1,7 @@
 """ROS node: plans walking from joint states and odometry.
 
 A plan is made from the first state of each planning period by the stamps, never by the wall clock,
-and starts `lead_time_s` after the stamp of its state. States come a thousand times a second and are
+and starts `LEAD_TIME_S` after the stamp of its state. States come a thousand times a second and are
 needed twenty times: they wait in the queues of two subscriptions, the loop of `run` looks at their
 stamps every few milliseconds, and only the state that is due is unpacked.
 """
@@ -36,7 +36,9 @@ from contact_id_controller.ros.plan_messages import base_message, joint_message,
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
+from contact_id_controller.settings.gait import LEAD_TIME_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
+from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 
 QUEUE = 20
 """States that wait; more may come between two looks only far from the time of a plan."""
@@ -102,11 +104,11 @@ class GaitPlannerNode(Node):
             robot = settings.robot()
             self.planner = GaitPlanner(robot, self.settings, settings.terrain)
             plan_bytes.warm_up()
-        checks = StateChecks(robot, odometry_age_limit_s=settings.odometry_age_limit_s)
+        checks = StateChecks(robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
         self._input = StateInput(robot.joint_names, checks)
         self._period_ns = round(self.settings.plan_period_s * 1e9)
         self._stamps = StampWatch(self._period_ns)
-        self._lead_ns = round(self.settings.lead_time_s * 1e9)
+        self._lead_ns = round(LEAD_TIME_S * 1e9)
 
     def run(self) -> None:
         """Plan until ROS shuts down or the process is asked to end."""

@@ -43,6 +43,7 @@ from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.state_input import StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 from contact_id_controller.state import RobotState
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -125,7 +126,7 @@ class KinoDynamicPlannerNode(Node):
                 self._task = Steps(read_footsteps(footsteps_file(settings), soles, friction))
             self.planner.warm_up()
             plan_bytes.warm_up()
-        checks = StateChecks(self.planner.robot, odometry_age_limit_s=settings.odometry_age_limit_s)
+        checks = StateChecks(self.planner.robot, odometry_age_limit_s=ODOMETRY_AGE_LIMIT_S)
         self._input = StateInput(self.planner.robot.joint_names, checks)
 
     def run(self) -> None:

@@ -226,7 +226,7 @@ def describe(spec: ParameterSpec) -> ParameterDescriptor:
     unit = f" [{spec.unit}]" if spec.unit else ""
     descriptor = ParameterDescriptor(
         name=spec.name,
-        description=spec.description + unit,
+        description=spec.text + unit,
         additional_constraints=_constraints(spec),
         dynamic_typing=True,
     )

@@ -16,6 +16,7 @@ from contact_id_controller.robot import RobotModel
 from contact_id_controller.safety.base_prediction import BasePrediction
 from contact_id_controller.safety.joint_jump import JointJump
 from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
+from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
 
@@ -123,8 +124,8 @@ class StateChecks:
             settings.odometry_jump_rad,
         )
         self._joint_jump.limit = settings.joint_jump
-        self._low, self._high = possible_joints(self._robot, settings)
-        self._base_limits = np.array(settings.possible_base, dtype=float)
+        self._low, self._high = possible_joints(self._robot)
+        self._base_limits = np.array(plausibility.BASE)
 
     def reset(self) -> None:
         """Let time and place start anywhere."""
@@ -257,7 +258,7 @@ class StateChecks:
         return Refusal(
             f"odometry_{what}_impossible",
             f"{what} of the base is {size:.6g} {unit}, "
-            f"possible_base is {self._base_limits[fault]:g}",
+            f"must be at most {self._base_limits[fault]:g}",
         )
 
     def _check_base_now(self, time_ns: int) -> Refusal | None:
@@ -299,14 +300,12 @@ class StateChecks:
         return None
 
 
-def possible_joints(
-    robot: RobotModel, settings: ControllerSettings
-) -> tuple[np.ndarray, np.ndarray]:
+def possible_joints(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest positions, then velocities, (2 na,), that a measurement can have."""
     stated = np.isfinite(robot.upper - robot.lower) & (robot.upper > robot.lower)
-    margin = settings.possible_position_margin
-    speed = settings.possible_speed_factor * robot.velocity_limits
-    speed = np.where(np.isfinite(speed), speed, settings.possible_speed)
+    margin = plausibility.POSITION_MARGIN
+    speed = plausibility.SPEED_FACTOR * robot.velocity_limits
+    speed = np.where(np.isfinite(speed), speed, plausibility.SPEED_RAD_S)
     high = np.where(stated, robot.upper + margin, math.inf)
     low = np.where(stated, robot.lower - margin, -math.inf)
     return np.concatenate([low, -speed]), np.concatenate([high, speed])

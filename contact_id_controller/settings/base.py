@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.settings.removed import REMOVED
 from contact_id_controller.settings.specification import table_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def belongs_to_ros(name: str) -> bool:
 
 
 def unknown_parameter(name: str, known: Iterable[str]) -> str:
-    """What is said of a parameter that is in no table."""
+    """Why a parameter that is in no table is refused: removed, misspelt or unknown."""
+    if name in REMOVED:
+        return f"parameter '{name}' {REMOVED[name]}"
     known = list(known)
     close = difflib.get_close_matches(name, known, n=3)
     valid = f"did you mean {choices(close)}?" if close else f"must be one of {choices(known)}"

@@ -66,25 +66,12 @@ class CommandWatchdogSettings(Settings):
         minimum=1e-3,
         maximum=10.0,
     )
-    period_s: float = parameter(
-        0.002, "Time between two damping commands.", unit="s", minimum=5e-4, maximum=0.1
-    )
     state_timeout_s: float = parameter(
         0.02,
         "A joint velocity older than this is not damped: its joint gets zero torque.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,
-    )
-    possible_speed: float = parameter(
-        500.0,
-        "A joint that is said to be faster is not damped: nobody can believe it.",
-        unit="rad/s",
-        minimum=1e-3,
-        maximum=1e4,
-    )
-    refused_in_a_row: int = parameter(
-        3, "The watchdog trips at this many bad commands in a row.", minimum=1, maximum=1000
     )
     damp_before_first_command: bool = parameter(
         True,

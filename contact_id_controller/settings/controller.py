@@ -23,7 +23,6 @@ from contact_id_controller.settings.controller_rows import (
     RobotSettings,
     SafetySettings,
 )
-from contact_id_controller.settings.plausibility_rows import PlausibilitySettings
 from contact_id_controller.settings.shared_rows import EFFORT, LINEAR_FEEDBACK
 from contact_id_controller.settings.specification import table_of
 
@@ -36,7 +35,6 @@ UP = (0.0, 0.0, 1.0)
 @dataclasses.dataclass(frozen=True)
 class ControllerSettings(
     NodeSettings,
-    PlausibilitySettings,
     SafetySettings,
     FeedbackSettings,
     ContactSettings,

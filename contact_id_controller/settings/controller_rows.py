@@ -11,6 +11,7 @@ import dataclasses
 from contact_id_controller.models.registry import ROWS, model_parameters
 from contact_id_controller.settings.robot_rows import RobotRows
 from contact_id_controller.settings.shared_rows import (
+    ODOMETRY_AGE_LIMIT_S,
     REPORT,
     STOP,
     command_interface,
@@ -19,7 +20,6 @@ from contact_id_controller.settings.shared_rows import (
     full_names,
     group_controller,
     local_gain,
-    odometry_age_limit,
     state_folder,
 )
 from contact_id_controller.settings.specification import parameter, settings_of
@@ -619,6 +619,17 @@ class SafetySettings:
         live=True,
         guards="most",
     )
+    joint_jump: float = parameter(
+        0.2,
+        """Change of a joint's position from one state to the next that its velocity does not explain
+        and that is refused as a jump; three in a row that agree are its new place.""",
+        when="Raise where states come seldom and joints are fast: to what one moves in two periods.",
+        unit="rad or m",
+        minimum=1e-6,
+        maximum=10.0,
+        live=True,
+        guards="most",
+    )
     tilt_limit_rad: float = parameter(
         1.0,
         """Tilt of a floating base, from the attitude at activation, at which the controller
@@ -729,7 +740,18 @@ class NodeSettings:
         live=True,
         guards="most",
     )
-    odometry_age_limit_s: float = odometry_age_limit(live=True)
+    odometry_age_limit_s: float = parameter(
+        ODOMETRY_AGE_LIMIT_S,
+        """Largest difference between the stamps of joint state and odometry, over which the base is
+        predicted; it is refused sooner where it may be odometry_jump_m or odometry_jump_rad away from
+        there.""",
+        when="Set to twice what your estimator is late at most.",
+        unit="s",
+        minimum=0.0,
+        maximum=10.0,
+        live=True,
+        guards="most",
+    )
     safe_output: str = parameter(
         "damping",
         """Published on bad input, on errors, when states stop and on deactivation: damping (minus

@@ -12,85 +12,61 @@ from contact_id_controller.estimation.pipeline_settings import (
 )
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.robot_rows import Description, FeetRows
-from contact_id_controller.settings.shared_rows import contact_radii
+from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
 
-ODOMETRY = {
-    "imu_frame": "imu_frame",
-    "gyroscope_density_rad_s_rthz": "gyroscope_noise",
-    "accelerometer_density_m_s2_rthz": "accelerometer_noise",
-    "gyroscope_range_rad_s": "gyroscope_range",
-    "accelerometer_range_m_s2": "accelerometer_range",
-    "foot_position_noise_m": "foot_position_noise_m",
-    "ground_height_noise_m": "ground_height_noise_m",
-    "gravity_m_s2": "gravity_m_s2",
-    "slip_speed_m_s": "slip_speed_m_s",
-    "imu_timeout_s": "imu_timeout_s",
-    "stamp_limit_s": "stamp_limit_s",
-    "coasting_limit_s": "coasting_limit_s",
-    "still_time_s": "still_time_s",
-}
-"""Parameter -> the field of ``BaseOdometrySettings`` that it sets."""
-
-_ODOMETRY, _PIPELINE, _WRENCH = BaseOdometrySettings(), PipelineSettings(), WrenchSensor("")
-
-
-def _noise(name: str, what: str, unit: str):
-    """The row of a noise of the dynamics estimator."""
-    return parameter(
-        getattr(_PIPELINE, name),
-        f"Standard deviation of {what} after the low-pass, with what the model lacks.",
-        unit=unit,
-        minimum=1e-6,
-    )
-
-
-def _share(name: str, what: str):
-    """The row of a threshold of contact."""
-    return parameter(getattr(_PIPELINE, name), what, minimum=1e-6, maximum=1.0)
-
-
-def _odometry(name: str, description: str, unit: str = "", minimum: float = 1e-9):
-    """The row of a setting of the odometry."""
-    default = getattr(_ODOMETRY, ODOMETRY[name])
-    return parameter(default, description, unit=unit, minimum=minimum)
+_ODOMETRY, _PIPELINE = BaseOdometrySettings(), PipelineSettings()
 
 
 @dataclasses.dataclass(frozen=True)
 class DynamicsEstimatorSettings(FeetRows, Description):
-    """Settings of the dynamics estimator; names shared with the controller mean the same there."""
+    """Settings of the dynamics estimator; names shared with the controller mean the same there.
+
+    Noises and thresholds that fit every robot so far are the defaults of ``PipelineSettings`` and
+    ``BaseOdometrySettings``.
+    """
 
     # The robot
     joints: tuple[str, ...] = parameter(
-        (), "Measured joints; empty: all of the URDF. Joint states may have more, in any order."
+        (),
+        "Measured joints; empty: all of the URDF. Joint states may have more, in any order.",
+        when="Set to the controller's joints.",
     )
     contact_radii_m: tuple[float, ...] = contact_radii(0.01, 1e-4)
-    imu_frame: str = parameter("", "Frame of the IMU, on the base; empty: the base.")
+    imu_frame: str = parameter(
+        "",
+        "Frame of the IMU, on the base; empty: the base.",
+        when="Set to the frame in which your driver states the IMU's axes.",
+    )
 
     # The dynamics
     period_s: float = parameter(
-        _PIPELINE.period_s, "Period of the joint states.", unit="s", minimum=1e-4, maximum=0.1
+        _PIPELINE.period_s,
+        "Period of the joint states.",
+        when="Set to what your driver publishes at.",
+        unit="s",
+        minimum=1e-4,
+        maximum=0.1,
     )
     cutoff_hz: float = parameter(
         _PIPELINE.cutoff_hz,
         "Of the low-pass that all signals share, so that all are late by the same time.",
+        when="Lower for noisy velocities, raise for a later contact than the controller bears.",
         unit="Hz",
         minimum=0.1,
         infinite=True,
     )
-    accelerometer_noise_m_s2: float = _noise(
-        "accelerometer_noise_m_s2", "the accelerometer", "m/s2"
+    effort_noise_nm: float = parameter(
+        _PIPELINE.effort_noise_nm,
+        "Standard deviation of joint efforts after the low-pass, with what the model lacks.",
+        when="Raise for friction of gears, to about a percent of the largest effort.",
+        unit="N·m",
+        minimum=1e-6,
     )
-    angular_acceleration_noise_rad_s2: float = _noise(
-        "angular_acceleration_noise_rad_s2", "the gyroscope, differentiated,", "rad/s2"
-    )
-    joint_acceleration_noise_rad_s2: float = _noise(
-        "joint_acceleration_noise_rad_s2", "joint velocities, differentiated,", "rad/s2"
-    )
-    effort_noise_nm: float = _noise("effort_noise_nm", "joint efforts", "N·m")
     model_force_noise_n: float = parameter(
         _PIPELINE.model_force_noise_n,
         "Standard deviation of the forces on the base that the model lacks; 0: it is exact.",
+        when="Raise with the robot's weight, cables and loads: to a percent of it.",
         unit="N",
         minimum=0.0,
     )
@@ -99,91 +75,43 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         """Joints, or contact frames, with a six-axis force/torque sensor that is read on topic
         wrench/<name>. A joint's: what the link nearer to the base does to the other one. A contact
         frame's: what the ground does to the foot, in the frame's axes.""",
+        when="Set to those that the robot has.",
     )
     force_torque_frames: tuple[str, ...] = parameter(
         (),
         """Frames in whose axes, and about whose origins, the sensors of joints measure, one each;
         empty: the joint's own, on the outer link.""",
+        when="Set where your driver states wrenches in other axes.",
     )
     force_torque_directions: tuple[str, ...] = parameter(
         ("parent_to_child",),
         "Which link the wrench of a joint's sensor acts on, one for all or one each.",
+        when="child_to_parent where a hanging weight is felt with the wrong sign.",
         choices=DIRECTIONS,
-    )
-    force_noise_n: float = parameter(
-        _WRENCH.force_noise_n,
-        "Standard deviation of the forces of those sensors after the low-pass.",
-        unit="N",
-        minimum=1e-6,
-    )
-    moment_noise_nm: float = parameter(
-        _WRENCH.moment_noise_nm,
-        "Standard deviation of their moments after the low-pass.",
-        unit="N·m",
-        minimum=1e-6,
-    )
-    wrench_timeout_s: float = parameter(
-        0.02, "Age above which a wrench counts as missing.", unit="s", minimum=1e-4
-    )
-    residual_limit: float = parameter(
-        _PIPELINE.residual_limit,
-        "Normalised residual from which on a sensor is said to lie; 1 is usual.",
-        minimum=1.0,
-    )
-
-    # Contact
-    contact_on_share: float = _share(
-        "contact_on_share", "Share of the weight above which a foot comes into contact."
-    )
-    contact_off_share: float = _share(
-        "contact_off_share", "Share of the weight below which a foot leaves contact."
-    )
-    planned_on_share: float = _share(
-        "planned_on_share",
-        "The same for feet that stand by contact_schedule: one that has just landed carries little.",
-    )
-    planned_off_share: float = _share(
-        "planned_off_share", "The same for feet that stand by contact_schedule."
     )
 
     # The odometry
-    gyroscope_density_rad_s_rthz: float = _odometry(
-        "gyroscope_density_rad_s_rthz", "Noise density of the gyroscope.", "rad/s/√Hz"
+    gyroscope_range_rad_s: float = parameter(
+        _ODOMETRY.gyroscope_range,
+        "Of the gyroscope; what reaches it is saturated.",
+        when="Set from the data sheet of the IMU.",
+        unit="rad/s",
+        minimum=1e-9,
     )
-    accelerometer_density_m_s2_rthz: float = _odometry(
-        "accelerometer_density_m_s2_rthz", "Noise density of the accelerometer.", "m/s2/√Hz"
+    accelerometer_range_m_s2: float = parameter(
+        _ODOMETRY.accelerometer_range,
+        "Of the accelerometer; what reaches it is saturated.",
+        when="Set from the data sheet of the IMU.",
+        unit="m/s2",
+        minimum=1e-9,
     )
-    gyroscope_range_rad_s: float = _odometry(
-        "gyroscope_range_rad_s", "Of the gyroscope; what reaches it is saturated.", "rad/s"
-    )
-    accelerometer_range_m_s2: float = _odometry(
-        "accelerometer_range_m_s2", "Of the accelerometer; what reaches it is saturated.", "m/s2"
-    )
-    foot_position_noise_m: float = _odometry(
-        "foot_position_noise_m", "Of a foot's place by the encoders.", "m"
-    )
-    ground_height_noise_m: float = _odometry(
-        "ground_height_noise_m",
+    ground_height_noise_m: float = parameter(
+        _ODOMETRY.ground_height_noise_m,
         """The ground is level to within this, which holds the height of the base; 0: nothing is
         known of the ground, and the height drifts.""",
-        "m",
-        0.0,
-    )
-    gravity_m_s2: float = _odometry("gravity_m_s2", "Gravity at the robot's place.", "m/s2")
-    slip_speed_m_s: float = _odometry(
-        "slip_speed_m_s", "Speed of a foot on the ground from which on it slips.", "m/s"
-    )
-    imu_timeout_s: float = _odometry(
-        "imu_timeout_s", "So long the last good sample stands in for a bad IMU.", "s"
-    )
-    stamp_limit_s: float = _odometry(
-        "stamp_limit_s", "Largest difference of the stamps of IMU and joints.", "s"
-    )
-    coasting_limit_s: float = _odometry(
-        "coasting_limit_s", "Without any foot on the ground for so long the base is lost.", "s"
-    )
-    still_time_s: float = _odometry(
-        "still_time_s", "How long the robot stands still before the odometry begins.", "s"
+        when="Raise above 0 on level floors, 0 on stairs and slopes.",
+        unit="m",
+        minimum=0.0,
     )
 
     # The topics
@@ -191,24 +119,36 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         "real_time",
         """real_time: each joint state is used with the newest IMU. lockstep: it waits for the IMU of
         its own stamp.""",
+        when="lockstep with a simulation that waits for its commands.",
         choices=("real_time", "lockstep"),
     )
     reliable_topics: bool = parameter(
-        False, "Take IMU and joint states reliably instead of best effort. Implied by lockstep."
+        False,
+        "Take IMU and joint states reliably instead of best effort. Implied by lockstep.",
+        when="Set true where your driver publishes reliably and no sample may be lost.",
     )
-    odometry_frame: str = parameter("odom", "Frame in which the base is said to be.")
-    base_frame: str = parameter("base", "Frame of the base.")
-    publish_tf: bool = parameter(True, "Publish the base's pose on /tf, where tf2_msgs is there.")
+    odometry_frame: str = parameter(
+        "odom",
+        "Frame in which the pose of the base is published.",
+        when="Set where another node publishes the frame odom.",
+    )
+    base_frame: str = parameter(
+        "base",
+        "Name of the frame of the base.",
+        when="Set to the name that the robot's other nodes use, such as base_link.",
+    )
+    publish_tf: bool = parameter(
+        True,
+        "Publish the base's pose on /tf, where tf2_msgs is installed.",
+        when="Set false where another node publishes it.",
+    )
     joint_wrenches: tuple[str, ...] = parameter(
-        (), "Joints whose wrench is published on ~/joint_wrench/<joint>."
+        (),
+        "Joints whose wrench is published on ~/joint_wrench/<joint>.",
+        when="Set to the joints whose load you want to see.",
     )
-    autostart: bool = parameter(
-        False, "Configure and activate at start, without a lifecycle manager."
-    )
-    record_path: str = parameter(
-        "",
-        "File (.npz) into which each estimate is recorded, written on deactivation; empty: none.",
-    )
+    autostart: bool = autostart()
+    record_path: str = record_path("each estimate is recorded, written on deactivation")
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
@@ -227,15 +167,21 @@ class DynamicsEstimatorSettings(FeetRows, Description):
 
     @property
     def pipeline(self) -> PipelineSettings:
-        """What the estimation without ROS is told."""
-        odometry = {field: getattr(self, name) for name, field in ODOMETRY.items()}
-        names = {field.name for field in dataclasses.fields(PipelineSettings)}
-        own = {name: getattr(self, name) for name in names & set(vars(self))}
+        """Settings of the estimation without ROS."""
+        odometry = BaseOdometrySettings(
+            imu_frame=self.imu_frame,
+            gyroscope_range=self.gyroscope_range_rad_s,
+            accelerometer_range=self.accelerometer_range_m_s2,
+            ground_height_noise_m=self.ground_height_noise_m,
+        )
         return PipelineSettings(
-            odometry=BaseOdometrySettings(**odometry),
+            period_s=self.period_s,
+            cutoff_hz=self.cutoff_hz,
+            effort_noise_nm=self.effort_noise_nm,
+            model_force_noise_n=self.model_force_noise_n,
+            odometry=odometry,
             soles=self.flat_feet_frames,
             wrench_sensors=self.wrench_sensors,
-            **own,
         )
 
     @property
@@ -259,8 +205,7 @@ class DynamicsEstimatorSettings(FeetRows, Description):
             )
         frames = frames or ("",) * len(names)
         directions = directions * len(names) if len(directions) == 1 else directions
-        noises = self.force_noise_n, self.moment_noise_nm
-        return tuple(WrenchSensor(*row, *noises) for row in zip(names, frames, directions))
+        return tuple(map(WrenchSensor, names, frames, directions))
 
     @property
     def foot_radii_m(self) -> list[float]:

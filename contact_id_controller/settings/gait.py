@@ -13,6 +13,13 @@ from contact_id_controller.settings.specification import parameter
 BY_PHASES = "phases"
 """The gait that is given by `touchdown_phases`."""
 
+LEAD_TIME_S = 0.02
+"""A plan starts this long after the state that it was made from: some times what planning and two
+messages take."""
+
+HORIZON_S = 0.3
+"""Length of a plan: one cycle of the first paper's gait, six times the default time between two plans."""
+
 
 @dataclasses.dataclass(frozen=True)
 class GaitSettings(Settings):
@@ -24,23 +31,21 @@ class GaitSettings(Settings):
     # The robot
     feet: tuple[str, ...] = parameter(
         (),
-        "Frames of the feet, in the order of touchdown_phases. Required.",
+        "Frames of the feet, in the order of touchdown_phases.",
+        when="Required: those of the controller's contact_frames that walk.",
     )
     foot_radius_m: float = parameter(
         0.01,
         "Radius of the spherical feet; 0: points.",
+        when="Set to the controller's contact_radii_m.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
     )
-    foot_center_m: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0),
-        "Centre of the foot sphere in the foot's frame.",
-        unit="m",
-    )
     ground_height_m: float = parameter(
         0.0,
         "Height of the level ground in the world of the odometry.",
+        when="Set where the odometry does not begin with the feet at height 0.",
         unit="m",
     )
     ground: str = parameter(
@@ -50,18 +55,13 @@ class GaitSettings(Settings):
         the ground early stands there, one that misses it comes down. map: known from a height map;
         footholds lie on its surface and swings pass over what lies between. With felt and map
         the base follows the plane through its feet in height, roll and pitch.""",
+        when="felt on rough ground or slopes, map on stairs.",
         choices=("level", "felt", "map"),
-    )
-    ground_time_constant_s: float = parameter(
-        0.1,
-        "Time constant with which height, roll and pitch of the base follow the feet.",
-        unit="s",
-        minimum=0.01,
-        maximum=10.0,
     )
     foothold_search_m: float = parameter(
         0.0,
         "How far from its nominal place a foothold may be moved to more even ground of the map.",
+        when="Raise to half the length of a step where the map has edges.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
@@ -69,15 +69,9 @@ class GaitSettings(Settings):
     posture: tuple[float, ...] = parameter(
         (),
         """Joint positions at rest, in the order of the joints; they give the nominal place of the
-        feet below the base. Empty: the first measured ones.""",
+        feet below the base and its height. Empty: the first measured ones.""",
+        when="Set to the posture in which the robot shall stand and walk.",
         unit="rad",
-    )
-    base_height_m: float = parameter(
-        0.0,
-        "Height of the base above the ground; 0: the one of the posture.",
-        unit="m",
-        minimum=0.0,
-        maximum=10.0,
     )
 
     # The gait
@@ -86,11 +80,13 @@ class GaitSettings(Settings):
         """When each foot lands: as in touchdown_phases, or by where the feet stand below the base.
         walk: one after the other (duty_factor 0.75 and more keeps three on the ground); trot:
         diagonal ones together; pace: those of a side; bound: fore feet, then hind feet.""",
+        when="walk for a heavy load or rough ground; topic gait changes it while walking.",
         choices=(BY_PHASES, "walk", "trot", "pace", "bound"),
     )
     gait_period_s: float = parameter(
         0.3,
         "Duration of one cycle.",
+        when="Raise for longer legs, with the root of their length.",
         unit="s",
         minimum=0.02,
         maximum=20.0,
@@ -98,18 +94,21 @@ class GaitSettings(Settings):
     duty_factor: float = parameter(
         0.75,
         "Part of the cycle that a foot stands.",
+        when="Lower to walk faster, raise for fewer feet in the air.",
         minimum=0.1,
         maximum=0.95,
     )
     touchdown_phases: tuple[float, ...] = parameter(
         (0.25, 0.75, 0.75, 0.25),
         "When each foot lands, as part of the cycle, with gait: phases.",
+        when="Set for a gait of your own, or another order of the feet.",
         minimum=0.0,
         maximum=1.0,
     )
     step_height_m: float = parameter(
         0.015,
         "Height of the middle of a swing above its ends.",
+        when="Raise for larger robots and where feet stumble.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
@@ -118,6 +117,7 @@ class GaitSettings(Settings):
         0.1,
         """Bound of that height where a swing passes over what lies between; step_height_m is added
         to what that takes.""",
+        when="Raise for higher stairs, as far as the legs fold.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
@@ -126,23 +126,13 @@ class GaitSettings(Settings):
         "cubic",
         """cubic: clamped cubic spline (the paper's), foot acceleration jumps at lift-off and
         touchdown. quintic: it begins and ends at zero.""",
+        when="quintic for heavy legs, whose torques would jump.",
         choices=("cubic", "quintic"),
-    )
-    roll_feet: bool = parameter(
-        True,
-        """Let the sphere of a standing foot roll: its point of contact is planned at rest. False:
-        the centre of the sphere is, which makes a real contact slip by radius times rotation.""",
-    )
-    stand_time_s: float = parameter(
-        0.3,
-        "Time of standing before the first step.",
-        unit="s",
-        minimum=0.0,
-        maximum=60.0,
     )
     step_in_place: bool = parameter(
         False,
         "Keep stepping while the commanded velocity is zero; false: stand.",
+        when="Set true to tune a gait on the spot.",
     )
 
     # Where to go
@@ -150,18 +140,13 @@ class GaitSettings(Settings):
         (),
         """Way-points x1, y1, x2, y2, ... in the world frame, visited in order and again from the
         first; a velocity command replaces them.""",
+        when="Set for a walk without an operator.",
         unit="m",
-    )
-    arrival_radius_m: float = parameter(
-        0.03,
-        "A way-point is reached when the base is closer than this.",
-        unit="m",
-        minimum=1e-3,
-        maximum=10.0,
     )
     speed_m_s: float = parameter(
         0.2,
-        "Speed between way-points.",
+        "Speed between way-points, and of a full stick of the live view.",
+        when="Set to what the robot walks safely.",
         unit="m/s",
         minimum=0.0,
         maximum=10.0,
@@ -169,47 +154,29 @@ class GaitSettings(Settings):
     heading: str = parameter(
         "fixed",
         "Between way-points keep the first heading, or turn towards the travel.",
+        when="travel where the robot must look where it goes.",
         choices=("fixed", "travel"),
-    )
-    heading_gain: float = parameter(
-        2.0,
-        "Yaw rate per error of heading.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=20.0,
     )
     max_yaw_rate_rad_s: float = parameter(
         0.8,
-        "Largest yaw rate between way-points.",
+        "Largest yaw rate between way-points, and of a full stick of the live view.",
+        when="Lower where feet slip in turns.",
         unit="rad/s",
         minimum=0.0,
         maximum=10.0,
     )
-    velocity_time_constant_s: float = parameter(
-        0.15,
-        "Time constant with which planned base velocity approaches the commanded one.",
-        unit="s",
-        minimum=0.01,
-        maximum=10.0,
-    )
     max_acceleration_m_s2: float = parameter(
         0.5,
-        """Largest planned acceleration of the base; on slippery ground well below friction
-        coefficient times gravity.""",
+        "Largest planned acceleration of the base.",
+        when="On slippery ground well below friction coefficient times gravity; raise to start faster.",
         unit="m/s^2",
-        minimum=1e-3,
-        maximum=100.0,
-    )
-    max_yaw_acceleration_rad_s2: float = parameter(
-        4.0,
-        "Largest planned yaw acceleration.",
-        unit="rad/s^2",
         minimum=1e-3,
         maximum=100.0,
     )
     cmd_vel_timeout_s: float = parameter(
         0.5,
         "A velocity command older than this counts as zero; 0: it holds for ever.",
+        when="Set to some times the period of your driver of cmd_vel.",
         unit="s",
         minimum=0.0,
         maximum=60.0,
@@ -218,31 +185,12 @@ class GaitSettings(Settings):
     # The plan
     plan_period_s: float = parameter(
         0.05,
-        "Time between two plans.",
+        f"""Time between two plans, each {HORIZON_S:g} s long and begun {LEAD_TIME_S:g} s after its
+        state.""",
+        when="Lower on uneven ground, raise on a slow computer.",
         unit="s",
-        minimum=2e-3,
-        maximum=10.0,
-    )
-    horizon_s: float = parameter(
-        0.3,
-        "Length of a plan.",
-        unit="s",
-        minimum=0.02,
-        maximum=10.0,
-    )
-    grid_s: float = parameter(
-        0.02,
-        "Time between two points of a plan.",
-        unit="s",
-        minimum=1e-3,
-        maximum=1.0,
-    )
-    lead_time_s: float = parameter(
-        0.02,
-        "A plan starts this long after the state it was made from; at most plan_period_s.",
-        unit="s",
-        minimum=0.0,
-        maximum=1.0,
+        minimum=LEAD_TIME_S,
+        maximum=0.28,
     )
 
     # Feedback
@@ -250,6 +198,7 @@ class GaitSettings(Settings):
         0.1,
         """Time constant with which the plan moves to where base (x, y, yaw) and standing feet
         really are.""",
+        when="Lower on uneven ground, raise where the odometry is noisy.",
         unit="s",
         minimum=0.01,
         maximum=10.0,
@@ -257,65 +206,24 @@ class GaitSettings(Settings):
     footstep_feedback_s: float = parameter(
         0.05,
         "Shift of the footholds per error of base velocity.",
+        when="Raise where the robot is pushed or stumbles.",
         unit="s",
         minimum=0.0,
         maximum=1.0,
     )
-    restart_distance_m: float = parameter(
-        0.1,
-        """When base or a standing foot is farther from the plan than this, or the base turned by
-        as many rad per 0.1 m, the planner starts anew by standing (odometry jumped, robot was
-        pushed or carried).""",
-        unit="m",
-        minimum=1e-3,
-        maximum=10.0,
-    )
-    balance: bool = parameter(
-        False,
-        """Plan height, roll and pitch from where they really are back to nominal, as virtual
-        forces of the feet would move them that only push; off: always nominal. It steadies roll
-        and pitch under inverse dynamics, which carries the weight; joint feedback alone sinks,
-        because the plan sinks with the robot.""",
-    )
-    balance_gains: tuple[float, ...] = parameter(
-        (1e2, 1e3, 1e3),
-        "Virtual stiffness of height, N/m, roll and pitch, N·m/rad.",
-        minimum=0.0,
-    )
-    balance_damping: tuple[float, ...] = parameter(
-        (1e2, 1e2, 1e2),
-        "Virtual damping of height, N·s/m, roll and pitch, N·m·s/rad.",
-        minimum=0.0,
-    )
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
-        lengths = (
-            ("foot_center_m", 3),
-            ("touchdown_phases", len(self.feet)),
-            ("balance_gains", 3),
-            ("balance_damping", 3),
-        )
         self.require("feet", "the frames of the feet")
         self.refuse_repeated("feet")
-        for name, length in lengths:
-            if len(getattr(self, name)) != length:
-                raise ConfigurationError(
-                    f"parameter '{name}' has {len(getattr(self, name))} values, must have {length}"
-                )
+        phases, feet = len(self.touchdown_phases), len(self.feet)
+        if phases != feet:
+            raise ConfigurationError(
+                f"parameter 'touchdown_phases' has {phases} values, must have {feet}"
+            )
         if len(self.waypoints_m) % 2:
             raise ConfigurationError(
                 f"parameter 'waypoints_m' has {len(self.waypoints_m)} values, must be pairs x, y"
-            )
-        if self.lead_time_s > self.plan_period_s:
-            raise ConfigurationError(
-                f"parameter 'lead_time_s' is {self.lead_time_s:g}, must not exceed plan_period_s "
-                f"= {self.plan_period_s:g}"
-            )
-        if self.horizon_s < self.plan_period_s + self.lead_time_s:
-            raise ConfigurationError(
-                f"parameter 'horizon_s' is {self.horizon_s:g}, must reach beyond the next plan: "
-                f"at least {self.plan_period_s + self.lead_time_s:g}"
             )
 
     def waypoints(self) -> np.ndarray:

@@ -6,7 +6,6 @@ import dataclasses
 
 from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.settings.robot_rows import Description, GroundRows
-from contact_id_controller.settings.shared_rows import odometry_age_limit
 from contact_id_controller.settings.specification import parameter
 
 
@@ -15,9 +14,10 @@ class NodeRows(GroundRows, Description):
     """What the node needs to know besides the gait."""
 
     joints: tuple[str, ...] = parameter(
-        (), "Actuated joints, in the order of posture; empty: all of the URDF, in its order."
+        (),
+        "Actuated joints, in the order of posture; empty: all of the URDF, in its order.",
+        when="Set to the controller's joints.",
     )
-    odometry_age_limit_s: float = odometry_age_limit(live=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,8 @@ import dataclasses
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
-from contact_id_controller.settings.robot_rows import RobotRows
-from contact_id_controller.settings.shared_rows import contact_radii, odometry_age_limit
+from contact_id_controller.settings.robot_rows import Description, FeetRows
+from contact_id_controller.settings.shared_rows import contact_radii
 from contact_id_controller.settings.specification import parameter
 
 
@@ -18,6 +18,7 @@ class KinoDynamicSettings(Settings):
     time_step_s: float = parameter(
         0.07,
         "Time between two knots: forces are constant that long, and phases last whole steps.",
+        when="Lower for steps shorter than 0.5 s; a plan takes longer with more knots.",
         unit="s",
         minimum=1e-3,
         maximum=1.0,
@@ -25,41 +26,17 @@ class KinoDynamicSettings(Settings):
     passes: int = parameter(
         2,
         "How often forces and whole body are planned in turn, each for what the other one found.",
+        when="Raise where `contact_id plan` reports the two plans far apart.",
         minimum=1,
         maximum=100,
-    )
-    consensus: str = parameter(
-        "multipliers",
-        """What each pass hands on. plain: the other plan as it is (the paper's algorithm 1);
-        multipliers: with the disagreement so far added, which agrees in fewer passes.""",
-        choices=("multipliers", "plain"),
-    )
-    cone: str = parameter(
-        "pyramid",
-        """How planned forces keep to Coulomb's cone. pyramid: the largest inside it; cone: itself;
-        outer_pyramid: the paper's, around it.""",
-        choices=("pyramid", "cone", "outer_pyramid"),
     )
     swing_height_m: float = parameter(
         0.08,
         "Height of the middle of a swing above the way from foothold to foothold.",
+        when="Lower for small robots, raise for high stones.",
         unit="m",
         minimum=0.0,
         maximum=2.0,
-    )
-    joint_limit_margin: float = parameter(
-        0.03,
-        "The plan stays this far inside the joint limits, rad (m for prismatic joints).",
-        minimum=0.0,
-        maximum=1.0,
-    )
-    grid_s: float = parameter(
-        0.035,
-        """Largest time between two points of the plan that is handed on: there feet and centre of
-        mass are exactly where they belong.""",
-        unit="s",
-        minimum=1e-3,
-        maximum=1.0,
     )
 
 
@@ -71,27 +48,36 @@ class FootstepRows(Settings):
         (),
         """Joint positions, in the order of the joints, in which the robot stands at first and to
         which it stays close. Empty: all 0.""",
+        when="Set to a posture with bent knees.",
         unit="rad",
     )
     support_s: float = parameter(
         0.7,
         "Time for which all feet stand between two footsteps; twice that at the end.",
+        when="Lower for small robots and four feet.",
         unit="s",
         minimum=1e-3,
         maximum=60.0,
     )
     swing_s: float = parameter(
-        0.7, "Time for which a foot is aloft.", unit="s", minimum=1e-3, maximum=60.0
+        0.7,
+        "Time for which a foot is aloft.",
+        when="Lower for small robots; raise where a plan reports joints that are too fast.",
+        unit="s",
+        minimum=1e-3,
+        maximum=60.0,
     )
     friction_coefficient: float = parameter(
         0.6,
         "Coulomb's, of the ground at footsteps that do not say another one.",
+        when="Set to what the ground surely has.",
         minimum=0.0,
         maximum=10.0,
     )
     cop_margin_m: float = parameter(
         0.0175,
         "The planned centre of pressure stays this far inside the edges of a flat foot.",
+        when="Lower for small soles, raise where a foot tips over its edge.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
@@ -102,6 +88,7 @@ class FootstepRows(Settings):
         [x, y, z] of the frame, m, turned: [roll, pitch, yaw], degrees}; the robot stands around the
         origin, on level ground at height 0. package://contact_id_controller/config/<file>, or a
         path; a relative one begins at the parameter file in commands, where it runs in the node.""",
+        when="Set to walk over given stones; topic footsteps brings others.",
     )
 
 
@@ -113,12 +100,16 @@ class GoalRows(Settings):
         (),
         """Where to walk instead of over footsteps, unless another goal comes: x, y, m, of the middle
         of the feet and heading, rad, in the frame of the odometry. Empty: nowhere.""",
+        when="Set to walk there at the start; topic goal_pose brings others.",
+        unit="m, rad",
     )
     stride_m: float = parameter(
-        0.2, "Longest way of a foot in one step.", unit="m", minimum=1e-3, maximum=5.0
-    )
-    step_turn_rad: float = parameter(
-        0.3, "Farthest turn of a foot in one step.", unit="rad", minimum=1e-3, maximum=3.0
+        0.2,
+        "Longest way of a foot in one step.",
+        when="Set to what the legs reach: about a fifth of their length.",
+        unit="m",
+        minimum=1e-3,
+        maximum=5.0,
     )
 
 
@@ -126,32 +117,32 @@ class GoalRows(Settings):
 class NodeRows(Settings):
     """What the node needs to know besides."""
 
+    joints: tuple[str, ...] = parameter(
+        (),
+        "Actuated joints, in the order of posture; empty: all of the URDF, in its order.",
+        when="Set to the controller's joints.",
+    )
     execute_at_once: bool = parameter(
         False,
         """Send each plan as soon as it is made, one for the parameter footsteps at the start;
         false: ~/plan makes and shows it, ~/execute sends it.""",
+        when="Set true where nobody looks at a plan before it is followed, as in simulation.",
     )
     lead_time_s: float = parameter(
         0.5,
         """A plan begins so long after it is sent; one that replaces a plan at the first time from
         then on at which all feet stand.""",
+        when="Raise where planning takes longer than that.",
         unit="s",
         minimum=0.01,
         maximum=60.0,
     )
-    restart_distance_m: float = parameter(
-        0.05,
-        """A robot whose feet are farther from the plan that it follows is not on it: no plan
-        replaces that one before it has ended, and then the next one begins where the robot is.""",
-        unit="m",
-        minimum=0.0,
-        maximum=10.0,
-    )
-    odometry_age_limit_s: float = odometry_age_limit(live=False)
 
 
 @dataclasses.dataclass(frozen=True)
-class KinoDynamicPlannerSettings(KinoDynamicSettings, FootstepRows, GoalRows, NodeRows, RobotRows):
+class KinoDynamicPlannerSettings(
+    KinoDynamicSettings, FootstepRows, GoalRows, NodeRows, FeetRows, Description
+):
     """Settings of the command and of the node."""
 
     contact_radii_m: tuple[float, ...] = contact_radii(0.0, 0.0)

@@ -112,11 +112,11 @@ configured or active; all others only before it is configured. Ranges include th
 
 
 def _section(node: str, table: Sequence[ParameterSpec]) -> str:
-    head = "| name | type | default | range or choices | unit | live | what it is |"
+    head = "| name | type | default | range or choices | unit | live | what it is, and when to change it |"
     rows = [
         f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
         f"| {_allowed(spec)} | {spec.unit} | {'yes' if spec.live else ''} "
-        f"| {_cell(spec.description)} |"
+        f"| {_cell(spec.text)} |"
         for spec in table
     ]
     return "\n".join([f"\n## {node}\n", f"{ROLES[node]}\n", head, "|---" * 7 + "|", *rows]) + "\n"
@@ -157,7 +157,7 @@ def _template_section(node: str, table: Sequence[ParameterSpec]) -> str:
 def _comment(spec: ParameterSpec) -> list[str]:
     star = "(*) " if spec.name in OWN or is_required(spec) else ""
     lines = textwrap.wrap(
-        star + spec.description,
+        star + spec.text,
         WIDTH - len(INDENT) - 2,
         break_long_words=False,
         break_on_hyphens=False,
@@ -177,8 +177,8 @@ def _facts(spec: ParameterSpec) -> list[str]:
 
 
 def is_required(spec: ParameterSpec) -> bool:
-    """Whether its description says so."""
-    return spec.description.endswith("Required.")
+    """Whether there is no robot without it."""
+    return spec.when.startswith("Required")
 
 
 def as_text(node: str, spec: ParameterSpec) -> str:
@@ -190,7 +190,7 @@ def as_text(node: str, spec: ParameterSpec) -> str:
     return (
         head
         + "\n"
-        + textwrap.fill(spec.description, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
+        + textwrap.fill(spec.text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
     )
 
 

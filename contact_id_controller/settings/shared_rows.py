@@ -6,20 +6,8 @@ from typing import Any
 
 from contact_id_controller.settings.specification import parameter
 
-
-def odometry_age_limit(*, live: bool) -> Any:
-    """The row of ``odometry_age_limit_s``."""
-    return parameter(
-        0.1,
-        """Largest difference between the stamps of joint state and odometry, over which the base is
-        predicted; it is refused sooner where it may be odometry_jump_m or odometry_jump_rad away from
-        there.""",
-        unit="s",
-        minimum=0.0,
-        maximum=10.0,
-        live=live,
-        guards="most",
-    )
+ODOMETRY_AGE_LIMIT_S = 0.1
+"""Of the planners, and the default of the controller's odometry_age_limit_s."""
 
 
 START_ONLY = (
@@ -121,4 +109,22 @@ def contact_radii(default_m: float, minimum_m: float) -> Any:
         unit="m",
         minimum=minimum_m,
         per="round foot",
+    )
+
+
+def autostart() -> Any:
+    """The row of ``autostart``."""
+    return parameter(
+        False,
+        "Configure and activate at start, without a lifecycle manager.",
+        when="Set true where no lifecycle manager starts the nodes.",
+    )
+
+
+def record_path(what: str, more: str = "") -> Any:
+    """The row of ``record_path``, into which ``what``."""
+    return parameter(
+        "",
+        f"File (.npz) into which {what}; empty: none.{more}",
+        when="Set to look at a run afterwards with `contact_id report` or replay it.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.robot_rows import RobotRows
@@ -16,21 +15,10 @@ from contact_id_controller.settings.shared_rows import (
 )
 from contact_id_controller.settings.specification import parameter
 
-OF_PRESET = -1.0
-"""A sensor's value that stands for that of the preset."""
+NUMBERS_OF_A_PUSH = 4
+"""Its time and its impulse along three axes."""
 
 _REFUSED = "refused with command_interface joint_trajectory"
-
-
-def sensor_value(what: str, unit: str, maximum: float = 1e3) -> Any:
-    """The row of something that is wrong with a sensor."""
-    return parameter(
-        OF_PRESET,
-        f"{what}; {OF_PRESET:g}: that of the preset.",
-        unit=unit,
-        minimum=OF_PRESET,
-        maximum=maximum,
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,27 +45,11 @@ class SimulatedRobotSettings(RobotRows):
         minimum=1e-4,
         maximum=0.1,
     )
-    substeps: int = parameter(
-        1, "Integration steps in each control period.", minimum=1, maximum=100
-    )
     friction_coefficient: float = parameter(
         0.6,
         "Coulomb friction between feet and ground; more than 100 counts as 100.",
         minimum=0.0,
         infinite=True,
-    )
-    ground_time_constant_s: float = parameter(
-        0.004,
-        "Time constant of the contacts; 0.02 with ground_impedance [0.9, 0.95] is soft.",
-        unit="s",
-        minimum=1e-4,
-        maximum=1.0,
-    )
-    ground_impedance: tuple[float, ...] = parameter(
-        (0.99, 0.999),
-        "Hardness of the ground at first touch and at 1 mm depth, between 0 and 1.",
-        minimum=1e-4,
-        maximum=0.9999,
     )
 
     # Its own feedback
@@ -93,18 +65,14 @@ class SimulatedRobotSettings(RobotRows):
         minimum=0.0,
         maximum=1.0,
     )
-    push_times_s: tuple[float, ...] = parameter(
-        (), "Simulated times at which the robot is pushed.", unit="s", minimum=0.0
-    )
-    push_impulses_ns: tuple[float, ...] = parameter(
+
+    pushes: tuple[float, ...] = parameter(
         (),
-        "Impulse of each push along the axes of the world: three values for all, or three per push.",
-        unit="N·s",
+        """Pushes of the base, four numbers each: simulated time, and impulse along the axes of the world,
+        which acts over 0.1 s.""",
+        when="Set to see what a controller holds.",
+        unit="s, N·s",
     )
-    push_duration_s: float = parameter(
-        0.1, "How long each push lasts.", unit="s", minimum=1e-3, maximum=60.0
-    )
-    push_body: str = parameter("", "Link that is pushed at its centre of mass; empty: the base.")
 
     # The sensors
     sensors: str = parameter(
@@ -123,23 +91,6 @@ class SimulatedRobotSettings(RobotRows):
         (),
         """Joints, or contact frames, with a six-axis force/torque sensor: topics wrench/<name>. A
         joint's: what the inner link does to the outer one, in the outer link's axes.""",
-    )
-    gyroscope_noise_rad_s: float = sensor_value("White noise of each sample", "rad/s")
-    gyroscope_bias_rad_s: float = sensor_value("Deviation of the constant bias", "rad/s")
-    accelerometer_noise_m_s2: float = sensor_value("White noise of each sample", "m/s2")
-    accelerometer_bias_m_s2: float = sensor_value("Deviation of the constant bias", "m/s2")
-    position_noise_rad: float = sensor_value("White noise of joint positions", "rad")
-    position_step_rad: float = sensor_value("What an encoder resolves", "rad")
-    velocity_noise_rad_s: float = sensor_value("White noise of joint velocities", "rad/s")
-    effort_noise_nm: float = sensor_value("White noise of joint efforts", "N·m")
-    effort_gain_error: float = sensor_value("Deviation of each joint's constant gain", "", 1.0)
-    effort_friction_nm: float = sensor_value(
-        "Coulomb friction that the measured effort contains and the joint does not get", "N·m"
-    )
-    force_noise_n: float = sensor_value("White noise of force/torque sensors, force", "N")
-    moment_noise_nm: float = sensor_value("White noise of force/torque sensors, moment", "N·m")
-    sensor_delay_s: float = sensor_value(
-        "Age of all readings, which their stamps do not tell", "s", 0.1
     )
     ground_truth_topics: str = parameter(
         "shared",
@@ -169,11 +120,6 @@ class SimulatedRobotSettings(RobotRows):
         the machine is too slow for real time. Time-outs by the wall clock then see fewer states.""",
         minimum=0.01,
         maximum=1.0,
-    )
-    reliable_topics: bool = parameter(
-        False,
-        """Reliable instead of best-effort states and commands; both ends must agree. Implied by
-        lockstep.""",
     )
     duration_s: float = parameter(
         0.0,
@@ -214,48 +160,22 @@ class SimulatedRobotSettings(RobotRows):
                 f"parameter '{missing[0]}' is empty, command_interface {JOINT_TRAJECTORY} needs it: "
                 "contact_id check says which value fits"
             )
-        _ = self.locked, self.pushes
+        _ = self.locked
+        if len(self.pushes) % NUMBERS_OF_A_PUSH:
+            raise ConfigurationError(
+                f"parameter 'pushes' has {len(self.pushes)} values, must have {NUMBERS_OF_A_PUSH} for each "
+                "push: its time and its impulse along x, y and z"
+            )
         if len(self.initial_base) != 3:
             raise ConfigurationError(
                 f"parameter 'initial_base' has {len(self.initial_base)} values, must have 3: x, y, "
                 "heading"
             )
-        for name in self.sensor_changes:
-            if getattr(self, name) < 0.0:
-                raise ConfigurationError(
-                    f"parameter '{name}' is {getattr(self, name):g}, must be at least 0, or "
-                    f"{OF_PRESET:g} for that of the preset"
-                )
-
-    @property
-    def pushes(self) -> list[tuple[float, float, tuple[float, ...]]]:
-        """Start, s, duration, s, and impulse (3,), N·s, of each push.
-
-        Raises:
-            ConfigurationError: neither three numbers of an impulse nor three for each push.
-        """
-        count, values = len(self.push_times_s), self.push_impulses_ns
-        if len(values) not in (3, 3 * count) and count:
-            raise ConfigurationError(
-                f"parameter 'push_impulses_ns' has {len(values)} values, must have 3, or 3 for each "
-                f"of {count} pushes"
-            )
-        rows = [values[k : k + 3] for k in range(0, len(values), 3)]
-        if len(rows) == 1:
-            rows *= count
-        return [(time_s, self.push_duration_s, row) for time_s, row in zip(self.push_times_s, rows)]
-
-    @property
-    def sensor_changes(self) -> dict[str, float]:
-        """What is wrong with the sensors, where it is not as in the preset."""
-        rows = (field for field in dataclasses.fields(self) if field.default == OF_PRESET)
-        values = {row.name: getattr(self, row.name) for row in rows}
-        return {name: value for name, value in values.items() if value != OF_PRESET}
 
     @property
     def reliable(self) -> bool:
-        """Whether states and commands are sent reliably."""
-        return self.reliable_topics or self.mode == "lockstep"
+        """Whether states and commands are sent reliably: in lockstep none may be lost."""
+        return self.mode == "lockstep"
 
     @property
     def wall_period_s(self) -> float:

@@ -23,6 +23,7 @@ ANNOTATIONS = {
 def parameter(default: Any, description: str, **columns: Any) -> Any:
     """A dataclass field that carries the other columns of its row; see `ParameterSpec`."""
     columns["description"] = " ".join(description.split())
+    columns["when"] = " ".join(columns.get("when", "").split())
     return dataclasses.field(default=default, metadata=columns)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
+from contact_id_controller.settings.simulated_robot import (
+    NUMBERS_OF_A_PUSH,
+    SimulatedRobotSettings,
+)
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
-from contact_id_controller.simulation.mujoco_model import GroundSettings
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.sensors import SimulatedSensors, preset
+
+PUSH_DURATION_S = 0.1
+"""How long each push lasts: a shove of a hand."""
 
 
 def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobot:
@@ -30,23 +34,21 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
         floating_base=settings.floating_base,
         friction=settings.friction_coefficient,
         period_s=settings.period_s,
-        substeps=settings.substeps,
-        ground=GroundSettings(settings.ground_time_constant_s, impedance=settings.ground_impedance),
         imu_frame=settings.imu_frame if settings.floating_base or settings.imu_frame else None,
         wrench_sensors=settings.force_torque_sensors,
     )
     place(simulated, settings)
     delay_periods = round(settings.torque_delay_s / settings.period_s)
-    pushes = [Push(start_s, long_s, np.array(row)) for start_s, long_s, row in settings.pushes]
+    rows = np.reshape(settings.pushes, (-1, NUMBERS_OF_A_PUSH))
+    pushes = [Push(row[0], PUSH_DURATION_S, row[1:]) for row in rows]
     if not (delay_periods or pushes):
         return simulated
-    return DisturbedRobot(simulated, delay_periods, pushes, settings.push_body)
+    return DisturbedRobot(simulated, delay_periods, pushes)
 
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
     """The sensors of this robot."""
-    noise = dataclasses.replace(preset(settings.sensors), **settings.sensor_changes)
-    return SimulatedSensors(simulated, noise, settings.sensor_seed)
+    return SimulatedSensors(simulated, preset(settings.sensors), settings.sensor_seed)
 
 
 def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:

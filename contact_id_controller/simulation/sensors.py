@@ -58,9 +58,6 @@ class SensorNoise:
                 )
 
 
-SENSORS = {field.name for field in dataclasses.fields(SensorNoise)}
-"""Names of all that can be wrong; the parameters of the simulated robot have them too."""
-
 _GOOD = SensorNoise(
     gyroscope_noise_rad_s=0.005,
     gyroscope_bias_rad_s=0.002,

@@ -11,7 +11,6 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.runs.processes import node_command
 from contact_id_controller.runs.setup import robots
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.gait import GaitSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, REPORT
 
@@ -39,7 +38,7 @@ REMAPPED = {
 }
 
 WALL_CLOCK = {
-    WATCHDOG: (CommandWatchdogSettings(), ("timeout_s", "state_timeout_s", "period_s")),
+    WATCHDOG: (CommandWatchdogSettings(), ("timeout_s", "state_timeout_s")),
 }
 """Parameters that are times by the wall clock, with their defaults: lengthened like time itself. The
 controller's go by the time of the states."""
@@ -82,7 +81,6 @@ def campaign_parameters(
     # The watchdog keeps intruders out; stopping for them, too, would hide whether it does.
     parameters[CONTROLLER]["second_commander"] = REPORT
     parameters[PLANNER]["use_sim_time"] = True
-    parameters[PLANNER].setdefault("horizon_s", GaitSettings().horizon_s)
     return parameters
 
 

@@ -34,12 +34,12 @@ from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_env
 from contact_id_controller.runs.ros_run import READY
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.parameter_file import write_parameters
 from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 from experiments.faults.held_efforts import UrdfLimits
 from experiments.faults.nodes import (
     CONTROLLER,
-    PLANNER,
     REAL_TIME_FACTOR,
     ROBOT,
     STALL_VARIABLE,
@@ -111,7 +111,7 @@ class FaultWorld:
         )
         self.recovery_window_s = settings.recovery_window_s
         self.failures_in_a_row = settings.failures_in_a_row
-        self.plan_s = self.parameters[PLANNER]["horizon_s"]
+        self.plan_s = HORIZON_S
         self.horizon_s = settings.command_horizon_s
         self.simulated_timeout_s = settings.state_timeout_s
         self.command_timeout_s = watchdog["timeout_s"]

@@ -49,12 +49,12 @@ def run(description: RunDescription) -> dict:
 
 def alternate(consensus: str, knots: int, passes: int = PASSES) -> dict:
     """A plan of some passes, and the time of one with as many as the paper's."""
-    values = {"consensus": consensus, "time_step_s": STEPS_S[knots]}
+    values = {"time_step_s": STEPS_S[knots]}
     settings, task = scene(**values, passes=passes)
-    plan = _planned(settings, task)  # compiles
+    plan = _planned(settings, task, consensus)  # compiles
     shorter, _ = scene(**values, passes=THEIRS)
     began = time.process_time()
-    _planned(shorter, task)
+    _planned(shorter, task, consensus)
     whole_s = time.process_time() - began
     return {
         "whole_plan_s": whole_s,
@@ -76,8 +76,10 @@ def scene(**changes) -> tuple[KinoDynamicPlannerSettings, Task]:
     return settings, read_task(settings, footsteps_file(settings, file.parent))
 
 
-def _planned(settings: KinoDynamicPlannerSettings, task: Task) -> MotionPlan:
-    return plan_motion(task.robot, task.contact_plan, settings, start=task.start)
+def _planned(settings: KinoDynamicPlannerSettings, task: Task, consensus: str) -> MotionPlan:
+    return plan_motion(
+        task.robot, task.contact_plan, settings, start=task.start, consensus=consensus
+    )
 
 
 def _travel_of_arms(plan: MotionPlan, task: Task) -> float:

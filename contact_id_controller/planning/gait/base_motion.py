@@ -11,8 +11,12 @@ import dataclasses
 
 import numpy as np
 
-from contact_id_controller.planning.gait.balance import DISTINCT, Tilt
-from contact_id_controller.planning.gait.path_kernels import fading, reference, sample_base
+from contact_id_controller.planning.gait.path_kernels import (
+    fading,
+    reference,
+    sample_base,
+    sample_tilt,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +30,25 @@ class Fading:
     def at(self, s):
         """e, e', e'' at time s since the start; s a number or an array that broadcasts."""
         return fading(self.value, self.rate, self.time_constant_s, s)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tilt:
+    """Planned height, roll, pitch: nominal and an offset that fades."""
+
+    nominal: np.ndarray  # (3,)
+    offset: Fading  # arrays (3,)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """For ``path_kernels``, (3, 3)."""
+        return np.array((self.nominal, self.offset.value, self.offset.rate))
+
+    def at(self, s: float) -> np.ndarray:
+        """(height, roll, pitch) and their first two derivatives at a time: (3, 3)."""
+        out = np.empty((3, 3))
+        sample_tilt(self.numbers, self.offset.time_constant_s, s, out)
+        return out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +143,6 @@ class BaseMotion:
             np.array(tracks, dtype=complex),
             np.array(rates, dtype=float),
             self.tilt.numbers,
-            DISTINCT,
             self.tilt.offset.time_constant_s,
             linear,
             rotation,

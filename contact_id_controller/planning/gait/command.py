@@ -7,6 +7,12 @@ import math
 
 import numpy as np
 
+ARRIVAL_RADIUS_M = 0.03
+"""A point is reached when the base is closer than this: a step of the slowest walk."""
+
+HEADING_GAIN = 2.0
+"""Yaw rate per error of heading, 1/s: slower than the velocity of the plan follows."""
+
 _FACING_RAD = 0.02
 """Error of heading that a robot at rest does not correct."""
 
@@ -33,27 +39,22 @@ class WaypointFollower:
 
     Args:
         points: (w, 2) m, world frame; none: stands still and keeps its heading.
-        arrival_radius_m: a point is reached when closer than this.
         speed_m_s: speed on the way.
         heading: `fixed` keeps the first heading; `travel` turns towards the point and walks
             the slower the less it faces it.
-        heading_gain: yaw rate per error of heading, 1/s.  max_yaw_rate_rad_s: its bound.
+        max_yaw_rate_rad_s: bound of the yaw rate that corrects the heading.
     """
 
     def __init__(
         self,
         points: np.ndarray,
-        arrival_radius_m: float,
         speed_m_s: float,
         heading: str = "fixed",
-        heading_gain: float = 2.0,
         max_yaw_rate_rad_s: float = 1.0,
     ):
         self.points = np.asarray(points, dtype=float).reshape(-1, 2)
-        self.arrival_radius_m = arrival_radius_m
         self.speed_m_s = speed_m_s
         self.heading = heading
-        self.heading_gain = heading_gain
         self.max_yaw_rate_rad_s = max_yaw_rate_rad_s
         self.reached = 0
         self._heading: float | None = None
@@ -74,14 +75,14 @@ class WaypointFollower:
 
     def _turn(self, error: float) -> float:
         bound = self.max_yaw_rate_rad_s
-        return min(max(self.heading_gain * error, -bound), bound)
+        return min(max(HEADING_GAIN * error, -bound), bound)
 
     def _way(self, position: complex) -> complex:
         """Vector to the point aimed at, 0 at the only point; points reached are passed."""
         for _ in range(len(self.points)):
             x, y = self.points[self.reached % len(self.points)]
             way = complex(x, y) - position
-            if abs(way) > self.arrival_radius_m:
+            if abs(way) > ARRIVAL_RADIUS_M:
                 return way
             if len(self.points) == 1:
                 self.reached = 1

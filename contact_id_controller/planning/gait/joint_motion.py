@@ -8,8 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt
-from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
+from contact_id_controller.planning.gait.base_motion import (
+    BaseMotion,
+    BaseSamples,
+    Fading,
+    Tilt,
+    Track,
+)
 from contact_id_controller.planning.gait.foot_path import FootPath, Stance, swing_shares
 from contact_id_controller.planning.gait.leg_kernels import (
     MAX_STEP_RAD,
@@ -154,7 +159,7 @@ def warm_up(legs: Legs) -> None:
     """Compile the kernels, or load them from their cache, before the first plan."""
     joints, times, rest = np.zeros(legs.robot.na), np.array([0.0, 1.0]), Fading(0.0, 0.0, 1.0)
     still = Track(0.0, 0.0, 0.0, 0.0, 1.0, rest)
-    tilt = Tilt(np.zeros(3), NO_RESPONSE, Fading(np.zeros(3), np.zeros(3), 1.0))
+    tilt = Tilt(np.zeros(3), Fading(np.zeros(3), np.zeros(3), 1.0))
     tilt.at(0.0)
     swing_shares("cubic", (0.5,))
     base = BaseMotion(0.0, still, still, tilt).sample(times)

@@ -24,7 +24,7 @@ class Legs:
         ConfigurationError: a robot without floating base, or a leg with fewer than three joints.
     """
 
-    def __init__(self, robot: RobotModel, feet: tuple[str, ...], foot_center_m=(0.0, 0.0, 0.0)):
+    def __init__(self, robot: RobotModel, feet: tuple[str, ...]):
         if not robot.floating_base:
             raise ConfigurationError("the gait planner needs a robot with a floating base")
         self.robot = robot
@@ -33,11 +33,12 @@ class Legs:
         columns = []
         for foot in feet:
             frame = robot.model.frames[robot.frame_id(foot)]
-            center = frame.placement * pin.SE3(np.eye(3), np.asarray(foot_center_m, dtype=float))
             columns.append(self._moved_joints(foot, frame.parentJoint))
             self._frames.append(
                 self.model.addFrame(
-                    pin.Frame(f"{foot} centre", frame.parentJoint, center, pin.FrameType.OP_FRAME)
+                    pin.Frame(
+                        f"{foot} centre", frame.parentJoint, frame.placement, pin.FrameType.OP_FRAME
+                    )
                 )
             )
         self.data = self.model.createData()

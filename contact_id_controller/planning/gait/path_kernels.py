@@ -163,38 +163,17 @@ def centers_at(times, position, velocity, t, out):
 
 
 @kernel
-def _response(value, rate, stiffness, damping, distinct, s):
-    """x, x', x'' of x'' = -k x - d x' at time s; equal roots are drawn apart."""
-    half = damping / 2.0
-    split = np.sqrt(complex(half**2 - stiffness, 0.0))
-    if not abs(split) > distinct * (half + 1.0):
-        split = complex(distinct * (half + 1.0), 0.0)
-    first, second = -half + split, -half - split
-    a = (rate - second * value) / (first - second)
-    b = value - a
-    one, two = a * np.exp(first * s), b * np.exp(second * s)
-    return (
-        (one + two).real,
-        (first * one + second * two).real,
-        (first**2 * one + second**2 * two).real,
-    )
-
-
-@kernel
-def sample_tilt(tilt, distinct, time, s, out):
-    """Height, roll, pitch and their derivatives, (3, 3), of tilt (7, 3): see ``Tilt.numbers``."""
+def sample_tilt(tilt, time, s, out):
+    """Height, roll, pitch and their derivatives, (3, 3), of tilt (3, 3): see ``Tilt.numbers``."""
     for d in range(3):
-        one = _response(tilt[1, d], tilt[2, d], tilt[3, d], tilt[4, d], distinct, s)
-        two = fading(tilt[5, d], tilt[6, d], time, s)
+        offset = fading(tilt[1, d], tilt[2, d], time, s)
         for order in range(3):
-            out[order, d] = one[order] + two[order]
+            out[order, d] = offset[order]
         out[0, d] += tilt[0, d]
 
 
 @kernel
-def sample_base(
-    times, tracks, rates, tilt, distinct, tilt_time, linear, rotation, spins, quaternion
-):
+def sample_base(times, tracks, rates, tilt, tilt_time, linear, rotation, spins, quaternion):
     """The base at p times since its start.
 
     tracks (2, 5) complex, horizontal x + iy and yaw: position, rate, target, offset, its rate; rates
@@ -205,7 +184,7 @@ def sample_base(
     lean, angles = np.empty((3, 3)), np.empty((3, 3))
     for k in range(times.shape[0]):
         s = times[k]
-        sample_tilt(tilt, distinct, tilt_time, s, lean)
+        sample_tilt(tilt, tilt_time, s, lean)
         way = _track(tracks[0], rates[0], s)
         yaw = _track(tracks[1], rates[1], s)
         for order in range(3):

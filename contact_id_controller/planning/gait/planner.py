@@ -7,11 +7,15 @@ import dataclasses
 import math
 
 import numpy as np
-import pinocchio as pin
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError
-from contact_id_controller.planning.gait.balance import NO_RESPONSE, Tilt, virtual_response
-from contact_id_controller.planning.gait.base_motion import BaseMotion, BaseSamples, Fading, Track
+from contact_id_controller.planning.gait.base_motion import (
+    BaseMotion,
+    BaseSamples,
+    Fading,
+    Tilt,
+    Track,
+)
 from contact_id_controller.planning.gait.command import VelocityCommand, WaypointFollower
 from contact_id_controller.planning.gait.footsteps import Footsteps
 from contact_id_controller.planning.gait.gaits import check_gait
@@ -32,7 +36,7 @@ from contact_id_controller.plans.trajectories import (
     JointTrajectory,
 )
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.gait import GaitSettings
+from contact_id_controller.settings.gait import HORIZON_S, LEAD_TIME_S, GaitSettings
 
 SLOW_M_S = 5e-3
 """Planned speed below which a base without command counts as stopped."""
@@ -43,8 +47,24 @@ REACH_SHARE = 0.97
 LEAST_HEIGHT_SHARE = 0.5
 """Part of its height above the feet to which the base goes down at most to reach a foothold."""
 
-RADIANS_PER_METRE = 10.0
-"""Restart distance of rotations per restart distance of positions."""
+STAND_TIME_S = 0.3
+"""Time of standing before the first step: one cycle, in which the plan fades to where the robot is."""
+
+VELOCITY_TIME_CONSTANT_S = 0.15
+"""With which planned base velocity approaches the commanded one: half a cycle of the paper's gait."""
+
+MAX_YAW_ACCELERATION_RAD_S2 = 4.0
+"""Largest planned yaw acceleration: of the default largest yaw rate within a fifth of a second."""
+
+GROUND_TIME_CONSTANT_S = 0.1
+"""With which height, roll and pitch of the base follow the feet; docs/walking.md."""
+
+RESTART_DISTANCE_M, RESTART_TURN_RAD = 0.1, 1.0
+"""A base or a standing foot farther from the plan than this, or a base turned further, was carried or
+its odometry jumped: the planner starts anew by standing."""
+
+GRID_S = 0.02
+"""Time between two points of a plan: cubic interpolation between them is within .5 mrad of finer ones."""
 
 
 class GaitPlanner:
@@ -68,13 +88,13 @@ class GaitPlanner:
         self.robot = robot
         self.settings = settings
         self._ground = make_ground(settings, surface)
-        self._legs = Legs(robot, settings.feet, settings.foot_center_m)
+        self._legs = Legs(robot, settings.feet)
+        self.rolling_radius_m = settings.foot_radius_m
+        """Radius on which standing feet roll in a plan; 0: the centres of the spheres are at rest."""
         self._follower = WaypointFollower(
             settings.waypoints(),
-            settings.arrival_radius_m,
             settings.speed_m_s,
             settings.heading,
-            settings.heading_gain,
             settings.max_yaw_rate_rad_s,
         )
         self._velocity: VelocityCommand | None = None
@@ -128,7 +148,7 @@ class GaitPlanner:
     def plan(
         self, time_s: float, q: np.ndarray, v: np.ndarray, contact: np.ndarray | None = None
     ) -> Plan:
-        """The plan that starts `lead_time_s` after the state (time, q, v).
+        """The plan that starts `LEAD_TIME_S` after the state (time, q, v).
 
         contact: (L,) bool, which feet touch the ground; where it is not known a foot counts as
         standing while it is planned to stand.
@@ -151,8 +171,8 @@ class GaitPlanner:
         if restarted:
             self._begin(time_s, q, measured)
         now_s = time_s - self._epoch_s
-        start_s = now_s + self.settings.lead_time_s
-        end_s = start_s + self.settings.horizon_s
+        start_s = now_s + LEAD_TIME_S
+        end_s = start_s + HORIZON_S
         command = self._command(start_s, measured)
         slip = measured.velocity - self._base.velocity(now_s)
         last = self._base
@@ -175,7 +195,7 @@ class GaitPlanner:
             self._base, tilt=self._continue_tilt(last, start_s, measured)
         )
         samples = self._solve(start_s)
-        self._last = self._output(time_s + self.settings.lead_time_s, samples, restarted)
+        self._last = self._output(time_s + LEAD_TIME_S, samples, restarted)
         return self._last
 
     def _take_posture(self, posture: np.ndarray) -> None:
@@ -188,11 +208,9 @@ class GaitPlanner:
         self._posture = posture
         q = self._legs.configuration(posture)
         centers = self._legs.centers(q)
-        above_m = settings.base_height_m or settings.foot_radius_m - float(centers[:, 2].mean())
+        above_m = settings.foot_radius_m - float(centers[:, 2].mean())
         self._height_m = settings.ground_height_m + above_m
         self._above_feet_m = above_m - settings.foot_radius_m
-        mass_matrix = pin.crba(self._legs.model, self._legs.data, q)
-        self._inertia = np.array([self.robot.mass, mass_matrix[3, 3], mass_matrix[4, 4]])
         self._hips, self._reach_m = self._legs.hips(posture)
         self._beside_m = np.linalg.norm((centers - self._hips)[:, :2], axis=1)
         self._footsteps = Footsteps(settings, self._ground, centers[:, :2], 2.0 * SWITCH_S)
@@ -200,18 +218,17 @@ class GaitPlanner:
 
     def _is_lost(self, now_s: float, measured: Measured) -> bool:
         """Whether the robot is too far from the last plan to continue it."""
-        bound = self.settings.restart_distance_m
-        if now_s < self._base.start_s - self.settings.lead_time_s:
+        if now_s < self._base.start_s - LEAD_TIME_S:
             return True
         if now_s > self._motion.times_s[-1]:
             return True
         position, yaw = self._base.pose(now_s)
-        if abs(measured.position - position) > bound:
+        if abs(measured.position - position) > RESTART_DISTANCE_M:
             return True
-        if abs(_turn(measured.yaw - yaw)) > RADIANS_PER_METRE * bound:
+        if abs(_turn(measured.yaw - yaw)) > RESTART_TURN_RAD:
             return True
         slips = np.linalg.norm((measured.centers - self._planned_centers(now_s))[:, :2], axis=1)
-        return bool(np.any(slips[self._footsteps.standing(now_s)] > bound))
+        return bool(np.any(slips[self._footsteps.standing(now_s)] > RESTART_DISTANCE_M))
 
     def _begin(self, time_s: float, q: np.ndarray, measured: Measured) -> None:
         """Stand where the robot is, before the first step."""
@@ -220,19 +237,17 @@ class GaitPlanner:
         if self._footsteps is None:
             self._take_posture(joints)
         self._epoch_s = time_s
-        self._stand_until_s = settings.lead_time_s + settings.stand_time_s
-        self._footsteps.begin(settings.lead_time_s, measured.centers)
-        slow, fade = settings.velocity_time_constant_s, settings.tracking_time_constant_s
+        self._stand_until_s = LEAD_TIME_S + STAND_TIME_S
+        self._footsteps.begin(LEAD_TIME_S, measured.centers)
+        slow, fade = VELOCITY_TIME_CONSTANT_S, settings.tracking_time_constant_s
         nominal = self._nominal_tilt(measured.yaw, 0.0)
 
         def rest(value):
             return Track(value, 0.0, 0.0, 0.0, slow, Fading(0.0, 0.0, fade))
 
         offset = Fading(measured.tilt - nominal, np.zeros(3), self._tilt_fade_s())
-        tilt = Tilt(nominal, NO_RESPONSE, offset)
-        self._base = BaseMotion(
-            settings.lead_time_s, rest(measured.position), rest(measured.yaw), tilt
-        )
+        tilt = Tilt(nominal, offset)
+        self._base = BaseMotion(LEAD_TIME_S, rest(measured.position), rest(measured.yaw), tilt)
         self._motion = None
         self._first_joints, self._first_centers = joints, measured.centers
 
@@ -257,14 +272,14 @@ class GaitPlanner:
             measured.position - position,
             command.velocity,
             command.yaw_rate if command.turns else 0.0,
-            settings.max_acceleration_m_s2 * settings.velocity_time_constant_s,
+            settings.max_acceleration_m_s2 * VELOCITY_TIME_CONSTANT_S,
         )
         yaw = last.yaw.continued(
             s,
             turn,
             command.yaw_rate,
             0.0,
-            settings.max_yaw_acceleration_rad_s2 * settings.velocity_time_constant_s,
+            MAX_YAW_ACCELERATION_RAD_S2 * VELOCITY_TIME_CONSTANT_S,
         )
         return BaseMotion(start_s, planar, yaw, last.tilt)
 
@@ -287,33 +302,15 @@ class GaitPlanner:
         return np.array([height + above, *lean])
 
     def _tilt_fade_s(self) -> float:
-        settings = self.settings
         if self._ground.follows:
-            return settings.ground_time_constant_s
-        return settings.tracking_time_constant_s
+            return GROUND_TIME_CONSTANT_S
+        return self.settings.tracking_time_constant_s
 
     def _continue_tilt(self, before: BaseMotion, start_s: float, measured: Measured) -> Tilt:
         """Height, roll and pitch from where the motion before has them at `start_s`."""
-        settings, last, s = self.settings, before.tilt, start_s - before.start_s
         nominal = self._nominal_tilt(self._base.pose(start_s)[1], abs(self._base.velocity(start_s)))
-        response = NO_RESPONSE
-        if settings.balance:
-            arms = measured.centers[:, 0] + 1j * measured.centers[:, 1] - measured.position
-            arms = arms * cmath.exp(-1j * measured.yaw)
-            response = virtual_response(
-                measured.tilt - nominal,
-                measured.tilt_rate,
-                np.array(settings.balance_gains),
-                np.array(settings.balance_damping),
-                self._inertia,
-                np.column_stack([arms.real, arms.imag]),
-                self.robot.weight / self.robot.mass,
-            )
-        values, rates, _ = last.at(s)
-        fading = Fading(
-            values - nominal - response.value, rates - response.rate, self._tilt_fade_s()
-        )
-        return Tilt(nominal, response, fading)
+        values, rates, _ = before.tilt.at(start_s - before.start_s)
+        return Tilt(nominal, Fading(values - nominal, rates, self._tilt_fade_s()))
 
     def _planned_centers(self, t_s: float) -> np.ndarray:
         """Centres of the feet (L, 3) in the last plan."""
@@ -321,7 +318,6 @@ class GaitPlanner:
 
     def _solve(self, start_s: float) -> BaseSamples:
         """Solve the joints of the plan into `_motion`; returns the base at its points."""
-        settings = self.settings
         guess = self._first_joints.copy()
         if self._motion is not None:
             guess = self._last.joints.sample(start_s + self._epoch_s).position
@@ -329,7 +325,7 @@ class GaitPlanner:
         columns = self._legs.columns[self._far_legs()]
         guess[columns] = self._posture[columns]
         switches, middles = self._footsteps.switches()
-        times, pick = knots(start_s, settings.horizon_s, settings.grid_s, switches, middles)
+        times, pick = knots(start_s, HORIZON_S, GRID_S, switches, middles)
         samples = self._base.sample(times)
         self._motion = plan_joints(
             self._legs,
@@ -338,7 +334,7 @@ class GaitPlanner:
             times,
             pick,
             guess,
-            settings.foot_radius_m if settings.roll_feet else 0.0,
+            self.rolling_radius_m,
         )
         return samples
 

@@ -91,7 +91,6 @@ def walk_task(settings: KinoDynamicPlannerSettings, goal: tuple[float, float, fl
             stance,
             goal,
             stride_m=settings.stride_m,
-            turn_rad=settings.step_turn_rad,
         ),
     )
 

@@ -21,6 +21,10 @@ from contact_id_controller.planning.kinodynamic.planner import MotionPlan, plan_
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 
+RESTART_DISTANCE_M = 0.05
+"""A robot whose feet are farther from the plan that it follows is not on it: no plan replaces that one
+before it has ended, and then the next one begins where the robot is."""
+
 
 class Steps(NamedTuple):
     """Footsteps to make.
@@ -119,11 +123,11 @@ class MotionPlanner:
     def refuse_elsewhere(self, plan: MotionPlan, q: np.ndarray) -> str:
         """Why a plan cannot begin at the robot's configuration (nq,); empty: it can."""
         away_m, foot = away_from(plan, 0.0, self.robot, q, 0.0)
-        if away_m <= self.settings.restart_distance_m:
+        if away_m <= RESTART_DISTANCE_M:
             return ""
         return (
-            f"foot {foot} is {away_m:.2g} m from where the plan begins (restart_distance_m "
-            f"{self.settings.restart_distance_m:g}): plan again"
+            f"foot {foot} is {away_m:.2g} m from where the plan begins (more than "
+            f"{RESTART_DISTANCE_M:g}): plan again"
         )
 
     def follow(self, plan: MotionPlan, start_s: float) -> None:
@@ -131,18 +135,17 @@ class MotionPlanner:
         self.followed = TimedPlan(plan, start_s)
 
     def _beginning(self, now_s: float, q, v, lead_s: float) -> Beginning:
-        settings = self.settings
         if self.followed is not None:
             plan, start_s = self.followed
             away_m, foot = away_from(plan, start_s, self.robot, q, now_s)
-            if away_m <= settings.restart_distance_m:
+            if away_m <= RESTART_DISTANCE_M:
                 return while_following(plan, start_s, max(now_s + lead_s, start_s))
             if now_s < start_s + plan.fine.times_s[-1]:
                 raise StateError(
                     f"foot {foot} is {away_m:.2g} m from the plan that is followed "
-                    f"(restart_distance_m {settings.restart_distance_m:g}): plan when it has ended"
+                    f"(more than {RESTART_DISTANCE_M:g}): plan when it has ended"
                 )
-        return standing_here(self.robot, self.soles, q, v, settings.friction_coefficient)
+        return standing_here(self.robot, self.soles, q, v, self.settings.friction_coefficient)
 
     def _steps(self, stance: Sequence[Foothold], goal: Goal) -> Steps:
         settings = self.settings
@@ -153,7 +156,6 @@ class MotionPlanner:
                 self._nominal,
                 goal,
                 stride_m=settings.stride_m,
-                turn_rad=settings.step_turn_rad,
             )
         )
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.planning.kinodynamic.between_knots import (
     FineMotion,
     between_knots,
@@ -61,6 +62,17 @@ from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSetti
 FOLLOWING = MomentumWeights(com=(200.0,) * 3, velocity=(20.0,) * 3, spin=(500.0,) * 3)
 """Weights of the forces' plan from the second pass on, when it follows a motion of the whole body."""
 
+
+PLAIN, MULTIPLIERS = "plain", "multipliers"
+"""Values of ``consensus`` of `plan_motion`."""
+
+GRID_S = 0.035
+"""Largest time between two points of the plan that is handed on: there feet and centre of mass are exactly
+where they belong. Half of the paper's time step."""
+
+JOINT_LIMIT_MARGIN = 0.03
+"""The plan stays this far inside the joint limits, rad (m): what a controller needs to correct it, short
+of the soft stops that begin .05 before an end."""
 
 FIRST_SPIN = 0.1
 """Of the weight of angular momentum that the whole body has in the first pass: arms need not undo
@@ -136,6 +148,7 @@ def plan_motion(
     start_s: float = 0.0,
     weights: MotionWeights = DEFAULT_WEIGHTS,
     told: Callable[[Pass], None] | None = None,
+    consensus: str = MULTIPLIERS,
 ) -> MotionPlan:
     """Plan the motion of the whole body over given footholds.
 
@@ -149,6 +162,8 @@ def plan_motion(
         start_s: when the plan begins; 0: when it is first sampled.
         weights: of the whole body's motion.
         told: called after each pass.
+        consensus: what each pass hands on. `PLAIN`: the other plan as it is (the paper's algorithm 1);
+            `MULTIPLIERS`: with the disagreement so far added, which agrees in fewer passes.
 
     Raises:
         InfeasiblePlanError: phase, foot or joint, and what is missing.
@@ -156,6 +171,10 @@ def plan_motion(
         ConfigurationError: settings or a robot that do not fit.
     """
     began = time.perf_counter()
+    if consensus not in (PLAIN, MULTIPLIERS):
+        raise ConfigurationError(
+            f"consensus is {consensus!r}, must be one of {choices((PLAIN, MULTIPLIERS))}"
+        )
     settings = settings or KinoDynamicSettings()
     require_whole_body(robot, contact_plan.soles)
     contact_plan = _within_reach(robot, start, contact_plan.on_knots(settings.time_step_s))
@@ -164,14 +183,14 @@ def plan_motion(
         np.zeros(robot.nv) if velocity is None else np.asarray(velocity, dtype=float),
         np.asarray(start if posture is None else posture, dtype=float),
     )
-    alternation = _Alternation(robot, contact_plan, settings, at, weights)
+    alternation = _Alternation(robot, contact_plan, settings, at, weights, consensus)
     passes: list[Pass] = []
     for number in range(1, settings.passes + 1):
         passes.append(alternation.run(number))
         if told is not None:
             told(passes[-1])
     momentum, motion = passes[-1].forces, passes[-1].motion
-    parts = math.ceil(settings.time_step_s / settings.grid_s - 1e-9)
+    parts = math.ceil(settings.time_step_s / GRID_S - 1e-9)
     fine = between_knots(
         motion,
         contact_plan,
@@ -229,8 +248,8 @@ class _Beginning(NamedTuple):
 class _Alternation:
     """Forces and whole body in turn."""
 
-    def __init__(self, robot, contact_plan, settings, at: _Beginning, weights):
-        self.robot, self.contact_plan, self.settings = robot, contact_plan, settings
+    def __init__(self, robot, contact_plan, settings, at: _Beginning, weights, consensus):
+        self.robot, self.contact_plan, self.consensus = robot, contact_plan, consensus
         self.knots = len(contact_plan.sample(round(contact_plan.duration_s / settings.time_step_s)))
         times = np.linspace(0.0, contact_plan.duration_s, self.knots + 1)
         self.feet = foot_motion(contact_plan, times, settings.swing_height_m)
@@ -252,7 +271,7 @@ class _Alternation:
             rest,
             postures,
             weights,
-            settings.joint_limit_margin,
+            JOINT_LIMIT_MARGIN,
             at.v,
         )
         self.multipliers = np.zeros((2, *com.shape))
@@ -270,7 +289,6 @@ class _Alternation:
                 reference=self.reference,
                 start=self.start,
                 weights=FOLLOWING if number > 1 else None,
-                cone=self.settings.cone,
                 gravity=robot.model.gravity.linear,
             )
         )
@@ -289,7 +307,7 @@ class _Alternation:
         means = np.zeros_like(plan.com)
         means[1:] = robot.mass * np.diff(plan.com, axis=0) / problem.time_step_s
         linear = means - motion.linear_momentum
-        if self.settings.consensus == "multipliers":
+        if self.consensus == MULTIPLIERS:
             self.multipliers += apart
             self.multipliers[1] *= problem.weights.spin / self._weights(number + 1).spin
         self.reference = MomentumReference(

@@ -21,6 +21,9 @@ from contact_id_controller.planning.kinodynamic.placement import is_flat
 SAME_PLACE_M, SAME_TURN_RAD = 1e-3, 1e-3
 """A foot that is so close to where it shall stand makes no step."""
 
+STEP_TURN_RAD = 0.3
+"""Farthest turn of a foot in one step: what hips bear on both sides."""
+
 APART_M = 0.02
 """Soles keep this far from each other."""
 
@@ -35,7 +38,7 @@ def straight_footsteps(
     goal: tuple[float, float, float],
     *,
     stride_m: float,
-    turn_rad: float,
+    turn_rad: float = STEP_TURN_RAD,
 ) -> tuple[Foothold, ...]:
     """Footholds in the order in which they are made; none where the robot is at the goal.
 

@@ -1,0 +1,89 @@
+"""Parameters that earlier versions had: what became of each, for the line that refuses it."""
+
+from __future__ import annotations
+
+CONSTANT = "is a constant now: remove the line"
+
+PUSHES = "is part of 'pushes' now, four numbers a push: time, s, and impulse x, y, z, N·s"
+
+REMOVED: dict[str, str] = {
+    # gait_planner
+    "foot_center_m": "is gone: name a frame of the URDF at the centre of each foot in 'feet'",
+    "base_height_m": "is gone: 'posture' gives the height of the base",
+    "roll_feet": "is gone: planned feet always roll; remove the line",
+    "balance": "is gone, with the virtual forces that it switched on: remove the line",
+    "balance_gains": "is gone, with the virtual forces of 'balance': remove the line",
+    "balance_damping": "is gone, with the virtual forces of 'balance': remove the line",
+    "stand_time_s": f"{CONSTANT} (0.3 s)",
+    "arrival_radius_m": f"{CONSTANT} (0.03 m)",
+    "heading_gain": f"{CONSTANT} (2 1/s)",
+    "velocity_time_constant_s": f"{CONSTANT} (0.15 s)",
+    "max_yaw_acceleration_rad_s2": f"{CONSTANT} (4 rad/s^2)",
+    "horizon_s": f"{CONSTANT} (0.3 s), and 'plan_period_s' is at most 0.28",
+    "ground_time_constant_s": f"{CONSTANT} (0.1 s; in Python, simulation.mujoco_model.GroundSettings)",
+    "lead_time_s": f"{CONSTANT} of the gait planner (0.02 s)",
+    "grid_s": f"{CONSTANT} (0.02 s, 0.035 s of the kino-dynamic planner)",
+    "odometry_age_limit_s": f"{CONSTANT} of the planners (0.1 s)",
+    "restart_distance_m": f"{CONSTANT} (0.1 m, 0.05 m of the kino-dynamic planner)",
+    # simulated_robot
+    "ground_impedance": f"{CONSTANT} (in Python, simulation.mujoco_model.GroundSettings)",
+    "substeps": f"{CONSTANT} (1; in Python, an argument of MujocoRobot)",
+    "push_times_s": PUSHES,
+    "push_impulses_ns": PUSHES,
+    "push_duration_s": f"{CONSTANT} (0.1 s)",
+    "push_body": "is the base now: remove the line (in Python, an argument of DisturbedRobot)",
+    **dict.fromkeys(
+        (
+            *("gyroscope_noise_rad_s", "gyroscope_bias_rad_s", "accelerometer_noise_m_s2"),
+            *("accelerometer_bias_m_s2", "position_noise_rad", "position_step_rad"),
+            *("velocity_noise_rad_s", "effort_noise_nm", "effort_gain_error", "effort_friction_nm"),
+            *("force_noise_n", "moment_noise_nm", "sensor_delay_s"),
+        ),
+        "is that of the preset 'sensors' of the simulated robot and a constant of the estimator now: "
+        "remove the line (in Python, simulation.sensors.SensorNoise and estimation.pipeline_settings)",
+    ),
+    # dynamics_estimator
+    **dict.fromkeys(
+        (
+            *("angular_acceleration_noise_rad_s2", "joint_acceleration_noise_rad_s2"),
+            *("residual_limit", "contact_on_share", "contact_off_share"),
+            *("planned_on_share", "planned_off_share"),
+        ),
+        f"{CONSTANT} (in Python, estimation.pipeline_settings.PipelineSettings)",
+    ),
+    **dict.fromkeys(
+        (
+            *("gyroscope_density_rad_s_rthz", "accelerometer_density_m_s2_rthz"),
+            *("foot_position_noise_m", "gravity_m_s2", "slip_speed_m_s", "imu_timeout_s"),
+            *("stamp_limit_s", "coasting_limit_s", "still_time_s"),
+        ),
+        f"{CONSTANT} (in Python, estimation.odometry_settings.BaseOdometrySettings)",
+    ),
+    "wrench_timeout_s": f"{CONSTANT} (0.02 s)",
+    "reliable_topics": "follows from 'mode': lockstep is reliable; remove the line",
+    # controller and command_watchdog
+    **dict.fromkeys(
+        (
+            *("plan_position_margin", "plan_speed_factor", "plan_acceleration_limit"),
+            *("base_plan_jump", "base_plan_speed", "base_plan_acceleration"),
+            *(
+                "possible_position_margin",
+                "possible_speed_factor",
+                "possible_speed",
+                "possible_base",
+            ),
+        ),
+        f"{CONSTANT} (in Python, settings.plausibility)",
+    ),
+    "refused_in_a_row": f"{CONSTANT} (3)",
+    "period_s": f"{CONSTANT} of the command watchdog (0.002 s)",
+    # kino_dynamic_planner
+    "consensus": "is an argument of planning.kinodynamic.plan_motion now: remove the line",
+    "cone": "is an option of the controller alone: remove the line",
+    "joint_limit_margin": f"{CONSTANT} (0.03 rad)",
+    "step_turn_rad": f"{CONSTANT} (0.3 rad)",
+    "floating_base": "is true for each robot that walks: remove the line",
+    "ground_file": "is known to the nodes that look at the ground alone: remove the line",
+}
+"""Name -> what to do, as the end of a sentence that begins with the name. A name that another node still
+has is refused with the same words by the node that lost it."""
