@@ -178,7 +178,7 @@ def test_presets_are_as_noisy_as_they_say(name):
 def test_presets_are_those_of_the_measurements():
     """sparse_dynamics.md, section 7: good A, motor currents B."""
     good, currents, cheap = (preset(name) for name in ("good", "motor_currents", "cheap"))
-    assert dataclasses.astuple(preset("perfect")) == (0.0,) * len(SENSORS)
+    assert dataclasses.astuple(preset("perfect")) == (0.0,) * len(dataclasses.fields(SensorNoise))
     assert (good.gyroscope_noise_rad_s, good.accelerometer_noise_m_s2) == (0.005, 0.05)
     assert (good.gyroscope_bias_rad_s, good.accelerometer_bias_m_s2) == (0.002, 0.02)
     assert (good.position_noise_rad, good.velocity_noise_rad_s) == (1e-4, 0.02)
