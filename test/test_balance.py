@@ -6,6 +6,7 @@ import pytest
 import yaml
 from scipy.optimize import nnls
 
+from contact_id_controller.control.balance import COM_GAINS, SUPPORT_MARGIN
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.foresight import STEP_S, Foresight, Support
 from contact_id_controller.exceptions import ConfigurationError
@@ -22,7 +23,7 @@ from contact_id_controller.state import RobotState
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
 STONES = resolve_urdf("package://contact_id_controller/config/plans/talos_stones.yaml")
-FRICTION, MARGIN = 0.6, 0.1
+FRICTION = 0.6
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def task():
 def on_one_foot(task, base_feedback, speed_m_s):
     """Acceleration (nv,) asked of TALOS on its left foot, pushed sideways; controller, q, v."""
     settings = controller_settings(
-        TALOS, base_feedback=base_feedback, support_margin=MARGIN, friction_coefficient=[FRICTION]
+        TALOS, base_feedback=base_feedback, friction_coefficient=[FRICTION]
     )
     controller = Controller(settings.robot(), settings)
     q, v = task.start, np.zeros(task.robot.nv)
@@ -70,7 +71,7 @@ def missing_share(controller, acceleration, q, v, margin):
 def test_what_is_asked_of_a_sole_it_can_give(task, speed_m_s):
     """Judge: SciPy's NNLS over the sole's corners. The feedback of the base asks for what it cannot."""
     tipping = missing_share(*on_one_foot(task, "base", speed_m_s), 0.0)
-    held = missing_share(*on_one_foot(task, "center_of_mass", speed_m_s), MARGIN)
+    held = missing_share(*on_one_foot(task, "center_of_mass", speed_m_s), SUPPORT_MARGIN)
     assert tipping > 0.05
     assert held < 5e-3
 
@@ -86,7 +87,7 @@ def test_a_sole_that_can_give_it_moves_the_centre_of_mass_as_asked(task):
     data = robot.model.createData()
     pin.forwardKinematics(robot.model, data, q, v, controller.period.acceleration)
     pin.centerOfMass(robot.model, data, q, v, controller.period.acceleration)
-    gain = np.array(settings.com_velocity_gain)
+    gain = COM_GAINS[1]
     np.testing.assert_allclose(data.acom[0], -gain * data.vcom[0], rtol=0.01, atol=1e-3)
     for frame in settings.foot_frames:
         moving = (robot.model, data, robot.frame_id(frame), pin.LOCAL_WORLD_ALIGNED)

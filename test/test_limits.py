@@ -149,7 +149,7 @@ def test_desired_accelerations_stop_a_joint_before_its_end(robot):
 
 
 def test_fast_joint_is_brought_back_to_its_speed(robot):
-    limits = Limits(robot, settings(limit_time_constant_s=0.02))
+    limits = Limits(robot, settings())
     qdd = np.full(NA, 100.0)
     limits.bound_accelerations(ZERO, np.full(NA, 16.0), qdd)
     assert np.allclose(qdd, -50.0)

@@ -400,9 +400,9 @@ def step_up(seconds):
     field = HeightField(grid, grid, heights)
     settings = controller_settings(
         "quadruped",
+        {"velocity_product_term": False},
         solver="lcp",
         contact_time_constant_s=1e-3,
-        velocity_product_term=False,
         friction_coefficient=[0.6],
     )
     world = RigidRobot(settings.urdf, feet_of(settings), joints=settings.joints, ground=field)

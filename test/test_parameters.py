@@ -253,7 +253,7 @@ def test_misspelt_parameter_is_found(table_of_node):
         ("period_s", 7.0),
         ("period_s", "x"),
         ("friction_edges", 2),
-        ("objective", "joy"),
+        ("distribution", "joy"),
         ("damping_nm_s_rad", [-1.0]),
         ("joints", [1, 2]),
         ("velocity_product_term", 1),

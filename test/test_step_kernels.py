@@ -31,9 +31,10 @@ GAINS = {
 }
 
 
-def make(**changes):
+def make(penetration_gain=0.0, **changes):
     settings = ControllerSettings.from_mapping(
-        {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [0.01], **changes}
+        {"urdf": QUADRUPED, "contact_frames": QUADRUPED_FEET, "contact_radii_m": [0.01], **changes},
+        penetration_gain=penetration_gain,
     )
     return Controller(RobotModel.from_urdf(QUADRUPED), settings)
 

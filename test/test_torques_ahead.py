@@ -458,10 +458,6 @@ def test_local_gains_are_twice_as_fast_as_ours():
         speed = np.linalg.solve(M[np.ix_(free, free)], np.eye(7)[-1])[-1]
         assert stiffness[j] == pytest.approx(4.0 * 1600.0 / speed)
         assert damping[j] == pytest.approx(2.0 * 80.0 / speed)
-    given = ControllerSettings.from_mapping(
-        {**QUADRUPED_VALUES, "local_position_gain": [3.0], "local_velocity_gain": [0.1]}
-    )
-    np.testing.assert_array_equal(local_gains(robot, given, q)[0], np.full(12, 3.0))
 
 
 @pytest.mark.parametrize(
@@ -470,7 +466,6 @@ def test_local_gains_are_twice_as_fast_as_ours():
         ({**AHEAD, "solver": "pid", "friction": "none"}, "solver 'pid' knows no torques ahead"),
         ({"solve_every": 2, "solver": "sensed", "friction": "none"}, "knows no torques ahead"),
         ({"solve_every": 200}, "'command_horizon_s' is 0.1"),
-        ({"local_position_gain": [1.0]}, "must both be given"),
         ({"command_interface": "position"}, "effort"),
     ],
 )

@@ -38,6 +38,21 @@ from contact_id_controller.settings.controller import ControllerSettings
 TORSO_WEIGHT = 1.0
 """Of the base's rotation; that of its position is a joint's."""
 
+COM_GAINS = (16.0, 8.0)
+"""Acceleration per error of the centre of mass, 1/s^2, and of its velocity, 1/s: little more than g / height
+and twice its root hold most (docs/pushes.md)."""
+
+SWING_GAINS = (400.0, 40.0)
+"""Acceleration per error of a swing foot's pose in the world, 1/s^2, and of its velocity, 1/s: critically
+damped, and within a tenth of a swing."""
+
+SUPPORT_MARGIN = 0.1
+"""Share of a sole's half lengths by which the centre of pressure stays inside."""
+
+SPIN_WEIGHT = 1.0
+"""What a missing rate of angular momentum, per mass and height of the centre of mass, costs against missing
+acceleration where soles cannot give both: alike."""
+
 LEAST_HEIGHT_M = 0.05
 """Of the centre of mass above its feet: one that lies is no pendulum."""
 
@@ -76,11 +91,8 @@ class Balance:
         self._weights[3:6] = TORSO_WEIGHT
         friction = np.asarray(settings.spread_over_contacts("friction_coefficient"), dtype=float)
         self._friction = np.where(friction >= UNBOUNDED_FRICTION, HIGH_FRICTION, friction)
-        gains = ("position", "velocity")
-        self._com_gains = np.array([settings.spread(f"com_{gain}_gain", 3) for gain in gains])
-        self._swing_gains = np.array(
-            [getattr(settings, f"swing_foot_{gain}_gain") for gain in gains]
-        )
+        self._com_gains = np.repeat(np.array(COM_GAINS)[:, None], 3, axis=1)
+        self._swing_gains = np.array(SWING_GAINS)
         self._com = np.zeros((4, 3))
         self._ahead, self._contact_links = ahead, feet.links.tolist()
         self._offsets = [
@@ -146,7 +158,7 @@ class Balance:
             (aloft, self._links, self._flat, self._poses, self._swing_gains),
             (self._map, self._map_rate @ v, com, goal[3], robot.mass, model.gravity.linear),
             (feet.foot, self._friction),
-            (1.0 - settings.support_margin, settings.spin_weight, metric),
+            (1.0 - SUPPORT_MARGIN, SPIN_WEIGHT, metric),
             self._weights,
             wanted,
             out,
@@ -177,7 +189,7 @@ class Balance:
         middles = (
             np.stack([np.bincount(feet.foot, axis) for axis in points.T], axis=1) / count[:, None]
         )
-        share = 1.0 - self._settings.support_margin
+        share = 1.0 - SUPPORT_MARGIN
         points = middles[feet.foot] + share * (points - middles[feet.foot])
         points = points[stance]
         rate = self._rate(com, points)

@@ -16,6 +16,7 @@ from contact_id_controller.settings.controller import ControllerSettings
 BITS = {"geometry": BY_GEOMETRY, "schedule": BY_SCHEDULE, "measured": BY_MEASUREMENT}
 NOBODY = np.zeros(0, dtype=bool)
 
+OFF_SHARE = 0.4  # of the force that makes a contact, below which it ends: hysteresis
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact
 
 
@@ -44,7 +45,8 @@ class ContactSources:
     def apply(self, settings: ControllerSettings) -> None:
         """Take over the parameters; what was measured is kept."""
         detector = self.detector
-        detector.on_n, detector.off_n = settings.contact_force_on_n, settings.contact_force_off_n
+        detector.on_n = settings.contact_force_on_n
+        detector.off_n = OFF_SHARE * detector.on_n
         detector.debounce_s = settings.contact_debounce_s
         detector.timeout_s = settings.contact_timeout_s
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s

@@ -65,6 +65,10 @@ class StepResult(NamedTuple):
     limits: np.ndarray | None = None
 
 
+PID_GAINS = {"position": 20.0, "velocity": 0.1, "integral": 3e-3}
+"""Of solver pid, N·m/rad, N·m·s/rad and N·m/(rad·s): the first paper's, for comparison with its figures."""
+
+
 class Workings(NamedTuple):
     """What the last step's desired acceleration was made of; arrays that the next step overwrites.
 
@@ -202,10 +206,11 @@ class Controller:
         corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
         self._part_of_foot = (1.0 / corners)[:, None]
         sole_landed_m = SOLE_LANDED_M if self._balance is None else PRESSED_M
-        kind = "pid" if self.pid else "joint"
         kp, kd, ki = (
-            np.array(settings.spread(f"{kind}_{part}_gain", robot.na), dtype=float)
-            for part in ("position", "velocity", "integral")
+            np.full(robot.na, gain)
+            if self.pid
+            else np.array(settings.spread(f"joint_{part}_gain", robot.na), dtype=float)
+            for part, gain in PID_GAINS.items()
         )
         parts = "linear_position", "linear_velocity", "angular_position", "angular_velocity"
         return PeriodSettings(

@@ -29,6 +29,15 @@ from contact_id_controller.settings.controller import ControllerSettings
 
 EFFORT, RATE, VELOCITY, POSITION, POWER = 1, 2, 4, 8, 16
 
+VELOCITY_MARGIN = 0.1
+"""Part of the velocity limit over which torque fades out beyond it: a step of the fade is no jolt."""
+
+POSITION_MARGIN = 0.05
+"""Where the soft stop begins, rad or m before the end of a joint: three degrees, as far as joints give."""
+
+STOP_GAIN = 20.0
+"""Speed allowed towards an end, per distance from the soft stop, 1/s: it is reached within some .05 s."""
+
 LARGEST_MARGIN = 0.1
 """Of a joint's range, at either end."""
 
@@ -102,7 +111,7 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
     # A model without limits may state them as an empty range.
     stops = (robot.upper > robot.lower) & settings.position_stops
     # A range that is short, or in metres, keeps most of itself.
-    margin = np.minimum(settings.position_margin_rad, LARGEST_MARGIN * (robot.upper - robot.lower))
+    margin = np.minimum(POSITION_MARGIN, LARGEST_MARGIN * (robot.upper - robot.lower))
     loss = np.zeros(na)
     if settings.motor_resistance_ohm:
         resistance = settings.spread("motor_resistance_ohm", na)
@@ -116,9 +125,9 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
         loss=loss,
         effort=values("effort_limits_nm", robot.effort_limits),
         rate_step=settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf)),
-        speed_margin=float(settings.velocity_margin),
+        speed_margin=VELOCITY_MARGIN,
         power_w=float((settings.motor_resistance_ohm and settings.power_limit_w) or np.inf),
-        stop_gain=float(settings.position_stop_gain),
+        stop_gain=STOP_GAIN,
         time_constant_s=float(settings.limit_time_constant_s),
         period_s=float(settings.period_s),
     )

@@ -272,7 +272,11 @@ class StateGain:
         a, nv = robot.actuated, robot.nv
         out = planned[a]
         touching = problem.gap_speed <= TOUCHING_SPEED
-        if self._settings.consistency != "project" or not touching.any() or not robot.nu:
+        if (
+            self._settings.options.get("consistency") == "report"
+            or not touching.any()
+            or not robot.nu
+        ):
             return out
         change = solution.joint_velocity_change / problem.period
         standing = self._controller.workings.standing[contact]

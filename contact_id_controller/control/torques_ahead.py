@@ -65,15 +65,9 @@ def local_gains(
 ) -> tuple[np.ndarray, np.ndarray]:
     """K, N·m/rad, and D, N·m·s/rad, (na,), of the local feedback of a robot that stands in q (nq,).
 
-    Those of the settings, else the controller's own, ``LOCAL_SPEED`` times as fast, times the joint
-    inertia.
+    The controller's own, ``LOCAL_SPEED`` times as fast, times the joint inertia.
     """
     na = robot.na
-    if settings.local_position_gain:
-        return (
-            settings.spread("local_position_gain", na),
-            settings.spread("local_velocity_gain", na),
-        )
     inertia = joint_inertia(robot, q)
     return (
         LOCAL_SPEED**2 * inertia * settings.spread("joint_position_gain", na),

@@ -41,7 +41,6 @@ class Option:
     Args:
         keyword: its name for ``solve``.
         parameter: the parameter that sets it in YAML; None: no parameter does.
-        unset: value of the parameter that leaves the model its own default.
         supplied: the controller knows the value (``control.controller`` has the list), for example
             the limits of the robot's motors.
         annotation: its type, of an option without a parameter.
@@ -49,7 +48,6 @@ class Option:
 
     keyword: str
     parameter: ParameterSpec | None = None
-    unset: Any = None
     supplied: bool = False
     annotation: str = "Any"
 
@@ -193,13 +191,11 @@ class ContactModel:
         """
         if not self.carried:
             return f"{self} does not say what its contacts carry"
-        for option in self.options:
-            parameter = option.parameter
-            if parameter is not None and option.keyword in DERIVABLE:
-                value = getattr(settings, parameter.name, parameter.default)
-                if value not in DERIVABLE[option.keyword]:
-                    few = " or ".join(DERIVABLE[option.keyword])
-                    return f"{parameter.name} is {value!r}, must be {few}"
+        keywords = self.keywords(settings, {})
+        for keyword in DERIVABLE.keys() & keywords.keys():
+            if keywords[keyword] not in DERIVABLE[keyword]:
+                few = " or ".join(DERIVABLE[keyword])
+                return f"{keyword} is {keywords[keyword]!r}, must be {few}"
         return ""
 
     def takes(self, keyword: str) -> bool:
@@ -207,17 +203,20 @@ class ContactModel:
         return keyword in self.accepted
 
     def keywords(self, settings: Any, supplied: Mapping[str, Any]) -> dict[str, Any]:
-        """The options as ``settings`` (an attribute for each parameter) and ``supplied`` say.
+        """The options as ``settings`` and ``supplied`` say; others are the model's own defaults.
 
-        A parameter that the settings do not have, of a model registered later, is at its default.
+        settings: an attribute for each parameter, and ``options``, those without one by keyword. A
+        parameter that the settings do not have, of a model registered later, is at its default.
         """
+        experimental = getattr(settings, "options", {})
         chosen = {}
         for option in self.options:
-            if option.supplied:
-                chosen[option.keyword] = supplied[option.keyword]
+            if option.keyword in experimental:
+                chosen[option.keyword] = experimental[option.keyword]
+            elif option.supplied:
+                if option.keyword in supplied:
+                    chosen[option.keyword] = supplied[option.keyword]
             elif option.parameter is not None:
                 parameter = option.parameter
-                value = getattr(settings, parameter.name, parameter.default)
-                if option.unset is None or value != option.unset:
-                    chosen[option.keyword] = value
+                chosen[option.keyword] = getattr(settings, parameter.name, parameter.default)
         return chosen

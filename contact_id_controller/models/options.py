@@ -24,7 +24,6 @@ def option(
     description: str,
     *,
     parameter: str = "",
-    unset: Any = None,
     live: bool = True,
     **columns: Any,
 ) -> Option:
@@ -35,9 +34,7 @@ def option(
     """
     text = " ".join(description.split())
     name = parameter or keyword
-    return Option(
-        keyword, ParameterSpec(name, kind, default, text, live=live, **columns), unset=unset
-    )
+    return Option(keyword, ParameterSpec(name, kind, default, text, live=live, **columns))
 
 
 EDGES = option(
@@ -48,44 +45,9 @@ EDGES = option(
     along its edges, the first along tangent 1, and cos(pi/edges) of it between two: 71 % with 4 edges,
     92 % with 8, so what slides that way stops after up to 1.41 or 1.08 times the distance.""",
     parameter="friction_edges",
+    when="Raise to 8 where contacts slide, or use all of their friction, in any direction.",
     minimum=3,
     maximum=64,
-)
-POLYGON = option(
-    "polygon",
-    "string",
-    "inscribed",
-    "Whether that pyramid lies inside the friction cone or around it.",
-    parameter="friction_polygon",
-    choices=POLYGONS,
-)
-CONE = option(
-    "cone",
-    "string",
-    "pyramid",
-    """Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact
-    cone.""",
-    live=False,
-    choices=CONES,
-)
-SLIDING = option(
-    "sliding",
-    "string",
-    "coulomb",
-    """What a loaded contact does that slides under coulomb/qp: it stays on the ground (coulomb), or
-    parts at mu times its slip as in the paper (parting), for which the others pay with torques that
-    grow without bound with mu.""",
-    live=False,
-    choices=SLIDINGS,
-)
-OBJECTIVE = option(
-    "objective",
-    "string",
-    "contact_velocity",
-    """What stage I minimises: the velocity of the contacts, or the kinetic energy of the whole
-    robot as the paper writes it (which brakes a moving robot).""",
-    live=False,
-    choices=OBJECTIVES,
 )
 DISTRIBUTION = option(
     "distribution",
@@ -93,38 +55,44 @@ DISTRIBUTION = option(
     "least_torque",
     """Which of the contact forces with the same effect on the base is taken: least joint torque,
     least force, or whatever the solver returns.""",
+    when="least_force for an arm on a table; none to see the solver's own, as in the papers.",
     choices=DISTRIBUTIONS,
 )
-CONSISTENCY = option(
-    "consistency",
-    "string",
-    "project",
-    """When planned joint motion would make contacts slip or collide: replace it by the closest
-    motion that does not, or only report it.""",
-    choices=CONSISTENCIES,
-)
-REGULARISATION = option(
-    "regularisation",
-    "number",
-    0.0,
-    """One-stage solvers: how far contacts yield in exchange for unique forces, relative to the trace
-    of their inertia; 0: the solver's own default.""",
-    unset=0.0,
-    minimum=0.0,
-    maximum=1.0,
-)
-DISTURBANCE_PRICE = option(
-    "rho",
-    "number",
-    1e4,
-    """Solver qcqp: price of leaving the plan where forces and torques have no solution for it,
-    relative to that of the torques which it saves.""",
-    parameter="disturbance_price",
-    minimum=1e-3,
-    maximum=1e12,
-)
 
-# What only Python callers choose: the same result, computed by a library for comparison.
+# What only Python callers and experiments choose (``ControllerSettings.options``).
+
+POLYGON = Option("polygon", annotation=literal(POLYGONS))
+"""Whether the pyramid lies inside the friction cone or around it."""
+
+CONE = Option("cone", annotation=literal(CONES))
+"""Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact cone."""
+
+SLIDING = Option("sliding", annotation=literal(SLIDINGS))
+"""What a loaded contact does that slides under coulomb/qp: it stays on the ground (coulomb), or parts at mu
+times its slip as in the paper (parting), for which the others pay with torques that grow without bound
+with mu."""
+
+OBJECTIVE = Option("objective", annotation=literal(OBJECTIVES))
+"""What stage I minimises: the velocity of the contacts, or the kinetic energy of the whole robot as the
+paper writes it (which brakes a moving robot)."""
+
+CONSISTENCY = Option("consistency", annotation=literal(CONSISTENCIES))
+"""When planned joint motion would make contacts slip or collide: replace it by the closest motion that does
+not, or only report it."""
+
+REGULARISATION = Option("regularisation", annotation="float")
+"""One-stage solvers: how far contacts yield in exchange for unique forces, relative to the trace of their
+inertia."""
+
+DISTURBANCE_PRICE = Option("rho", annotation="float")
+"""Solver qcqp: price of leaving the plan where forces and torques have no solution for it, relative to that
+of the torques which it saves."""
+
+FORM = Option("form", annotation=literal(FORMS))
+"""Friction viscous: force in the contact velocity at the period's end (implicit, stable for any viscosity),
+or at its beginning (explicit, as in the paper)."""
+
+# The same result, computed by a library for comparison.
 BACKEND = Option("backend", annotation=literal(BACKENDS))
 
 # What the controller knows of the robot.

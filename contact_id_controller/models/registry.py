@@ -18,7 +18,7 @@ from contact_id_controller.models.options import (
     DISTRIBUTION,
     DISTURBANCE_PRICE,
     EDGES,
-    FORMS,
+    FORM,
     LOSS_WEIGHTS,
     MEASURED_FORCES,
     OBJECTIVE,
@@ -26,7 +26,6 @@ from contact_id_controller.models.options import (
     REGULARISATION,
     SLIDING,
     TORQUE_LIMITS,
-    option,
 )
 from contact_id_controller.parameter_spec import ParameterSpec
 
@@ -175,14 +174,7 @@ for _row in (
         options=(
             DISTRIBUTION,
             CONSISTENCY,
-            option(
-                "form",
-                "string",
-                "implicit",
-                """Friction viscous: force in the contact velocity at the period's end (implicit,
-                stable for any viscosity), or at its beginning (explicit, as in the paper).""",
-                choices=FORMS,
-            ),
+            FORM,
         ),
         engine=True,
     ),

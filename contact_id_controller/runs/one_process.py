@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,9 +64,12 @@ def section(name: str, node: str, **changes: Any) -> dict[str, Any]:
     return {**ParameterFile(path).section(node), **changes}
 
 
-def controller_settings(name: str, **changes: Any) -> ControllerSettings:
-    """The controller's settings of a robot, with changes."""
-    return ControllerSettings.from_mapping(section(name, "controller", **changes))
+def controller_settings(
+    name: str, experimental: Mapping[str, Any] | None = None, **changes: Any
+) -> ControllerSettings:
+    """The controller's settings of a robot, with changes, and with fields that are no parameters."""
+    mapping = section(name, "controller", **changes)
+    return ControllerSettings.from_mapping(mapping, **(experimental or {}))
 
 
 def gait_planner(

@@ -35,6 +35,7 @@ from contact_id_controller.settings.parameter_file import ParameterFile, load_se
 STIFFNESS, DAMPING = 100.0, 20.0  # of the arm's sway, 1/s2 and 1/s
 SWAY, SWAY_PERIOD_S = 0.1, 2.0  # of a standing base, as a share of its height
 KNOT_S = 0.05  # between points of the planned sway
+PRICE = 1e4  # of leaving the plan, relative to that of the torques: that of coulomb/qcqp
 FALLEN = 0.5  # share of its height below which a robot has fallen
 
 
@@ -128,7 +129,7 @@ def arm_push(path: Path, name: str, duration_s: float, limit_nm: float | None = 
         def make(
             weights, lower=-np.inf, upper=np.inf, friction=None, dynamics=dynamics, tau_c=tau_c
         ):
-            result = program(dynamics, tau_c, settings.disturbance_price, weights, lower, upper)
+            result = program(dynamics, tau_c, PRICE, weights, lower, upper)
             result.friction = result.friction if friction is None else friction
             return result
 

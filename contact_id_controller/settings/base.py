@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """Base of the frozen dataclasses whose fields are the parameters of one node."""
+    """Base of the frozen dataclasses whose fields are the parameters of one node.
+
+    A field without a description is no parameter: only Python sets it, for an experiment.
+    """
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, mapping: Mapping[str, Any], **experimental: Any) -> Self:
         """Check every value of a mapping from parameter name to value and build the settings.
 
         Parameters that every ROS node has are passed over.
+
+        Args:
+            mapping: name -> value.
+            experimental: fields that are no parameters.
 
         Raises:
             ConfigurationError: unknown name, wrong type, value outside its range, or values that do
@@ -35,9 +42,16 @@ class Settings:
         for name in values:
             if name not in known:
                 raise ConfigurationError(unknown_parameter(str(name), known))
-        settings = cls(**{name: known[name].check(value) for name, value in values.items()})
+        checked = {name: known[name].check(value) for name, value in values.items()}
+        settings = cls(**checked, **experimental)
         settings.check_together()
         return settings
+
+    @classmethod
+    def experimental(cls) -> frozenset[str]:
+        """Names of the fields that are no parameters."""
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return frozenset(field.name for field in fields) - {spec.name for spec in table_of(cls)}
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         """The same settings with other values; those that are the same already are not checked again.

@@ -16,6 +16,7 @@ from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.controller_rows import (
     ContactSettings,
+    Experimental,
     FeedbackSettings,
     ModelOptions,
     ModelSettings,
@@ -34,6 +35,7 @@ UP = (0.0, 0.0, 1.0)
 
 @dataclasses.dataclass(frozen=True)
 class ControllerSettings(
+    Experimental,
     NodeSettings,
     SafetySettings,
     FeedbackSettings,
@@ -99,11 +101,6 @@ class ControllerSettings(
                 f"parameter 'power_limit_w' is {self.power_limit_w:g}, which needs "
                 "'motor_resistance_ohm' and 'motor_torque_constant_nm_a'"
             )
-        if self.contact_force_off_n > self.contact_force_on_n:
-            raise ConfigurationError(
-                f"parameter 'contact_force_off_n' is {self.contact_force_off_n:g}, must not be "
-                f"above contact_force_on_n = {self.contact_force_on_n:g}"
-            )
         self._check_ahead(row)
         if self.contact_time_constant_s < self.period_s:
             raise ConfigurationError(
@@ -112,11 +109,6 @@ class ControllerSettings(
             )
 
     def _check_ahead(self, row: ContactModel | None) -> None:
-        if bool(self.local_position_gain) != bool(self.local_velocity_gain):
-            raise ConfigurationError(
-                "parameters 'local_position_gain' and 'local_velocity_gain' must both be given or "
-                "both be empty"
-            )
         if not self.looks_ahead:
             return
         if row and (row.feedback_only or row.takes("forces")):

@@ -7,6 +7,8 @@ The options of the contact models come from their rows. `settings.controller` jo
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from contact_id_controller.models.registry import ROWS, model_parameters
 from contact_id_controller.settings.robot_rows import RobotRows
@@ -19,14 +21,9 @@ from contact_id_controller.settings.shared_rows import (
     emergency_stop_output,
     full_names,
     group_controller,
-    local_gain,
     state_folder,
 )
 from contact_id_controller.settings.specification import parameter, settings_of
-
-_FROM_INERTIA = (
-    "from the controller's own joint gains and the inertia of each joint in the first posture"
-)
 
 
 def _positive(values: tuple[float, ...]) -> str:
@@ -141,15 +138,30 @@ ModelOptions = settings_of("ModelOptions", model_parameters())
 
 
 @dataclasses.dataclass(frozen=True)
+class Experimental:
+    """What only experiments vary, in Python: fields that are no parameters.
+
+    Attributes:
+        options: of the contact models, those that no parameter sets, by keyword (``models.options``).
+        velocity_product_term: account for the change of the contact Jacobian over the period
+            (dt dJ/dt v); off only against a simulator that freezes the Jacobian, as the papers' does.
+        penetration_gain: part of a penetration that is removed in one period; 0: none, 1: all, as in
+            the first paper, eq. 35.
+        sensed_delay: solver sensed: age of the measured contact forces that are used, in periods, 1 or 2.
+        limit_time_constant_s: time in which a joint beyond the speed allowed is brought back to it.
+    """
+
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    velocity_product_term: bool = True
+    penetration_gain: float = 0.0
+    sensed_delay: int = 1
+    limit_time_constant_s: float = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
 class ContactSettings:
     """What counts as contact, and how fast it acts."""
 
-    velocity_product_term: bool = parameter(
-        True,
-        """Account for the change of the contact Jacobian over the period (dt dJ/dt v); off only
-        against a simulator that freezes the Jacobian.""",
-        live=True,
-    )
     contact_time_constant_s: float = parameter(
         0.05,
         """Time over which the velocity that a contact has now is removed. Short values ask the
@@ -161,19 +173,6 @@ class ContactSettings:
         minimum=1e-5,
         maximum=10.0,
         live=True,
-    )
-    penetration_gain: float = parameter(
-        0.0,
-        "Part of a penetration that is removed in one period; 0: none, 1: all, as in the paper.",
-        minimum=0.0,
-        maximum=1.0,
-        live=True,
-    )
-    sensed_delay: int = parameter(
-        1,
-        "Solver sensed: age of the measured contact forces that are used, in periods.",
-        minimum=1,
-        maximum=2,
     )
     contact_sources: tuple[str, ...] = parameter(
         ("geometry", "schedule"),
@@ -194,13 +193,6 @@ class ContactSettings:
     contact_force_on_n: float = parameter(
         5.0,
         "Measured force above which a frame comes into contact.",
-        unit="N",
-        minimum=0.0,
-        live=True,
-    )
-    contact_force_off_n: float = parameter(
-        2.0,
-        "Measured force below which a frame leaves contact; not above contact_force_on_n.",
         unit="N",
         minimum=0.0,
         live=True,
@@ -292,33 +284,6 @@ class FeedbackSettings:
         per="joint",
         live=True,
     )
-    pid_position_gain: tuple[float, ...] = parameter(
-        (20.0,),
-        "Solver pid: torque per joint position error: one value, or one per joint.",
-        unit="N·m/rad",
-        minimum=0.0,
-        maximum=1e5,
-        per="joint",
-        live=True,
-    )
-    pid_velocity_gain: tuple[float, ...] = parameter(
-        (0.1,),
-        "Solver pid: torque per joint velocity error: one value, or one per joint.",
-        unit="N·m·s/rad",
-        minimum=0.0,
-        maximum=1e4,
-        per="joint",
-        live=True,
-    )
-    pid_integral_gain: tuple[float, ...] = parameter(
-        (0.003,),
-        "Solver pid: torque per integral of joint position error.",
-        unit="N·m/(rad·s)",
-        minimum=0.0,
-        maximum=1e6,
-        per="joint",
-        live=True,
-    )
     base_linear_position_gain: tuple[float, ...] = parameter(
         (50.0,),
         "Base acceleration per base position error: one value, or one per axis (x, y, z).",
@@ -370,58 +335,6 @@ class FeedbackSettings:
         and the poses of feet in swing, within what soles can give: pushes are held that the
         footholds allow, and the torso gives way. See docs/pushes.md.""",
         choices=("base", "center_of_mass"),
-        live=True,
-    )
-    com_position_gain: tuple[float, ...] = parameter(
-        (16.0,),
-        """base_feedback center_of_mass: acceleration per error of the centre of mass, one value or
-        one per axis. With the next one: little more than g / height and twice its root hold most.""",
-        unit="1/s^2",
-        minimum=0.0,
-        maximum=1e6,
-        per="axis",
-        live=True,
-    )
-    com_velocity_gain: tuple[float, ...] = parameter(
-        (8.0,),
-        "base_feedback center_of_mass: acceleration per error of its velocity.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=1e5,
-        per="axis",
-        live=True,
-    )
-    swing_foot_position_gain: float = parameter(
-        400.0,
-        "base_feedback center_of_mass: acceleration per error of a swing foot's pose in the world.",
-        unit="1/s^2",
-        minimum=0.0,
-        maximum=1e6,
-        live=True,
-    )
-    swing_foot_velocity_gain: float = parameter(
-        40.0,
-        "base_feedback center_of_mass: acceleration per error of its velocity.",
-        unit="1/s",
-        minimum=0.0,
-        maximum=1e5,
-        live=True,
-    )
-    support_margin: float = parameter(
-        0.1,
-        """base_feedback center_of_mass: share of a sole's half lengths by which the centre of
-        pressure stays inside.""",
-        minimum=0.0,
-        maximum=0.9,
-        live=True,
-    )
-    spin_weight: float = parameter(
-        1.0,
-        """base_feedback center_of_mass: what a missing rate of angular momentum, per mass and height
-        of the centre of mass, costs against missing acceleration where soles cannot give both.
-        Less: the torso turns further to hold harder pushes.""",
-        minimum=1e-3,
-        maximum=1e3,
         live=True,
     )
     touchdown_speed_m_s: float = parameter(
@@ -480,13 +393,6 @@ class SafetySettings:
         per="joint",
         live=True,
     )
-    velocity_margin: float = parameter(
-        0.1,
-        "Part of the velocity limit over which torque fades out beyond it.",
-        minimum=1e-3,
-        maximum=1.0,
-        live=True,
-    )
     position_stops: bool = parameter(
         True,
         """Keep joints from the ends that the URDF states: the speed towards an end falls with the
@@ -494,30 +400,6 @@ class SafetySettings:
         end fades out and motion is damped.""",
         live=True,
         guards="least",
-    )
-    position_margin_rad: float = parameter(
-        0.05,
-        "Where the soft stop begins, before the end of a joint; at most a tenth of its range.",
-        unit="rad",
-        minimum=1e-6,
-        maximum=10.0,
-        live=True,
-    )
-    position_stop_gain: float = parameter(
-        20.0,
-        "Speed allowed towards an end, per distance from the soft stop.",
-        unit="1/s",
-        minimum=1e-3,
-        maximum=1e4,
-        live=True,
-    )
-    limit_time_constant_s: float = parameter(
-        0.02,
-        "Time in which a joint beyond the speed allowed is brought back to it.",
-        unit="s",
-        minimum=1e-4,
-        maximum=10.0,
-        live=True,
     )
     power_limit_w: float = parameter(
         0.0,
@@ -703,8 +585,6 @@ class NodeSettings:
         stamp_reference clock), and the time of a step; nothing in lockstep.""",
         live=True,
     )
-    local_position_gain: tuple[float, ...] = local_gain("position", "N·m/rad", _FROM_INERTIA)
-    local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _FROM_INERTIA)
     reliable_topics: bool = parameter(
         False,
         """Subscribe to states reliably instead of best-effort; their publisher must then be

@@ -75,11 +75,39 @@ REMOVED: dict[str, str] = {
         ),
         f"{CONSTANT} (in Python, settings.plausibility)",
     ),
+    # controller
+    "contact_force_off_n": "is 0.4 times 'contact_force_on_n' now: remove the line",
+    "pid_position_gain": f"{CONSTANT} of the papers' PID (20 N·m/rad)",
+    "pid_velocity_gain": f"{CONSTANT} of the papers' PID (0.1 N·m·s/rad)",
+    "pid_integral_gain": f"{CONSTANT} of the papers' PID (0.003 N·m/(rad·s))",
+    **dict.fromkeys(
+        (
+            *("com_position_gain", "com_velocity_gain", "swing_foot_position_gain"),
+            *("swing_foot_velocity_gain", "support_margin", "spin_weight"),
+        ),
+        f"{CONSTANT} (in Python, control.balance)",
+    ),
+    **dict.fromkeys(
+        ("velocity_margin", "position_margin_rad", "position_stop_gain"),
+        f"{CONSTANT} (in Python, control.limits)",
+    ),
+    "local_position_gain": "follows from 'joint_position_gain' and the joints' inertia: remove the line",
+    "local_velocity_gain": "follows from 'joint_velocity_gain' and the joints' inertia: remove the line",
+    **dict.fromkeys(
+        (
+            *("friction_polygon", "sliding", "objective", "consistency", "regularisation"),
+            *("disturbance_price", "form", "cone"),
+        ),
+        "is an option of contact models that only Python sets now (docs/contact_models.md): remove the line",
+    ),
+    **dict.fromkeys(
+        ("velocity_product_term", "penetration_gain", "sensed_delay", "limit_time_constant_s"),
+        "is set by experiments in Python only (ControllerSettings): remove the line",
+    ),
     "refused_in_a_row": f"{CONSTANT} (3)",
     "period_s": f"{CONSTANT} of the command watchdog (0.002 s)",
     # kino_dynamic_planner
     "consensus": "is an argument of planning.kinodynamic.plan_motion now: remove the line",
-    "cone": "is an option of the controller alone: remove the line",
     "joint_limit_margin": f"{CONSTANT} (0.03 rad)",
     "step_turn_rad": f"{CONSTANT} (0.3 rad)",
     "floating_base": "is true for each robot that walks: remove the line",

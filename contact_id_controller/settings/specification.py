@@ -29,13 +29,17 @@ def parameter(default: Any, description: str, **columns: Any) -> Any:
 
 @cache
 def table_of(settings: type) -> tuple[ParameterSpec, ...]:
-    """The rows declared by the fields of a dataclass; the kind follows from the annotation."""
+    """The rows declared by the fields of a dataclass that have a description; others are no parameters.
+
+    The kind follows from the annotation.
+    """
     kinds = {annotation: kind for kind, annotation in ANNOTATIONS.items()}
     return tuple(
         ParameterSpec(
             name=field.name, kind=kinds[field.type], default=field.default, **field.metadata
         )
         for field in dataclasses.fields(settings)
+        if "description" in field.metadata
     )
 
 

@@ -79,11 +79,11 @@ def run(description: RunDescription) -> dict[str, Any]:
     friction, solver = case.model.split("/")
     settings = controller_settings(
         ROBOT,
+        {"options": AS_PRINTED},
         friction=friction,
         solver=solver,
         distribution=case.distribution,
         friction_coefficient=[case.mu],
-        **AS_PRINTED,
     )
     world = mujoco_robot(settings, case.mu)
     walk = InProcessRun(ROBOT, settings, world, planner={"duty_factor": case.duty_factor})

@@ -44,10 +44,11 @@ def _model(friction, solver, **more):
 
 
 CONTROLLERS = {
-    "qp_mu": ControllerKind("ID(t) QP, mu", _model("coulomb", "qp", **AS_PRINTED)),
-    "qp_inf": ControllerKind("ID(t) QP, inf", _model("coulomb", "qp", **AS_PRINTED), True),
+    "qp_mu": ControllerKind("ID(t) QP, mu", _model("coulomb", "qp", options=AS_PRINTED)),
+    "qp_inf": ControllerKind("ID(t) QP, inf", _model("coulomb", "qp", options=AS_PRINTED), True),
     "qp_energy_mu": ControllerKind(
-        "ID(t) QP, mu, kinetic energy", _model("coulomb", "qp", objective="kinetic_energy")
+        "ID(t) QP, mu, kinetic energy",
+        _model("coulomb", "qp", options={"objective": "kinetic_energy"}),
     ),
     "qp_one_stage_mu": ControllerKind("ID(t) one-stage QP, mu", _model("coulomb", "qp_one_stage")),
     "lcp_mu": ControllerKind("ID(t) LCP, mu", _model("coulomb", "lcp")),
@@ -159,13 +160,13 @@ def prepare(
 def _settings(run: LocomotionRun, kind: ControllerKind, ground: Ground) -> ControllerSettings:
     period_s = section(run.robot, "controller")["period_s"]
     # Speed limits bound the next period's speed, not, by a slower approach, ordinary swings.
-    changes = {**kind.settings, "limit_time_constant_s": period_s}
+    changes, experimental = dict(kind.settings), {"limit_time_constant_s": period_s}
+    for name in ControllerSettings.experimental() & set(changes):
+        experimental[name] = changes.pop(name)
     changes["friction_coefficient"] = [ground.assumed_friction(kind.unbounded)]
     if run.settings == "papers":
-        changes |= {
-            "contact_time_constant_s": period_s,
-            "velocity_product_term": False,
-        }
+        changes["contact_time_constant_s"] = period_s
+        experimental["velocity_product_term"] = False
     elif run.settings != "ours":
         raise ConfigurationError(f"no settings {run.settings!r}; there is {choices(SETTINGS)}")
-    return controller_settings(run.robot, **changes)
+    return controller_settings(run.robot, experimental, **changes)
