@@ -256,7 +256,7 @@ def test_misspelt_parameter_is_found(table_of_node):
         ("distribution", "joy"),
         ("damping_nm_s_rad", [-1.0]),
         ("joints", [1, 2]),
-        ("velocity_product_term", 1),
+        ("position_stops", 1),
     ],
 )
 def test_bad_value_is_reported_and_never_set(table_of_node, name, value):

@@ -22,25 +22,30 @@ class CommandWatchdogSettings(Settings):
     """Settings of the watchdog; none may change while it runs."""
 
     joints: tuple[str, ...] = parameter(
-        (), "Joints in the order of the command, which is also that of ros2_control. Required."
+        (),
+        "Joints in the order of the command, which is also that of ros2_control.",
+        when="Required: the order of the group controller.",
     )
     urdf: str = parameter(
         "",
         """Robot description, as the controller's: effort_limits_nm is lowered to what it states, some
         seconds after the start. Empty: effort_limits_nm alone counts.""",
+        when="Set to the controller's.",
     )
     command_interface: str = command_interface()
     commanders: tuple[str, ...] = parameter(
         (),
         """Full names of the nodes that may command, one at a time. Empty: the controller whose
         activation is watched, where it publishes commands; else whoever sends first.""",
+        when="Set where several controllers take turns.",
         validator=full_names,
     )
     group_controller: str = group_controller("before the first command")
     effort_limits_nm: tuple[float, ...] = parameter(
         (),
         """Largest torque that is forwarded: one value, or one per joint; .inf for none but what
-        urdf states (nothing is forwarded if that cannot be read). Required.""",
+        urdf states (nothing is forwarded if that cannot be read).""",
+        when="Required: what motors and gears bear; not more than the controller's.",
         unit="N·m",
         minimum=0.0,
         infinite=True,
@@ -49,6 +54,7 @@ class CommandWatchdogSettings(Settings):
         (),
         """Fastest change of a forwarded torque: one value, or one per joint; empty: any. Not with
         joint_trajectory. Damping after a trip does not wait for it.""",
+        when="Set where gears must not be jerked.",
         unit="N·m/s",
         minimum=1e-6,
         infinite=True,
@@ -56,12 +62,14 @@ class CommandWatchdogSettings(Settings):
     damping_nm_s_rad: tuple[float, ...] = parameter(
         (0.05,),
         "Damping D of the torques -D qd after a trip: one value, or one per joint.",
+        when="Raise for heavy legs, until the robot sinks slowly; too much shakes.",
         unit="N·m·s/rad",
         minimum=0.0,
     )
     timeout_s: float = parameter(
         0.01,
         "Without a good command for this long the watchdog trips.",
+        when="Set longer than the controller's state_timeout_s, which answers missing states first.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,
@@ -69,6 +77,7 @@ class CommandWatchdogSettings(Settings):
     state_timeout_s: float = parameter(
         0.02,
         "A joint velocity older than this is not damped: its joint gets zero torque.",
+        when="Set to some periods of your driver's joint states.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,
@@ -77,6 +86,7 @@ class CommandWatchdogSettings(Settings):
         True,
         """Damp also before the first command: a watchdog that was started anew ends the torque
         that is still held. False for a simulated robot, which waits for its first command.""",
+        when="Set false for a simulated robot that waits for its first command.",
     )
 
     emergency_stop_output: str = emergency_stop_output(live=False)
@@ -86,6 +96,7 @@ class CommandWatchdogSettings(Settings):
         """Keep a second process connected, which goes on at once when the first is killed: damping goes
         on within milliseconds instead of seconds. It costs memory and the receiving of the topics, and
         shows as a second node of the same name.""",
+        when="Set false where memory is short and seconds of held torque do no harm.",
     )
 
     def check_together(self) -> None:

@@ -16,11 +16,13 @@ from contact_id_controller.settings.shared_rows import (
     ODOMETRY_AGE_LIMIT_S,
     REPORT,
     STOP,
+    autostart,
     command_interface,
     contact_radii,
     emergency_stop_output,
     full_names,
     group_controller,
+    record_path,
     state_folder,
 )
 from contact_id_controller.settings.specification import parameter, settings_of
@@ -57,6 +59,7 @@ class RobotSettings(RobotRows):
         (),
         """Largest torque: one value, or one per joint; empty: the limits of the URDF. More than the URDF
         states is refused, unless effort_above_description.""",
+        when="Set where the URDF states nothing, or more than your motors bear.",
         unit="N·m",
         minimum=0.0,
         infinite=True,
@@ -67,12 +70,14 @@ class RobotSettings(RobotRows):
         False,
         """Let effort_limits_nm and velocity_limits_rad_s exceed what the URDF states, for a motor that can
         more. Only as given at the start of the node.""",
+        when="Set true only for motors that can more than their URDF says.",
     )
 
     motor_resistance_ohm: tuple[float, ...] = parameter(
         (),
         """Winding resistance R of the motors: one value, or one per joint; empty: unknown, and no
         power loss is reported.""",
+        when="Set from the motor's data sheet, for power_limit_w and solver qcqp.",
         unit="ohm",
         minimum=0.0,
         validator=_positive,
@@ -83,6 +88,7 @@ class RobotSettings(RobotRows):
         (),
         """Torque constant Kt on the joint's side of the gear, joint torque per ampere: one value,
         or one per joint. The power that heats the motors is R (torque / Kt)^2.""",
+        when="Set from the motor's data sheet, times the gear ratio.",
         unit="N·m/A",
         minimum=0.0,
         validator=_positive,
@@ -98,6 +104,7 @@ class ModelSettings:
     period_s: float = parameter(
         0.001,
         "Control period; must match the rate of the joint states.",
+        when="Set to what your driver publishes joint states at.",
         unit="s",
         minimum=1e-5,
         maximum=0.1,
@@ -105,18 +112,21 @@ class ModelSettings:
     friction: str = parameter(
         "coulomb",
         f"Friction model; the pairs friction/solver are {_known_pairs()}.",
+        when="coulomb for ground that may be slippery, no_slip for ground that never is, viscous for wet ground.",
         live=True,
     )
     solver: str = parameter(
         "qp",
         """Solver; not every pair of friction and solver exists. Where contacts slide and friction is 3 or
         more, qp and lcp may take several times the torque of ncp.""",
+        when="lcp or ncp where contacts slide, qcqp for the least loss of motors.",
         live=True,
     )
     friction_coefficient: tuple[float, ...] = parameter(
         (0.6,),
         """Coefficient of friction: one value, or one per contact frame; .inf for no slip (where all
         are, coulomb/lcp is solved as no_slip/lcp, its limit).""",
+        when="Set to what the ground surely has: too much makes feet slip, too little stiffens the walk.",
         minimum=0.0,
         infinite=True,
         per="contact frame",
@@ -126,6 +136,7 @@ class ModelSettings:
         (0.0,),
         """Friction viscous: coefficient of friction, force per sliding speed: one value, or one per
         contact frame.""",
+        when="Set with friction viscous.",
         unit="N·s/m",
         minimum=0.0,
         per="contact frame",
@@ -169,6 +180,7 @@ class ContactSettings:
         imagined force, and against ground that gives a little the loop runs away. One period
         reproduces the papers and suits only perfectly rigid ground; 20 to 100 ms walk. Not below
         period_s.""",
+        when="Raise where feet chatter on soft ground, lower for hard ground and exact sensors.",
         unit="s",
         minimum=1e-5,
         maximum=10.0,
@@ -179,6 +191,7 @@ class ContactSettings:
         """What tells that a frame is in contact, one source or two that must agree. geometry: the
         frame is within contact_gap_m of the ground plane. schedule: the plan says that it stands
         (without a plan: always). measured: the topics of measured_contact.""",
+        when="Add measured where ground is not where it is expected; schedule alone where odometry drifts.",
         choices=("geometry", "schedule", "measured"),
         validator=_one_or_two,
         live=True,
@@ -188,11 +201,13 @@ class ContactSettings:
         """Topics of source measured. force: ground_reaction/<frame> (WrenchStamped, world frame or
         any frame whose force has the size of the contact force). state: contact_states
         (JointState: names are frames, position 1 is contact, 0 is none).""",
+        when="Set to what your sensors publish.",
         choices=("force", "state"),
     )
     contact_force_on_n: float = parameter(
         5.0,
         "Measured force above which a frame comes into contact.",
+        when="Set to a tenth of what a foot carries.",
         unit="N",
         minimum=0.0,
         live=True,
@@ -200,6 +215,7 @@ class ContactSettings:
     contact_debounce_s: float = parameter(
         0.005,
         "A measured change of contact must last this long before it counts.",
+        when="Raise where sensors chatter, 0 where their publisher debounces.",
         unit="s",
         minimum=0.0,
         maximum=1.0,
@@ -208,6 +224,7 @@ class ContactSettings:
     contact_timeout_s: float = parameter(
         0.05,
         "A measured contact older than this counts as none; a state without any is refused.",
+        when="Set to some periods of your contact sensors.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,
@@ -218,6 +235,7 @@ class ContactSettings:
         0.0,
         """Time over which the force of a contact grows after touchdown, and fades before a
         scheduled lift-off, as far as the other contacts can carry the robot; 0: at once.""",
+        when="Raise where torques jump at touchdown.",
         unit="s",
         minimum=0.0,
         maximum=1.0,
@@ -226,6 +244,7 @@ class ContactSettings:
     contact_gap_m: float = parameter(
         0.002,
         "A contact planned to stand is active when it is closer to the ground than this.",
+        when="Raise where odometry or feet are less exact than that.",
         unit="m",
         minimum=0.0,
         maximum=1.0,
@@ -237,6 +256,7 @@ class ContactSettings:
         each corner of a flat foot a quarter: one value, or one per contact frame. With 0 an arm on a table pushes no more than its motion
         needs, or with distribution least_torque as far as leaning on the table spares its
         motors.""",
+        when="Raise to press, as for polishing or to keep a hand on a wall.",
         unit="N",
         minimum=0.0,
         per="contact frame",
@@ -245,11 +265,16 @@ class ContactSettings:
     ground_normal: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0),
         "Normal of the ground plane, world frame, pointing up out of it.",
+        when="Set where the robot stands on a slope or presses on a wall.",
         validator=_direction,
         live=True,
     )
     ground_offset_m: float = parameter(
-        0.0, "Height of the ground plane along its normal.", unit="m", live=True
+        0.0,
+        "Height of the ground plane along its normal.",
+        when="Set where the floor is not at height 0 of the odometry.",
+        unit="m",
+        live=True,
     )
 
 
@@ -260,6 +285,7 @@ class FeedbackSettings:
     joint_position_gain: tuple[float, ...] = parameter(
         (1600.0,),
         "Acceleration per joint position error: one value, or one per joint.",
+        when="Raise for stiffer joints, until they shake; lower for noisy or late states.",
         unit="1/s^2",
         minimum=0.0,
         maximum=1e6,
@@ -269,6 +295,7 @@ class FeedbackSettings:
     joint_velocity_gain: tuple[float, ...] = parameter(
         (80.0,),
         "Acceleration per joint velocity error: one value, or one per joint.",
+        when="Set to twice the root of the position gain; lower for noisy velocities.",
         unit="1/s",
         minimum=0.0,
         maximum=1e5,
@@ -278,6 +305,7 @@ class FeedbackSettings:
     joint_integral_gain: tuple[float, ...] = parameter(
         (0.0,),
         "Acceleration per integral of joint position error: one value, or one per joint.",
+        when="Raise where a robot that stands keeps an error, as from friction.",
         unit="1/s^3",
         minimum=0.0,
         maximum=1e7,
@@ -287,6 +315,7 @@ class FeedbackSettings:
     base_linear_position_gain: tuple[float, ...] = parameter(
         (50.0,),
         "Base acceleration per base position error: one value, or one per axis (x, y, z).",
+        when="Raise where the base lags behind its plan, lower for noisy odometry.",
         unit="1/s^2",
         minimum=0.0,
         maximum=1e6,
@@ -296,6 +325,7 @@ class FeedbackSettings:
     base_linear_velocity_gain: tuple[float, ...] = parameter(
         (15.0,),
         "Base acceleration per base velocity error: one value, or one per axis (x, y, z).",
+        when="Set to twice the root of the position gain.",
         unit="1/s",
         minimum=0.0,
         maximum=1e5,
@@ -305,6 +335,7 @@ class FeedbackSettings:
     base_angular_position_gain: tuple[float, ...] = parameter(
         (100.0,),
         "Angular acceleration per base rotation error: one value, or one per axis.",
+        when="Raise where the base tilts, lower for a noisy attitude.",
         unit="1/s^2",
         minimum=0.0,
         maximum=1e6,
@@ -314,6 +345,7 @@ class FeedbackSettings:
     base_angular_velocity_gain: tuple[float, ...] = parameter(
         (20.0,),
         "Angular acceleration per base angular velocity error: one value, or one per axis.",
+        when="Set to twice the root of the position gain.",
         unit="1/s",
         minimum=0.0,
         maximum=1e5,
@@ -325,6 +357,7 @@ class FeedbackSettings:
         """How much a standing leg follows the plan of its own joints where that and the plan of the
         base (weight 1) cannot both be had: small, the base moves as planned; 0.1, on ground that is
         not as planned, the legs do.""",
+        when="Raise to 0.1 on ground that is not as planned.",
         minimum=1e-6,
         maximum=1e3,
         live=True,
@@ -334,12 +367,14 @@ class FeedbackSettings:
         """What the feedback of the base acts on: base, its pose; center_of_mass: the centre of mass
         and the poses of feet in swing, within what soles can give: pushes are held that the
         footholds allow, and the torso gives way. See docs/pushes.md.""",
+        when="center_of_mass for robots with soles that are pushed.",
         choices=("base", "center_of_mass"),
         live=True,
     )
     touchdown_speed_m_s: float = parameter(
         0.08,
         "Speed at which a foot that is planned to stand but still in the air comes down.",
+        when="Raise where feet must find ground that is lower than planned.",
         unit="m/s",
         minimum=0.0,
         maximum=10.0,
@@ -348,18 +383,23 @@ class FeedbackSettings:
     touchdown_time_constant_s: float = parameter(
         0.005,
         "Time in which a foot that comes down takes that speed.",
+        when="Raise for heavy legs, whose landing jolts.",
         unit="s",
         minimum=1e-4,
         maximum=1.0,
         live=True,
     )
     allow_moving_trajectory_end: bool = parameter(
-        False, "Accept trajectories whose last point has a velocity that is not zero.", live=True
+        False,
+        "Accept trajectories whose last point has a velocity that is not zero.",
+        when="Set true for planners that send the next plan before the last one ends.",
+        live=True,
     )
     plan_jump_limit: float = parameter(
         0.5,
         """Joint trajectories whose beginning is farther than this from the motion that was followed,
         and from the joints' measured positions, are refused.""",
+        when="Lower for robots that must not move far when a plan begins.",
         unit="rad or m",
         minimum=0.0,
         infinite=True,
@@ -375,6 +415,7 @@ class SafetySettings:
     effort_rate_limits_nm_s: tuple[float, ...] = parameter(
         (),
         "Fastest change of torque: one value, or one per joint; empty: any.",
+        when="Set where gears must not be jerked.",
         unit="N·m/s",
         minimum=1e-6,
         infinite=True,
@@ -387,6 +428,7 @@ class SafetySettings:
         """Largest joint speed: one value, or one per joint; empty: the limits of the URDF. Desired
         accelerations do not lead beyond it, and torque that drives a joint further fades out
         over the next velocity_margin.""",
+        when="Set below the URDF's to commission a robot.",
         unit="rad/s",
         minimum=1e-6,
         infinite=True,
@@ -398,6 +440,7 @@ class SafetySettings:
         """Keep joints from the ends that the URDF states: the speed towards an end falls with the
         distance from position_margin_rad before it, and within that margin torque towards the
         end fades out and motion is damped.""",
+        when="Set false only where the URDF's ends are wrong.",
         live=True,
         guards="least",
     )
@@ -405,6 +448,7 @@ class SafetySettings:
         0.0,
         """Largest electrical power of all motors together, mechanical power plus heat; above it
         all torques shrink alike. Needs the motor constants; 0: no limit.""",
+        when="Set to what battery or supply gives.",
         unit="W",
         minimum=0.0,
         live=True,
@@ -416,6 +460,7 @@ class SafetySettings:
         """Reduce what is sent as controller_manager's parameter of this name does, so that what acts
         is known here: clipped at the URDF's efforts, zero in the direction of motion beyond its
         speeds and ranges. auto: where group_controller is set and its controller_manager does.""",
+        when="Set on where controller_manager reduces commands and cannot be asked.",
         choices=("auto", "on", "off"),
         live=True,
     )
@@ -425,6 +470,7 @@ class SafetySettings:
         about so long, a tenth of the torque is sent, and start_ramp_s acts when they follow again.
         Longer than commands are ever late on a sound robot: a walk bears old torques better than few.
         0, or start_ramp_s 0: never.""",
+        when="Raise where commands act late; 0 where measured efforts are not those of the motors.",
         unit="s",
         minimum=0.0,
         maximum=1.0,
@@ -436,6 +482,7 @@ class SafetySettings:
         """Rate at which a step of torque fades in that has another reason than the robot's motion:
         other parameters or another model, a state that was refused, a return from the safe
         output.""",
+        when="Set to what takes a step of torque to act within a tenth of a second.",
         unit="N·m/s",
         minimum=1e-3,
         infinite=True,
@@ -447,6 +494,7 @@ class SafetySettings:
         0.5,
         """Time over which torque grows from the safe output to the controller's after activation
         or resumption; 0 for a robot that already stands free, as in simulation.""",
+        when="Raise for heavy robots, 0 in simulation.",
         unit="s",
         minimum=0.0,
         maximum=60.0,
@@ -457,6 +505,7 @@ class SafetySettings:
         0.2,
         """A gap between good states up to this long is bridged by the safe output and left without
         help; a longer one needs ~/resume or a new activation.""",
+        when="Lower for robots that do not stand still under damping.",
         unit="s",
         minimum=1e-3,
         maximum=60.0,
@@ -467,6 +516,7 @@ class SafetySettings:
         20,
         """So many steps in a row without a converged solution, or with an error, stop the
         controller; until then the solver's fallback force or the safe output is used.""",
+        when="Lower where a wrong step does harm.",
         minimum=1,
         maximum=100000,
         live=True,
@@ -476,6 +526,7 @@ class SafetySettings:
         0,
         """So many steps in a row that lose states, because the one before took longer than a
         period, stop the controller; 0: none do, they are counted and said.""",
+        when="Raise above 0 where a robot shall rather stop than miss states.",
         minimum=0,
         maximum=1000000,
         live=True,
@@ -486,6 +537,7 @@ class SafetySettings:
         0.05,
         """Change of the base position from one state to the next that its velocity does not explain
         and that is refused as a jump.""",
+        when="Raise for odometry that corrects itself in steps.",
         unit="m",
         minimum=1e-6,
         infinite=True,
@@ -495,6 +547,7 @@ class SafetySettings:
     odometry_jump_rad: float = parameter(
         0.1,
         "The same for its attitude.",
+        when="Raise for odometry that corrects itself in steps.",
         unit="rad",
         minimum=1e-6,
         infinite=True,
@@ -516,6 +569,7 @@ class SafetySettings:
         1.0,
         """Tilt of a floating base, from the attitude at activation, at which the controller
         stops; resumption does not begin anew; .inf: none.""",
+        when="Raise for robots that climb, lower to stop a fall earlier.",
         unit="rad",
         minimum=1e-3,
         infinite=True,
@@ -529,12 +583,14 @@ class SafetySettings:
         """Activate only while a command watchdog is heard, and stop when it is heard no more: its
         heartbeat is the topic command_watchdog/heartbeat. False: diagnostics say whether there is
         one.""",
+        when="Set true on every robot that can do harm.",
     )
     planner_required: bool = parameter(
         False,
         """Activate only when joint_trajectory, base_trajectory (where the base floats) and
         contact_schedule each have a sender that this node is connected to: discovery may take 3 s
         longer than the planner takes to start.""",
+        when="Set true where a robot must not be activated without its planner.",
     )
 
 
@@ -547,6 +603,7 @@ class NodeSettings:
         """real_time: newest state, old ones may be dropped. lockstep: every state gets exactly
         one command, for a simulation that waits for it; needs reliable_topics and compares stamps
         with the stream.""",
+        when="lockstep with a simulation that waits for its commands.",
         choices=("real_time", "lockstep"),
     )
     command_interface: str = command_interface()
@@ -554,6 +611,7 @@ class NodeSettings:
         0.1,
         """How far torques are solved ahead on the plan, for command_interface joint_trajectory, and
         for solve_every above 1.""",
+        when="Set longer than the longest time without a command that the robot shall bridge.",
         unit="s",
         minimum=0.02,
         maximum=1.0,
@@ -566,6 +624,7 @@ class NodeSettings:
         period_s it is refused. 0: as fast as it can: the newest state whenever the last solution is
         done. States that it missed then stop nothing, and its rate is in the diagnostics, and in the
         log where it has changed by a fifth.""",
+        when="Raise where a step takes longer than a period.",
         minimum=0,
         maximum=1000,
     )
@@ -574,6 +633,7 @@ class NodeSettings:
         """Time from a state until the torques that answer it act: they are computed for the state
         that is predicted for then, with the accelerations of the last solution. 0: for the state
         itself.""",
+        when="Set to what passes from your driver's measurement until its torque acts, where that is periods.",
         unit="s",
         minimum=0.0,
         maximum=0.05,
@@ -583,17 +643,20 @@ class NodeSettings:
         False,
         """Add to command_delay_s what is measured: the age of a state when it is taken (with
         stamp_reference clock), and the time of a step; nothing in lockstep.""",
+        when="Set true where that varies with the load of the computer.",
         live=True,
     )
     reliable_topics: bool = parameter(
         False,
         """Subscribe to states reliably instead of best-effort; their publisher must then be
         reliable. Implied by lockstep. Commands are always published reliably.""",
+        when="Set true where your driver publishes reliably and no state may be lost.",
     )
     group_controller: str = group_controller("in configure")
     commanders: tuple[str, ...] = parameter(
         (),
         """Full names of the nodes that may send on the topic of the commands beside this one.""",
+        when="Set to the nodes that a second controller or a test needs.",
         validator=full_names,
     )
     second_commander: str = parameter(
@@ -601,6 +664,7 @@ class NodeSettings:
         """What follows when another node sends on the topic of the commands. stop: the safe output
         until ~/resume, and neither activation nor ~/resume while it sends. report: a line in the log and
         a count, for where a command watchdog passes on the commands of one only.""",
+        when="report only behind a command watchdog.",
         choices=(STOP, REPORT),
     )
     stamp_reference: str = parameter(
@@ -609,11 +673,13 @@ class NodeSettings:
         state_timeout_s are refused), or only with the stream of states itself (stamps must
         increase). Simulated time (use_sim_time) comes by a topic and may be late: a state ahead
         of it is not refused.""",
+        when="stream where the driver's clock is not that of this computer.",
         choices=("clock", "stream"),
     )
     state_timeout_s: float = parameter(
         0.02,
         "Without a valid state for this long the safe output is published.",
+        when="Set to some periods, more on a computer without real time.",
         unit="s",
         minimum=1e-3,
         maximum=10.0,
@@ -637,29 +703,29 @@ class NodeSettings:
         """Published on bad input, on errors, when states stop and on deactivation: damping (minus
         damping_nm_s_rad times the last measured joint velocity while that is fresh, then zero) or
         zero.""",
+        when="zero for robots that hang or are held.",
         choices=("damping", "zero"),
         live=True,
     )
     damping_nm_s_rad: tuple[float, ...] = parameter(
         (0.05,),
         "Damping of the safe output: one value, or one per joint.",
+        when="Raise for heavy legs, until the robot sinks slowly; too much shakes.",
         unit="N·m·s/rad",
         minimum=0.0,
         maximum=1e4,
         live=True,
         per="joint",
     )
-    autostart: bool = parameter(
-        False, "Configure and activate at start, without a lifecycle manager."
-    )
-    record_path: str = parameter(
-        "",
-        """File (.npz) into which each step is recorded, written on deactivation, over nothing but another
-        record; empty: none. Only as given at the start of the node.""",
+    autostart: bool = autostart()
+    record_path: str = record_path(
+        "each step is recorded, written on deactivation, over nothing but another record",
+        " Only as given at the start of the node.",
     )
     live_models: tuple[str, ...] = parameter(
         tuple(str(row) for row in ROWS.values() if row.switchable),
         """Pairs friction/solver that can be switched to while configured or active, besides the
         one configured; compiled in configure.""",
+        when="Set to fewer for a shorter configuration.",
         validator=_pairs,
     )

@@ -55,16 +55,21 @@ class Description(Settings):
     urdf: str = parameter(
         "",
         """Robot description: a file, package://contact_id_controller/urdf/<file>, or
-        example-robot-data://<package>/robots/<file>. Required.""",
+        example-robot-data://<package>/robots/<file>.""",
+        when="Required: the description of your robot, the same for all nodes.",
         validator=location,
     )
     locked_joints: tuple[str, ...] = parameter(
         (),
         """Joints that something else holds in place, such as grippers: they are as if welded, and
         belong neither to joints nor to commands; plans that name them are refused.""",
+        when="Set to joints that the controller shall not command.",
     )
     locked_joint_positions: tuple[float, ...] = parameter(
-        (), "Where they are held, one value per locked joint; empty: at 0.", unit="rad"
+        (),
+        "Where they are held, one value per locked joint; empty: at 0.",
+        when="Set where one is not held at 0.",
+        unit="rad",
     )
 
     @property
@@ -118,10 +123,14 @@ class MovedRobot(Description):
     """The robot's joints, as whoever moves it needs to know."""
 
     floating_base: bool = parameter(
-        True, "The base moves freely (legged robot); false for a robot bolted to the ground."
+        True,
+        "The base moves freely (legged robot); false for a robot bolted to the ground.",
+        when="Set false for an arm.",
     )
     joints: tuple[str, ...] = parameter(
-        (), "Actuated joints in the order of the command; empty: all of the URDF, in its order."
+        (),
+        "Actuated joints in the order of the command; empty: all of the URDF, in its order.",
+        when="Set to the order in which your driver takes commands.",
     )
 
 
@@ -133,6 +142,7 @@ class GroundRows(Settings):
         "",
         """YAML file of uneven ground, boxes or heights (walking.md): a path, or
         package://contact_id_controller/config/<file>. Empty: a plane.""",
+        when="Set for stairs, stones and rough ground.",
         validator=location,
     )
 
@@ -157,17 +167,21 @@ class FeetRows(Settings):
     """
 
     contact_frames: tuple[str, ...] = parameter(
-        (), "Frames of the URDF that may touch the ground, at the centre of a spherical foot."
+        (),
+        "Frames of the URDF that may touch the ground, at the centre of a spherical foot.",
+        when="Set to the frames of round feet, or of an arm's tip.",
     )
     flat_feet_frames: tuple[str, ...] = parameter(
         (),
         """Frames of the URDF that carry a flat sole, z out of the ground. Its four corners are
         contacts; after those of contact_frames wherever there is one value per contact frame.""",
+        when="Set for soles.",
     )
     flat_feet_half_sizes_m: tuple[float, ...] = parameter(
         (),
         """Half the length of each sole along its frame's x and half along y: two values for all
         flat feet, or two per flat foot.""",
+        when="Set to what carries of each sole; smaller keeps the load off its edges.",
         unit="m",
         maximum=1.0,
         validator=_positive,
@@ -175,6 +189,7 @@ class FeetRows(Settings):
     flat_feet_centers_m: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0),
         "Middle of each sole in its frame: three values for all flat feet, or three per flat foot.",
+        when="Set where the frame is not in the middle of the sole.",
         unit="m",
         minimum=-1.0,
         maximum=1.0,

@@ -26,6 +26,7 @@ def state_folder() -> Any:
         namespace, and file name of urdf, another one where use_sim_time is true. Empty:
         contact_id_controller in XDG_STATE_HOME, or in ~/.local/state. Only as given at the start of the
         node.""",
+        when="Set where the home folder is not kept, as in a container.",
     )
 
 
@@ -34,6 +35,7 @@ def emergency_stop_output(*, live: bool) -> Any:
     return parameter(
         "zero",
         "Published while the emergency stop is engaged: zero, or damping.",
+        when="damping for robots that do harm when they drop.",
         choices=("zero", "damping"),
         live=live,
     )
@@ -45,6 +47,7 @@ def group_controller(when: str) -> Any:
         "",
         f"""Name of the ros2_control group controller that takes the commands: {when} its parameter
         joints is compared with ours. Empty: no check.""",
+        when="Set with ros2_control.",
     )
 
 
@@ -80,6 +83,7 @@ def command_interface() -> Any:
         feedback goes on while the controller is late. linear_feedback: torques with the feedback of
         the whole state that the solved problem has, on the topic control, for the plugin
         linear_feedback_controller, whose messages must be installed.""",
+        when="joint_trajectory or linear_feedback where the robot's side shall go on while this node is late.",
         choices=(EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK),
     )
 
@@ -94,6 +98,7 @@ def local_gain(what: str, unit: str, empty: str) -> Any:
         (),
         f"""Local feedback: torque per joint {what} error, at the robot's rate: one value, or one per
         joint; empty: {empty}.""",
+        when="Set to what contact_id check says.",
         unit=unit,
         minimum=0.0,
         maximum=GREATEST_LOCAL_GAIN,
@@ -106,6 +111,7 @@ def contact_radii(default_m: float, minimum_m: float) -> Any:
     return parameter(
         (default_m,),
         "Radius of the round feet: one value, or one for each of contact_frames.",
+        when="Set to the radius of the sphere of rubber.",
         unit="m",
         minimum=minimum_m,
         per="round foot",

@@ -12,6 +12,7 @@ from contact_id_controller.settings.shared_rows import (
     command_interface,
     contact_radii,
     local_gain,
+    record_path,
 )
 from contact_id_controller.settings.specification import parameter
 
@@ -31,16 +32,21 @@ class SimulatedRobotSettings(RobotRows):
         (),
         """Joint angles at the start, in the order of joints; empty: all zero. The base starts
         level, as high as lets the lowest foot touch the ground.""",
+        when="Set to the planner's posture.",
         unit="rad",
     )
     initial_base: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), "Where a floating base starts: x, y, m, and heading, rad."
+        (0.0, 0.0, 0.0),
+        "Where a floating base starts: x, y, m, and heading, rad.",
+        when="Set where the robot starts elsewhere, as before stairs.",
+        unit="m, rad",
     )
 
     # The physics
     period_s: float = parameter(
         0.001,
         "Control period: a state is published, and a command applied, once each.",
+        when="Set to the controller's.",
         unit="s",
         minimum=1e-4,
         maximum=0.1,
@@ -48,6 +54,7 @@ class SimulatedRobotSettings(RobotRows):
     friction_coefficient: float = parameter(
         0.6,
         "Coulomb friction between feet and ground; more than 100 counts as 100.",
+        when="Lower for ice, to see what the controller holds.",
         minimum=0.0,
         infinite=True,
     )
@@ -61,6 +68,7 @@ class SimulatedRobotSettings(RobotRows):
     torque_delay_s: float = parameter(
         0.0,
         "Torques act so much later, in whole periods, beyond the period that they are held for.",
+        when="Raise to see what late torques do.",
         unit="s",
         minimum=0.0,
         maximum=1.0,
@@ -79,24 +87,32 @@ class SimulatedRobotSettings(RobotRows):
         "perfect",
         """What joint_states, imu and wrench/<sensor> are made of. good: joint torque sensors and a good
         IMU; motor_currents: efforts from currents (gain error, friction); cheap: hobby parts.""",
+        when="Set to what your robot has, before you believe a gain.",
         choices=("perfect", "good", "motor_currents", "cheap"),
     )
     sensor_seed: int = parameter(
-        0, "The same seed draws the same noise, biases and gain errors.", minimum=0
+        0,
+        "The same seed draws the same noise, biases and gain errors.",
+        when="Change to see another run of chance.",
+        minimum=0,
     )
     imu_frame: str = parameter(
-        "", "Frame of the IMU; empty: the base. A robot bolted to the ground has none unless named."
+        "",
+        "Frame of the IMU; empty: the base. A robot bolted to the ground has none unless named.",
+        when="Set to the estimator's.",
     )
     force_torque_sensors: tuple[str, ...] = parameter(
         (),
         """Joints, or contact frames, with a six-axis force/torque sensor: topics wrench/<name>. A
         joint's: what the inner link does to the outer one, in the outer link's axes.""",
+        when="Set to the estimator's.",
     )
     ground_truth_topics: str = parameter(
         "shared",
         """What no robot can know, odometry and ground_reaction/<frame>, has these names (shared: a
         controller uses it as if it were measured), or ground_truth/ before them (separate: the names
         are free for an estimator), with ground_truth/contact_states.""",
+        when="separate where an estimator publishes odometry.",
         choices=("shared", "separate"),
     )
 
@@ -104,6 +120,7 @@ class SimulatedRobotSettings(RobotRows):
         False,
         """Publish the URDF on /robot_description and, where tf2_msgs is there, all links on /tf, 50
         times a second: RViz then draws the robot without robot_state_publisher, which must not run.""",
+        when="Set true to look at it in RViz without robot_state_publisher.",
     )
 
     # The run
@@ -112,28 +129,34 @@ class SimulatedRobotSettings(RobotRows):
         """real_time: one period of simulation takes one period of the wall clock, divided by
         real_time_factor. lockstep: the simulation advances when the command for its state has
         arrived, however long that takes.""",
+        when="lockstep for runs that must not depend on the computer.",
         choices=("real_time", "lockstep"),
     )
     real_time_factor: float = parameter(
         1.0,
         """real_time only: simulated time that passes in a second of the wall clock; below 1 where
         the machine is too slow for real time. Time-outs by the wall clock then see fewer states.""",
+        when="Lower on a slow computer.",
         minimum=0.01,
         maximum=1.0,
     )
     duration_s: float = parameter(
         0.0,
         "The node ends by itself after this much simulated time; 0: never.",
+        when="Set for runs in scripts.",
         unit="s",
         minimum=0.0,
     )
     stop_when_fallen: bool = parameter(
-        True, "The node ends when the robot has fallen; only feet touch the ground, it would sink."
+        True,
+        "The node ends when the robot has fallen; only feet touch the ground, it would sink.",
+        when="Set false to look at what follows a fall.",
     )
     command_timeout_s: float = parameter(
         10.0,
         """lockstep only: wall time after which a missing command or plan ends the simulation with
         an error.""",
+        when="Raise where kernels compile for the first time.",
         unit="s",
         minimum=0.01,
     )
@@ -142,12 +165,11 @@ class SimulatedRobotSettings(RobotRows):
         """lockstep only: start with the first joint_trajectory, and never advance further than
         this past the stamp of the newest one, so that a planner in another process cannot fall
         behind; longer than the planner's period plus the 10 ms between clock messages. 0: off.""",
+        when="Set in lockstep with a planner in another process.",
         unit="s",
         minimum=0.0,
     )
-    record_path: str = parameter(
-        "", "File (.npz) into which every period is recorded, written at the end; empty: none."
-    )
+    record_path: str = record_path("every period is recorded, written at the end")
 
     def check_together(self) -> None:
         """Raise ConfigurationError when the robot is not named."""
