@@ -76,7 +76,6 @@ def test_trot_in_place_of_the_paper_walks_in_mujoco(simulated, plan_base):
                 "feet": QUADRUPED_FEET,
                 "foot_radius_m": RADIUS,
                 "waypoints_m": [0.0, 0.0, 0.5, 0.0],
-                "balance": not plan_base,
             }
         ),
     )

@@ -370,10 +370,9 @@ def test_base_away_from_its_nominal_height_and_attitude_is_led_there():
 # Targets out of reach
 
 
-@pytest.mark.parametrize("changes", [{"ground_height_m": 0.4}, {"step_height_m": 0.5}])
-def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(changes, monkeypatch):
+def test_feet_out_of_reach_are_reported_and_the_plan_stays_finite(monkeypatch):
     monkeypatch.setattr(planner_module, "STAND_TIME_S", 0.0)
-    walk = KinematicWalk(QUADRUPED, **changes)
+    walk = KinematicWalk(QUADRUPED, step_height_m=0.5)
     walk.planner.set_velocity((0.2, 0.0))
     state = walk.q.copy(), walk.v.copy()
     plans = [walk.planner.plan(START_S + 0.05 * k, *state) for k in range(6)]
