@@ -53,7 +53,8 @@ def test_pushes_change_the_momentum_by_their_impulse():
 def test_torques_act_late_and_otherwise_as_ever():
     random = np.random.default_rng(1)
     torques = random.normal(0.0, 0.2, (40, 12))
-    late, plain = (in_flight(build_robot(settings(torque_delay_s=each))) for each in (0.003, 0.0))
+    plain = in_flight(build_robot(settings()))
+    late = in_flight(DisturbedRobot(build_robot(settings()), 3, []))
     assert isinstance(plain, MujocoRobot)
     seen = [late.step(row).v.copy() for row in torques]
     wanted = [plain.step(row).v.copy() for row in np.vstack([torques[[0] * 3], torques[:-3]])]
@@ -61,7 +62,7 @@ def test_torques_act_late_and_otherwise_as_ever():
 
 
 def test_after_a_reset_nothing_is_under_way():
-    world = in_flight(build_robot(settings(torque_delay_s=0.002)))
+    world = in_flight(DisturbedRobot(build_robot(settings()), 2, []))
     for _ in range(5):
         world.step(np.ones(12))
     in_flight(world)

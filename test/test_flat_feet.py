@@ -72,7 +72,7 @@ def test_a_sole_touches_where_its_corners_are():
         ({"flat_feet_centers_m": [0.0, 0.1]}, "'flat_feet_centers_m' has 2 values, must have 3"),
         ({"flat_feet_frames": [SOLES[0]] * 2}, "'left_sole_link' more than once"),
         ({"contact_frames": SOLES[:1]}, "both name 'left_sole_link'"),
-        ({"locked_joints": LOCKED, "locked_joint_positions": [0.0]}, "one per locked joint"),
+        ({"locked_joints": [f"{LOCKED[0]}=up"]}, "or name=position"),
         ({"locked_joints": [LOCKED[0]] * 2}, "'gripper_left_joint' more than once"),
         ({"friction_coefficient": [0.6] * 8}, "has 8 values, must have 1 or 2"),
     ],

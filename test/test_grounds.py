@@ -80,8 +80,8 @@ def test_a_controller_on_a_sloping_field_does_what_it_does_on_the_plane(robot):
             "urdf": QUADRUPED,
             "contact_frames": QUADRUPED_FEET,
             "contact_radii_m": [0.01],
-            "ground_normal": plane().normal.tolist(),
-        }
+        },
+        ground_normal=tuple(plane().normal),
     )
     _, q = on(robot, plane())
     v = np.random.default_rng(0).normal(scale=0.05, size=robot.nv)

@@ -72,8 +72,7 @@ def test_a_plan_that_names_a_locked_joint_is_refused():
     settings = ControllerSettings.from_mapping(
         {
             "urdf": TALOS,
-            "locked_joints": list(LOCKED),
-            "locked_joint_positions": list(LOCKED.values()),
+            "locked_joints": [f"{name}={position!r}" for name, position in LOCKED.items()],
         }
     )
     robot = settings.robot()

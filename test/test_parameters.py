@@ -7,9 +7,12 @@ import pytest
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
+from contact_id_controller.settings.nodes import SETTINGS, TABLES
 from contact_id_controller.settings.parameter_file import load_settings
+from contact_id_controller.settings.removed import REMOVED
 
 MINIMAL = {"urdf": "robot.urdf"}
+MOST_PARAMETERS = 200
 KINDS = {
     "string": "text",
     "boolean": True,
@@ -105,8 +108,6 @@ def test_time_constant_of_contacts_says_what_it_does():
         ({"joints": ["a", "b"], "effort_limits_nm": [1, 2, 3]}, "3 values, must have 1 or 2"),
         ({"contact_frames": ["a", "b"], "friction_coefficient": [1, 2, 3]}, "must have 1 or 2"),
         ({"base_linear_position_gain": [1, 2]}, "must have 1 or 3"),
-        ({"ground_normal": [0, 1]}, "ground_normal"),
-        ({"ground_normal": [0, 0, 0]}, "not all 0"),
         ({"contact_time_constant_s": 5e-4}, "not be below period_s"),
     ],
 )
@@ -123,6 +124,31 @@ def test_one_value_stands_for_all():
     assert np.array_equal(settings.spread("friction_coefficient", 2), [0.1, math.inf])
     with pytest.raises(ConfigurationError, match="2 values, must have 1 or 3"):
         settings.spread("friction_coefficient", 3)
+
+
+# The tables
+
+
+def test_no_parameter_that_nobody_sets_and_each_says_when_to_change_it():
+    """A new one is a decision somebody must take: before this number grows, another one goes."""
+    rows = [(node, row) for node, table in TABLES.items() for row in table]
+    assert len(rows) <= MOST_PARAMETERS
+    for node, row in rows:
+        assert row.when.endswith(".") and len(row.when) > 10, f"{node}.{row.name}"
+        if row.kind in ("number", "numbers", "integer"):
+            pure = math.isfinite(row.minimum)  # a number without unit has a range
+            assert row.unit or pure, f"{node}.{row.name}"
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_parameter_is_refused_in_one_line_that_says_what_became_of_it(name):
+    losers = [node for node, table in TABLES.items() if name not in {row.name for row in table}]
+    assert losers, f"{name} is a parameter of every node"
+    settings = SETTINGS[losers[0]]
+    with pytest.raises(ConfigurationError) as caught:
+        settings.from_mapping({name: 1.0})
+    assert str(caught.value) == f"parameter '{name}' {REMOVED[name]}"
+    assert "\n" not in str(caught.value)
 
 
 # The file

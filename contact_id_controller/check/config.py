@@ -116,10 +116,10 @@ def _check_description(settings: ControllerSettings) -> tuple[RobotModel | None,
         description = read_description(settings.urdf)
     except ContactIdError as problem:
         return None, [error("URDF", problem)]
-    problems = list(unreadable(description, settings.locked_joints))
+    problems = list(unreadable(description, tuple(settings.locked)))
     if problems:
         return None, [error("URDF", problem) for problem in problems[:MOST_PROBLEMS]]
-    findings = check_joints(description, settings.joints, settings.locked_joints)
+    findings = check_joints(description, settings.joints, tuple(settings.locked))
     try:
         robot = settings.load_robot()
     except ContactIdError as problem:

@@ -18,7 +18,6 @@ SAME = {
         "urdf": "urdf",
         "joints": "joints",
         "locked_joints": "locked_joints",
-        "locked_joint_positions": "locked_joint_positions",
         "ground_file": "ground_file",
         "feet": "contact_frames",
     },

@@ -32,10 +32,6 @@ def _positive(values: tuple[float, ...]) -> str:
     return "" if all(value > 0.0 for value in values) else "be positive"
 
 
-def _direction(values: tuple[float, ...]) -> str:
-    return "" if len(values) == 3 and any(values) else "be 3 numbers, not all 0"
-
-
 def _one_or_two(values: tuple[str, ...]) -> str:
     different = len(set(values)) == len(values)
     return "" if different and 1 <= len(values) <= 2 else "name one source or two different ones"
@@ -156,6 +152,7 @@ class Experimental:
         options: of the contact models, those that no parameter sets, by keyword (``models.options``).
         velocity_product_term: account for the change of the contact Jacobian over the period
             (dt dJ/dt v); off only against a simulator that freezes the Jacobian, as the papers' does.
+        ground_normal: of the ground plane, world frame, out of it; without ``ground_file``.
         penetration_gain: part of a penetration that is removed in one period; 0: none, 1: all, as in
             the first paper, eq. 35.
         sensed_delay: solver sensed: age of the measured contact forces that are used, in periods, 1 or 2.
@@ -164,6 +161,7 @@ class Experimental:
 
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     velocity_product_term: bool = True
+    ground_normal: tuple[float, ...] = (0.0, 0.0, 1.0)
     penetration_gain: float = 0.0
     sensed_delay: int = 1
     limit_time_constant_s: float = 0.02
@@ -260,13 +258,6 @@ class ContactSettings:
         unit="N",
         minimum=0.0,
         per="contact frame",
-        live=True,
-    )
-    ground_normal: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0),
-        "Normal of the ground plane, world frame, pointing up out of it.",
-        when="Set where the robot stands on a slope or presses on a wall.",
-        validator=_direction,
         live=True,
     )
     ground_offset_m: float = parameter(

@@ -63,13 +63,6 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         unit="N·m",
         minimum=1e-6,
     )
-    model_force_noise_n: float = parameter(
-        _PIPELINE.model_force_noise_n,
-        "Standard deviation of the forces on the base that the model lacks; 0: it is exact.",
-        when="Raise with the robot's weight, cables and loads: to a percent of it.",
-        unit="N",
-        minimum=0.0,
-    )
     force_torque_sensors: tuple[str, ...] = parameter(
         (),
         """Joints, or contact frames, with a six-axis force/torque sensor that is read on topic
@@ -178,7 +171,6 @@ class DynamicsEstimatorSettings(FeetRows, Description):
             period_s=self.period_s,
             cutoff_hz=self.cutoff_hz,
             effort_noise_nm=self.effort_noise_nm,
-            model_force_noise_n=self.model_force_noise_n,
             odometry=odometry,
             soles=self.flat_feet_frames,
             wrench_sensors=self.wrench_sensors,

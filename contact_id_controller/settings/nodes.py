@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -10,12 +11,17 @@ from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlann
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
+SETTINGS: dict[str, type[Settings]] = {
+    "controller": ControllerSettings,
+    "gait_planner": GaitPlannerSettings,
+    "kino_dynamic_planner": KinoDynamicPlannerSettings,
+    "dynamics_estimator": DynamicsEstimatorSettings,
+    "simulated_robot": SimulatedRobotSettings,
+    "command_watchdog": CommandWatchdogSettings,
+}
+"""The settings of each node."""
+
 TABLES: dict[str, tuple[ParameterSpec, ...]] = {
-    "controller": table_of(ControllerSettings),
-    "gait_planner": table_of(GaitPlannerSettings),
-    "kino_dynamic_planner": table_of(KinoDynamicPlannerSettings),
-    "dynamics_estimator": table_of(DynamicsEstimatorSettings),
-    "simulated_robot": table_of(SimulatedRobotSettings),
-    "command_watchdog": table_of(CommandWatchdogSettings),
+    node: table_of(settings) for node, settings in SETTINGS.items()
 }
 """The rows of each node."""

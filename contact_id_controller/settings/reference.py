@@ -51,7 +51,6 @@ OWN = (
     "flat_feet_half_sizes_m",
     "flat_feet_centers_m",
     "locked_joints",
-    "locked_joint_positions",
     "feet",
     "foot_radius_m",
     "posture",

@@ -7,6 +7,7 @@ CONSTANT = "is a constant now: remove the line"
 PUSHES = "is part of 'pushes' now, four numbers a push: time, s, and impulse x, y, z, N·s"
 
 REMOVED: dict[str, str] = {
+    "locked_joint_positions": "is part of 'locked_joints' now: name=position",
     # gait_planner
     "foot_center_m": "is gone: name a frame of the URDF at the centre of each foot in 'feet'",
     "base_height_m": "is gone: 'posture' gives the height of the base",
@@ -27,6 +28,7 @@ REMOVED: dict[str, str] = {
     "restart_distance_m": f"{CONSTANT} (0.1 m, 0.05 m of the kino-dynamic planner)",
     # simulated_robot
     "ground_impedance": f"{CONSTANT} (in Python, simulation.mujoco_model.GroundSettings)",
+    "torque_delay_s": "is an argument of simulation.disturbed_robot.DisturbedRobot now: remove the line",
     "substeps": f"{CONSTANT} (1; in Python, an argument of MujocoRobot)",
     "push_times_s": PUSHES,
     "push_impulses_ns": PUSHES,
@@ -47,7 +49,7 @@ REMOVED: dict[str, str] = {
         (
             *("angular_acceleration_noise_rad_s2", "joint_acceleration_noise_rad_s2"),
             *("residual_limit", "contact_on_share", "contact_off_share"),
-            *("planned_on_share", "planned_off_share"),
+            *("planned_on_share", "planned_off_share", "model_force_noise_n"),
         ),
         f"{CONSTANT} (in Python, estimation.pipeline_settings.PipelineSettings)",
     ),
@@ -101,7 +103,13 @@ REMOVED: dict[str, str] = {
         "is an option of contact models that only Python sets now (docs/contact_models.md): remove the line",
     ),
     **dict.fromkeys(
-        ("velocity_product_term", "penetration_gain", "sensed_delay", "limit_time_constant_s"),
+        (
+            "ground_normal",
+            "velocity_product_term",
+            "penetration_gain",
+            "sensed_delay",
+            "limit_time_constant_s",
+        ),
         "is set by experiments in Python only (ControllerSettings): remove the line",
     ),
     "refused_in_a_row": f"{CONSTANT} (3)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,18 @@ def location(value: str) -> str:
     return ""
 
 
+def _held(values: tuple[str, ...]) -> str:
+    for value in values:
+        name, equals, position = value.partition("=")
+        try:
+            good = bool(name) and (not equals or math.isfinite(float(position)))
+        except ValueError:
+            good = False
+        if not good:
+            return "be names of joints, or name=position"
+    return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Description(Settings):
     """The robot's description, and which of its joints do not move."""
@@ -61,15 +74,11 @@ class Description(Settings):
     )
     locked_joints: tuple[str, ...] = parameter(
         (),
-        """Joints that something else holds in place, such as grippers: they are as if welded, and
-        belong neither to joints nor to commands; plans that name them are refused.""",
+        """Joints that something else holds in place, such as grippers, each name, or name=position where
+        it is not held at 0 (rad): they are as if welded, and belong neither to joints nor to commands;
+        plans that name them are refused.""",
         when="Set to joints that the controller shall not command.",
-    )
-    locked_joint_positions: tuple[float, ...] = parameter(
-        (),
-        "Where they are held, one value per locked joint; empty: at 0.",
-        when="Set where one is not held at 0.",
-        unit="rad",
+        validator=_held,
     )
 
     @property
@@ -77,17 +86,15 @@ class Description(Settings):
         """Where each locked joint is held, rad.
 
         Raises:
-            ConfigurationError: one named twice, or not one position for each.
+            ConfigurationError: one named twice.
         """
-        self.refuse_repeated("locked_joints")
-        count = len(self.locked_joints)
-        positions = self.locked_joint_positions or (0.0,) * count
-        if len(positions) != count:
+        held = [each.partition("=") for each in self.locked_joints]
+        twice = sorted({name for name, _, _ in held if [row[0] for row in held].count(name) > 1})
+        if twice:
             raise ConfigurationError(
-                f"parameter 'locked_joint_positions' has {len(positions)} values, must have "
-                f"{count}, one per locked joint"
+                f"parameter 'locked_joints' names {choices(twice)} more than once"
             )
-        return dict(zip(self.locked_joints, positions))
+        return {name: float(position or 0.0) for name, _, position in held}
 
     def robot(self) -> RobotModel:
         """The robot's model, with the joints in the order of the parameters.
@@ -99,7 +106,7 @@ class Description(Settings):
         from contact_id_controller.settings import robot_description
 
         description = robot_description.read_description(self.urdf)
-        robot_description.refuse_unreadable(description, self.locked_joints)
+        robot_description.refuse_unreadable(description, tuple(self.locked))
         robot = self.load_robot()
         robot_description.refuse_impossible(description, robot)
         return robot
@@ -266,7 +273,6 @@ SAME_ROBOT = (
     "urdf",
     "joints",
     "locked_joints",
-    "locked_joint_positions",
     "contact_frames",
     "contact_radii_m",
     "flat_feet_frames",

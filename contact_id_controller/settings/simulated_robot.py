@@ -65,14 +65,6 @@ class SimulatedRobotSettings(RobotRows):
     local_velocity_gain: tuple[float, ...] = local_gain("velocity", "N·m·s/rad", _REFUSED)
 
     # What happens to it
-    torque_delay_s: float = parameter(
-        0.0,
-        "Torques act so much later, in whole periods, beyond the period that they are held for.",
-        when="Raise to see what late torques do.",
-        unit="s",
-        minimum=0.0,
-        maximum=1.0,
-    )
 
     pushes: tuple[float, ...] = parameter(
         (),

@@ -38,12 +38,11 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
         wrench_sensors=settings.force_torque_sensors,
     )
     place(simulated, settings)
-    delay_periods = round(settings.torque_delay_s / settings.period_s)
     rows = np.reshape(settings.pushes, (-1, NUMBERS_OF_A_PUSH))
     pushes = [Push(row[0], PUSH_DURATION_S, row[1:]) for row in rows]
-    if not (delay_periods or pushes):
+    if not pushes:
         return simulated
-    return DisturbedRobot(simulated, delay_periods, pushes)
+    return DisturbedRobot(simulated, 0, pushes)
 
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
