@@ -44,6 +44,7 @@ GROUPS = {
         "/results/walks",
         "/results/exact_cones",
         "/results/reproduced",
+        "/results/errata",
         "/results/real_time_runs",
         "/results/labels",
         "/results/faults",

@@ -8,7 +8,7 @@ For each link i (the one joint i moves), in its own frame with *angular parts fi
 
 d stacks (a_i, f_i, tau_i, fx_i, qdd_i). It is the reference that tests hold the estimator against, and
 what the structural rank is taken of; solving it costs many times what the estimator does.
-Source: Nori (2017), eqs. 3, 5 and 6; docs/theory.md lists what is misprinted there.
+Source: Nori (2017), eqs. 3, 5 and 6; results/errata.md lists what is misprinted there.
 """
 
 from __future__ import annotations
