@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, GREY
 from experiments.papers.blocks import Claim, Picture, Section, Table, outcome
 from experiments.papers.chatter import (
@@ -20,6 +20,7 @@ from experiments.papers.chatter import (
     WALK,
     Case,
 )
+from experiments.papers.marks import legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
 

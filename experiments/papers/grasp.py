@@ -22,13 +22,13 @@ from contact_id_controller.geometry import Body, Box, Scene
 from contact_id_controller.lcp import lemke
 from contact_id_controller.lcp.problems import friction_matrix, polygon
 from contact_id_controller.models import solve
-from contact_id_controller.report.figures import PAPER as MARKS
-from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
 from experiments.papers import AS_PRINTED
 from experiments.papers.blocks import Claim, Picture, Section, Text
+from experiments.papers.marks import PRINTED, legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
@@ -207,8 +207,8 @@ def _picture(pair) -> Picture:
             axis.barh(k, 1e3 * pair[name]["ten_steps_s"], height=0.6, color=COLOURS[0])
             if name in PAPER_S:
                 mean, deviation = PAPER_S[name]
-                axis.errorbar(1e3 * mean, k, xerr=1e3 * deviation, capsize=4, **MARKS)
-        axis.plot([], [], **MARKS, label="paper (MATLAB, 1.8 GHz i5)")
+                axis.errorbar(1e3 * mean, k, xerr=1e3 * deviation, capsize=4, **PRINTED)
+        axis.plot([], [], **PRINTED, label="paper (MATLAB, 1.8 GHz i5)")
         axis.set_xscale("log")
         axis.set_xlim(1.0, 3e4)
         axis.set_yticks(range(len(names)), [NAMES[name] for name in names])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS
 from experiments.papers.blocks import Claim, Picture, Section, Table
 from experiments.papers.kino_dynamic import CURVATURE, EQUATIONS, NAME, PRESSURE, TIME
 from experiments.papers.kino_dynamic_bilinear import DROPPED, EXACT, PER_CONTACT, PER_STEP
+from experiments.papers.marks import legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, GREY
 from experiments.papers.arm_and_box import DENSITY_KG_M3, EDGE_M
 from experiments.papers.blocks import Claim, Picture, Section, Table
 from experiments.papers.chatter import MODELS
 from experiments.papers.chatter_report import CHATTER_NM_S
 from experiments.papers.manipulator import DROPPED_M, NAME, TRACE_S, Case
+from experiments.papers.marks import legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
 

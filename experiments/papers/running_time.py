@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.report.figures import PAPER_LINE, draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, LIMIT
 from experiments.benchmark.speed import CONTACTS, measure
 from experiments.papers.blocks import Claim, Picture, Section, Table
+from experiments.papers.marks import PRINTED_LINE, legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunDescription, RunResult
 
@@ -67,9 +68,9 @@ def _picture(found, models) -> Picture:
                 label=name,
             )
             if name in PAPER_MS:
-                axis.loglog(*zip(*PAPER_MS[name].items()), **{**PAPER_LINE, "color": colour})
+                axis.loglog(*zip(*PAPER_MS[name].items()), **{**PRINTED_LINE, "color": colour})
         axis.axhline(BUDGET_MS, color=LIMIT, linewidth=0.8)
-        axis.plot([], [], **PAPER_LINE, label="paper, same colours")
+        axis.plot([], [], **PRINTED_LINE, label="paper, same colours")
         axis.set(title="Whole step, median", xlabel="contacts", ylabel="ms")
         legend_beside(axis)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contact_id_controller.report.figures import PAPER as MARKS
-from contact_id_controller.report.figures import draw, legend_beside
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT
 from experiments.papers.blocks import Picture, Section, Table
+from experiments.papers.marks import PRINTED, legend_beside
 from experiments.papers.sparse_dynamics import (
     FORWARD,
     LOAD_CELLS,
@@ -45,9 +45,9 @@ def _factorisations(axis, problem: str, runs) -> None:
     quoted = {n: both for n, both in UMFPACK[problem].items() if n in runs}
     if quoted:
         axis.plot(
-            *zip(*((n, p) for n, (p, _) in quoted.items())), **MARKS, label="UMFPACK, program"
+            *zip(*((n, p) for n, (p, _) in quoted.items())), **PRINTED, label="UMFPACK, program"
         )
-        filled = {**MARKS, "color": LIMIT}
+        filled = {**PRINTED, "color": LIMIT}
         axis.plot(
             *zip(*((n, c) for n, (_, c) in quoted.items())), **filled, label="UMFPACK, in fact"
         )

@@ -134,7 +134,7 @@ class RunStore:
 
 
 ROOMS = ("papers", "benchmark")
-REPORTING = ("*_report.py", "*_claims.py", "blocks.py", "page.py", "paper.py")
+REPORTING = ("*_report.py", "*_claims.py", "blocks.py", "marks.py", "page.py", "paper.py")
 """Modules that no run calls: with other words in a report its runs are the same."""
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_id_controller.report.figures import PAPER as MARKS
-from contact_id_controller.report.figures import draw, legend_beside, legend_of_all
+from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT
 from experiments.papers.blocks import Picture, Section, Table, shown
 from experiments.papers.locomotion import CONTROLLERS
+from experiments.papers.marks import PRINTED, legend_beside, legend_of_all
 from experiments.papers.store import RunResult
 from experiments.papers.terrains import BLIND_STEPS, TERRAINS
 from experiments.papers.walks import COULOMB, MATCHING, RANDOM, RIGID, chosen, select
@@ -151,7 +151,7 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
                         edgecolor="white",
                     )
                 if name in PAPER_FORCE[terrain]:
-                    axis.plot(k, PAPER_FORCE[terrain][name], **MARKS)
+                    axis.plot(k, PAPER_FORCE[terrain][name], **PRINTED)
                 if name in FORCE_TARGETS:
                     axis.plot(
                         [k - 0.4, k + 0.4],
@@ -169,7 +169,7 @@ def _force_picture(results: Sequence[RunResult]) -> Picture:
         last.bar(0, 0, color=COLOURS[0], label="Coulomb LCP simulated")
         last.bar(0, 0, color=COLOURS[1], label="controller's own law")
         last.bar(0, 0, color="white", hatch="//", edgecolor=GREY, label="fell")
-        last.plot([], [], **MARKS, label="paper")
+        last.plot([], [], **PRINTED, label="paper")
         last.plot([], [], color=LIMIT, linewidth=1.2, label="target")
         legend_beside(last)
 
@@ -191,7 +191,7 @@ def _torque_picture(results: Sequence[RunResult]) -> Picture:
         ):
             for k, name in enumerate(names):
                 axis.bar(k, found[name]["figures"][figure], width=0.6, color=COLOURS[0])
-                axis.plot(k, PAPER_TORQUE[name][column], **MARKS)
+                axis.plot(k, PAPER_TORQUE[name][column], **PRINTED)
             axis.set_xticks(
                 range(len(names)),
                 [CONTROLLERS[name].title for name in names],
@@ -204,7 +204,7 @@ def _torque_picture(results: Sequence[RunResult]) -> Picture:
         axes[0, 0].set_ylim(bottom=10.0)
         axes[0, 0].set_title("Mean |derivative of torque|")
         axes[0, 1].set_title("Mean |torque|")
-        axes[0, 1].plot([], [], **MARKS, label="paper")
+        axes[0, 1].plot([], [], **PRINTED, label="paper")
         legend_beside(axes[0, 1])
 
     return Picture(
