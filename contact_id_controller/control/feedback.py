@@ -17,12 +17,12 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
-from contact_id_controller.kernels.triangular import (
+from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.kernels.spatial import link_motion, point_acceleration, point_velocity
 
 BASE_WEIGHT = 1.0
 UNPLANNED = 1e-6  # weight of the base when no base motion is planned

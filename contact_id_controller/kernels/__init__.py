@@ -1,1 +1,1 @@
-"""Numerics for any room: compiling, arrays, reduction, nearest point, cones, interior point."""
+"""Numerics for any room: compiling, dense factors, reduction, nearest point, cones, interior point."""

@@ -9,35 +9,14 @@ C_t C_t' = D_t - X_{t-1} X_{t-1}', X_t C_t' = L_t. Time grows linearly with the 
 
 from __future__ import annotations
 
-import numpy as np
-
-from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.triangular import backward_substitute, forward_substitute
+from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.dense import backward_substitute, cholesky, forward_substitute
 
 PIVOT = 1e-13
 """A pivot below this part of its diagonal entry counts as not positive."""
 
 FACTORED = -1
 """Status of `factor`: positive definite; otherwise the block that was not."""
-
-
-@bare_kernel
-def _cholesky_of_rows(matrix, n, tolerance):
-    """Factor ``matrix`` (n, n) in place, row by row: each entry one product of two rows."""
-    for i in range(n):
-        row, diagonal = matrix[i], matrix[i, i]
-        for j in range(i):
-            other, total = matrix[j], row[j]
-            for k in range(j):
-                total -= row[k] * other[k]
-            row[j] = total / other[j]
-        pivot = diagonal
-        for k in range(i):
-            pivot -= row[k] * row[k]
-        if not pivot > tolerance * abs(diagonal):
-            return False
-        row[i] = np.sqrt(pivot)
-    return True
 
 
 @kernel
@@ -59,7 +38,7 @@ def factor(diagonal, lower):
                     for k in range(n):
                         total -= row[k] * other[k]
                     D[i, j] = total
-        if not _cholesky_of_rows(D, n, PIVOT):
+        if not cholesky(D, n, PIVOT):
             return t
         if t + 1 < blocks:
             for i in range(n):

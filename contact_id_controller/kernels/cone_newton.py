@@ -22,6 +22,11 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
 from contact_id_controller.kernels.inlined import bare_inlined
 from contact_id_controller.kernels.pyramid import (
     INSIDE,
@@ -34,11 +39,6 @@ from contact_id_controller.kernels.pyramid import (
     edge,
     edge_directions,
     project_contact,
-)
-from contact_id_controller.kernels.triangular import (
-    backward_substitute,
-    cholesky,
-    forward_substitute,
 )
 
 TIGHT = 1e-14  # defect, relative to what is to be met, below which there is nothing to gain

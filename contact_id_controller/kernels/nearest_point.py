@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.dense import append_row, drop_row, no_rows, solve_upper
 
 SOLVED, INFEASIBLE, STEP_LIMIT = 0, 1, 2
 NONE, IMPOSSIBLE = -1, -2  # instead of a row's number
@@ -26,24 +27,15 @@ PATIENCE = 30  # steps, beside 4 per dimension, after which the tolerance grows 
 GROWTHS = 4  # at a degenerate corner rounding errors alone look like violations
 
 
-@bare_kernel
-def _rotate(a, b):
-    """Cosine, sine and radius of the Givens rotation that maps (a, b) to (radius, 0)."""
-    if b == 0.0:
-        return 1.0, 0.0, a  # the identity, whatever the sign of a
-    radius = np.hypot(a, b)
-    return a / radius, b / radius, radius
-
-
 class _ActiveSet(NamedTuple):
-    """Active rows and the factorisation Q [R; 0] of their columns; d, r, u: vectors of a step.
+    """Active rows and the factorisation Qt^T [R; 0] of their columns; d, r, u: vectors of a step.
 
-    rows (dim + 1,), Q, R (dim, dim); d (dim,) the chosen row in Q's basis, r (dim,) how the active
+    rows (dim + 1,), Qt, R (dim, dim); d (dim,) the chosen row in Qt's basis, r (dim,) how the active
     rows' multipliers change for one unit of its own, u (dim,) these multipliers.
     """
 
     rows: np.ndarray
-    Q: np.ndarray
+    Qt: np.ndarray
     R: np.ndarray
     d: np.ndarray
     r: np.ndarray
@@ -111,20 +103,16 @@ def _worst_inequality(A, b, equalities, preferred, x, rows, count, scale, tolera
 @bare_kernel
 def _directions(row, sign, factor, count):
     """Fill d and r for the chosen row; returns the square of what is left of it beside the active ones."""
-    Q, R, d, r = factor.Q, factor.R, factor.d, factor.r
+    Qt, d = factor.Qt, factor.d
     dim, rest = row.shape[0], 0.0
     for j in range(dim):
-        total = 0.0
+        axis, total = Qt[j], 0.0
         for k in range(dim):
-            total += Q[k, j] * row[k]
+            total += axis[k] * row[k]
         d[j] = sign * total
         if j >= count:
             rest += d[j] * d[j]
-    for j in range(count - 1, -1, -1):
-        total = d[j]
-        for k in range(j + 1, count):
-            total -= R[j, k] * r[k]
-        r[j] = total / R[j, j]
+    solve_upper(factor.R, count, d, factor.r)
     return rest
 
 
@@ -142,49 +130,25 @@ def _dual_step(factor, equalities, count):
 
 @bare_kernel
 def _join(factor, row, multiplier, sign, count):
-    """A row joins the active set: rotate its remainder d onto one column of Q."""
-    Q, R, d = factor.Q, factor.R, factor.d
-    dim = Q.shape[0]
-    for j in range(dim - 1, count, -1):
-        cosine, sine, radius = _rotate(d[j - 1], d[j])
-        d[j - 1], d[j] = radius, 0.0
-        if sine != 0.0:
-            for k in range(dim):
-                upper, lower = Q[k, j - 1], Q[k, j]
-                Q[k, j - 1] = cosine * upper + sine * lower
-                Q[k, j] = cosine * lower - sine * upper
-    # The multiplier of the row as given, and its column with that sign.
+    """A row joins the active set, its column of R and its multiplier with the sign as given."""
+    append_row(factor.Qt, factor.R, count, factor.d)
     factor.rows[count] = row
     factor.u[count] = sign * multiplier
     for j in range(count + 1):
-        R[j, count] = sign * d[j]
+        factor.R[j, count] *= sign
 
 
 @bare_kernel
 def _leave(factor, leaving, count):
     """The active row number ``leaving`` of ``count`` leaves."""
-    Q, R = factor.Q, factor.R
-    dim = Q.shape[0]
+    drop_row(factor.Qt, factor.R, count, leaving)
     for j in range(leaving, count - 1):
         factor.rows[j] = factor.rows[j + 1]
         factor.u[j] = factor.u[j + 1]
-        for k in range(j + 2):
-            R[k, j] = R[k, j + 1]
-    for j in range(leaving, count - 1):
-        cosine, sine, radius = _rotate(R[j, j], R[j + 1, j])
-        R[j, j], R[j + 1, j] = radius, 0.0
-        for k in range(j + 1, count - 1):
-            upper, lower = R[j, k], R[j + 1, k]
-            R[j, k] = cosine * upper + sine * lower
-            R[j + 1, k] = cosine * lower - sine * upper
-        for k in range(dim):
-            upper, lower = Q[k, j], Q[k, j + 1]
-            Q[k, j] = cosine * upper + sine * lower
-            Q[k, j + 1] = cosine * lower - sine * upper
 
 
 @bare_kernel
-def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, work):
+def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
     Args:
@@ -192,13 +156,11 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
         preferred (rows,) or (0,): bool, inequalities that are likely to be active: the violated ones
             among them are satisfied before any other row, equalities included.
         multipliers (rows,): out, >= 0 for inequalities; x = x0 + A^T multipliers.
-        active (dim + 1,) int64, Q (dim, dim), R (dim, dim), work (3, dim + 1): workspace.
+        active (dim + 1,) int64, Qt (dim, dim), R (dim, dim), work (3, dim + 1): workspace.
     """
     rows, dim = A.shape
-    factor = _ActiveSet(active, Q, R, work[0], work[1], work[2])
-    for i in range(dim):
-        for j in range(dim):
-            Q[i, j] = 1.0 if i == j else 0.0
+    factor = _ActiveSet(active, Qt, R, work[0], work[1], work[2])
+    no_rows(Qt)
     scale = 0.0
     for i in range(rows):
         multipliers[i] = 0.0
@@ -257,11 +219,10 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Q, R, wor
                 factor.u[j] -= step * factor.r[j]
             gained += step
             if independent:
-                for k in range(dim):
-                    total = 0.0
-                    for j in range(count, dim):
-                        total += Q[k, j] * factor.d[j]
-                    x[k] += step * total
+                for j in range(count, dim):
+                    axis, amount = Qt[j], step * factor.d[j]
+                    for k in range(dim):
+                        x[k] += amount * axis[k]
                 violation += step * rest
             if primal_step <= dual_step:
                 _join(factor, chosen, gained, sign, count)

@@ -11,13 +11,13 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
+from contact_id_controller.kernels.dense import cholesky
 from contact_id_controller.kernels.spatial import (
     link_motion,
     point_acceleration,
     point_velocity,
     tangents,
 )
-from contact_id_controller.kernels.triangular import cholesky
 from contact_id_controller.kernels.views import columns, rows, view
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
-from contact_id_controller.kernels.triangular import cholesky
+from contact_id_controller.kernels.dense import cholesky, semidefinite_cholesky
 
 STATE, WRENCH, FORCE = 9, 6, 3
 NO_PIVOT = (
@@ -122,24 +122,6 @@ def _add_compliance(G, LD, S, rows):
 
 
 @bare_kernel
-def _semidefinite_root(S):
-    """Lower C with C C' = S in place, S (6, 6) positive semidefinite; columns without pivot vanish."""
-    for j in range(WRENCH):
-        diagonal = S[j, j]
-        pivot = diagonal
-        for k in range(j):
-            pivot -= S[j, k] * S[j, k]
-        scale = 1.0 / np.sqrt(pivot) if pivot > NO_PIVOT * diagonal else 0.0
-        for i in range(j, WRENCH):
-            total = S[i, j]
-            for k in range(j):
-                total -= S[i, k] * S[j, k]
-            S[i, j] = total * scale
-        for i in range(j):
-            S[i, j] = 0.0
-
-
-@bare_kernel
 def _times_input(V, E, VE, EVE):
     """VE = V E and E'VE, lower triangle."""
     for i in range(STATE):
@@ -229,7 +211,7 @@ def factor(stages, Q, H, into):
         for k in range(first[t], first[t + 1]):
             _factored(H[k], LD[k])
             _add_compliance(G[k], LD[k], S, half)
-        _semidefinite_root(S)
+        semidefinite_cholesky(S, WRENCH, NO_PIVOT, 0.0)
         _times_input(V[t + 1], E[t], VE[t], EVE)
         if not _gain(S, EVE, half, Z, P[t]):
             return False

@@ -20,14 +20,14 @@ import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
 from contact_id_controller.kernels.compile import kernel as allocating_kernel
-from contact_id_controller.lcp._factor import lu_factor, lu_solve
+from contact_id_controller.kernels.dense import SINGULAR, lu_factor, lu_solve
 
 EXTRA = 4  # capacity of the core beyond the rank r: z_0, the pair being exchanged, and spares
 
 OFFSET, CONSTANT = 0, 1  # of Work.terms
 ROWS, COLUMNS, CORE = 0, 1, 2  # of Work.blocks
 FRICTION, SHARE = 0, 1  # of Work.weights
-RIGHT, SOLUTION, MOTION, MOTION_CHANGE = 0, 1, 2, 3  # of Work.vectors
+SOLUTION, MOTION, MOTION_CHANGE = 0, 1, 2  # of Work.vectors
 CONTACT, HELD, SLIPPING = 0, 1, 2  # of Work.slot
 ORDER, UNKNOWN_SLOT, UNKNOWN, ROW_SLOT, ROW = 0, 1, 2, 3, 4  # of Work.index
 
@@ -63,7 +63,7 @@ class Work(NamedTuple):
     terms: np.ndarray  # (2, n, p) constants of the slots' rows: the problem's, the present solve's
     blocks: np.ndarray  # (3, m, m) what multiplies u in a row, what an unknown adds to u, the core
     weights: np.ndarray  # (2, n) mu / (1 + mu) and 1 / (1 + mu) of the slots
-    vectors: np.ndarray  # (4, m) right-hand side, solution, u, change of u
+    vectors: np.ndarray  # (3, m) solution, u, change of u
     basic: np.ndarray  # (n, p) 1 where z is basic
     slot: np.ndarray  # (3, n) contact, edge whose force is given by w_l = 0, edge whose row w_e = 0
     #                   gives lambda (-1: none)
@@ -75,7 +75,7 @@ class Work(NamedTuple):
 def friction_workspace(n, r, k):
     """Buffers for n contacts, rank r, k edges: one of float64, one of int64."""
     m, p = r + EXTRA, k + 2
-    reals = (4 * r + 8 + 5 * p) * n + m * (3 * m + 4)
+    reals = (4 * r + 8 + 5 * p) * n + m * (3 * m + 3)
     return np.empty(reals), np.empty(n * (p + 3) + 5 * m, np.int64)
 
 
@@ -100,7 +100,7 @@ def split(real, integer, n, r, k):
         real[d:e].reshape(2, n, p),
         real[e:f].reshape(3, m, m),
         real[f:g].reshape(2, n),
-        real[g : g + 4 * m].reshape(4, m),
+        real[g : g + 3 * m].reshape(3, m),
         integer[:h].reshape(n, p),
         integer[h:i].reshape(3, n),
         integer[i : i + 5 * m].reshape(5, m),
@@ -160,7 +160,7 @@ def factor_core(work, edges, slots, open_slot, open_pair, covered):
             blocks[CORE, b, a] = _covering(work, edges, s, j)
             if 0 < j < last and slot[SLIPPING, s] > 0:
                 blocks[CORE, b, a] -= _covering(work, edges, s, slot[SLIPPING, s])
-    return size if lu_factor(blocks[CORE], size, index[ORDER]) else -1
+    return size if lu_factor(blocks[CORE], size, SINGULAR, index[ORDER]) else -1
 
 
 @kernel
@@ -212,7 +212,7 @@ def solve_core(work, edges, slots, m, source, target):
     u = source + sum Y f.  Returns z_0.
     """
     axes, index, blocks, slot = work.axes, work.index, work.blocks, work.slot
-    constant, right, solution = work.terms[CONSTANT], work.vectors[RIGHT], work.vectors[SOLUTION]
+    constant, solution = work.terms[CONSTANT], work.vectors[SOLUTION]
     out = work.level[target]
     r, last, n = axes.shape[2], work.basic.shape[1] - 1, work.cover.shape[1]
     for s in range(slots):
@@ -228,8 +228,8 @@ def solve_core(work, edges, slots, m, source, target):
             value -= constant[s, slot[SLIPPING, s]]
         for x in range(r):
             value += blocks[ROWS, b, x] * source[x]
-        right[b] = -value
-    lu_solve(blocks[CORE], m, index[ORDER], right, solution)
+        solution[b] = -value
+    lu_solve(blocks[CORE], m, index[ORDER], solution)
     z0 = 0.0
     for a in range(m):
         for x in range(r):

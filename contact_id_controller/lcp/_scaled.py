@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel as kernel
-from contact_id_controller.lcp._factor import lu_factor, lu_solve
+from contact_id_controller.kernels.dense import SINGULAR, lu_factor, lu_solve
 
 # Rows of ``vectors`` (VECTORS, n + 1); LEVEL takes three.
 ROW_SCALE, COLUMN_SCALE, RIGHT, X, Y, SPARE, COVER, LEVEL = 0, 1, 2, 3, 4, 5, 6, 7
@@ -120,20 +120,20 @@ def solve_basis(Mt, A, eps, m, columns, order, vectors):
 
     With ``eps`` the diagonal of Mt is lowered by it first.
     """
-    right, x, residual, step = vectors[RIGHT], vectors[X], vectors[Y], vectors[SPARE]
+    right, x, step = vectors[RIGHT], vectors[X], vectors[SPARE]
     for a in range(m):
         for b in range(m):
             A[a, b] = Mt[columns[b], columns[a]]
         A[a, a] -= eps
         x[a] = 0.0
-    if not lu_factor(A, m, order):
+    if not lu_factor(A, m, SINGULAR, order):
         return False
     for _ in range(REFINEMENTS):
         for a in range(m):
-            residual[a] = -right[columns[a]] + eps * x[a]
+            step[a] = -right[columns[a]] + eps * x[a]
             for b in range(m):
-                residual[a] -= Mt[columns[b], columns[a]] * x[b]
-        lu_solve(A, m, order, residual, step)
+                step[a] -= Mt[columns[b], columns[a]] * x[b]
+        lu_solve(A, m, order, step)
         for a in range(m):
             x[a] += step[a]
     return True

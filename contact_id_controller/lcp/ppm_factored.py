@@ -9,14 +9,7 @@ from numpy.typing import ArrayLike
 
 from contact_id_controller.exceptions import LcpError
 from contact_id_controller.kernels.compile import bare_kernel as kernel
-from contact_id_controller.lcp._active_rows import (
-    add_multipliers,
-    append,
-    drop,
-    project,
-    solve_upper,
-    start,
-)
+from contact_id_controller.kernels.dense import append_row, drop_row, no_rows, solve_upper
 from contact_id_controller.lcp._door import checked_array, checked_basis, checked_pivots, result
 from contact_id_controller.lcp._scaled import NORM_SHARE, give_up
 from contact_id_controller.lcp.status import (
@@ -115,7 +108,7 @@ def ppm_factored_kernel(
     units, right, length, value = rows[:r], rows[r], rows[r + 1], rows[r + 2]
     report[PIVOTS] = report[RESIDUAL] = report[REGULARIZATION] = 0.0
     scale, possible = _scale_rows(Y, q, row_floor, units, right, length)
-    start(Qt)
+    no_rows(Qt)
     m = _warm_rows(units, right, length, basis, Qt, R, d, x, active)
     status, exact = PIVOT_LIMIT, False
     while possible and report[PIVOTS] < max_pivots:
@@ -181,8 +174,8 @@ def _warm_rows(units, right, length, basis, Qt, R, d, x, active):
     m = np.int64(0)
     for i in range(basis.shape[0]):
         if basis[i] and length[i] > 0.0 and m < active.shape[0]:
-            if project(Qt, m, units, i, d) > WARM_INDEPENDENCE:
-                append(Qt, R, m, d)
+            if _project(Qt, m, units, i, d) > WARM_INDEPENDENCE:
+                append_row(Qt, R, m, d)
                 active[m] = i
                 m += 1
     while m > 0:
@@ -190,7 +183,7 @@ def _warm_rows(units, right, length, basis, Qt, R, d, x, active):
         for a in range(m):
             d[a] = right[active[a]]
             x[a] = 0.0
-        add_multipliers(R, m, d, x)
+        _add_multipliers(R, m, d, x)
         for a in range(m):
             if x[a] < x[worst]:
                 worst = a
@@ -201,9 +194,36 @@ def _warm_rows(units, right, length, basis, Qt, R, d, x, active):
 
 
 @kernel
+def _project(Qt, m, units, i, d):
+    """d (r,) = Qt times row i; the length of its part outside the active rows."""
+    r = Qt.shape[0]
+    outside = 0.0
+    for a in range(r):
+        d[a] = 0.0
+        for x in range(r):
+            d[a] += Qt[a, x] * units[x, i]
+        if a >= m:
+            outside += d[a] * d[a]
+    return math.sqrt(outside)
+
+
+@kernel
+def _add_multipliers(R, m, residual, x):
+    """x -= (R^T R)^-1 residual: one Newton step towards zero residual of the active rows."""
+    for a in range(m):  # R^T t = residual, t in place
+        value = residual[a]
+        for b in range(a):
+            value -= R[b, a] * residual[b]
+        residual[a] = value / R[a, a]
+    solve_upper(R, m, residual, residual)
+    for a in range(m):
+        x[a] -= residual[a]
+
+
+@kernel
 def _take_out(Qt, R, m, k, active, x):
     """Drop the active row at position k; the new number of rows."""
-    drop(Qt, R, m, k)
+    drop_row(Qt, R, m, k)
     for a in range(k, m - 1):
         active[a], x[a] = active[a + 1], x[a + 1]
     return m - 1
@@ -226,7 +246,7 @@ def _refine(units, right, R, m, active, d, x, u):
             d[a] = right[active[a]]
             for t in range(r):
                 d[a] += units[t, active[a]] * u[t]
-        add_multipliers(R, m, d, x)
+        _add_multipliers(R, m, d, x)
 
 
 @kernel
@@ -264,7 +284,7 @@ def _enter(units, entering, violation, m, active, Qt, R, d, c, x, u, report):
         size += abs(u[t])
     while True:
         report[PIVOTS] += 1.0
-        outside = project(Qt, m, units, entering, d)
+        outside = _project(Qt, m, units, entering, d)
         solve_upper(R, m, d, c)
         vanishing, partial, full = np.int64(-1), math.inf, math.inf
         for a in range(m):
@@ -284,7 +304,7 @@ def _enter(units, entering, violation, m, active, Qt, R, d, c, x, u, report):
                 for t in range(r):
                     u[t] += step * d[a] * Qt[a, t]
         if full <= partial:
-            append(Qt, R, m, d)
+            append_row(Qt, R, m, d)
             active[m], x[m] = entering, raised
             return m + 1, True
         m = _take_out(Qt, R, m, vanishing, active, x)

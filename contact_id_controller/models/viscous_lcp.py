@@ -16,14 +16,14 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
-from contact_id_controller.kernels.pyramid import APART, STICKING
-from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.triangular import (
+from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
+from contact_id_controller.kernels.pyramid import APART, STICKING
+from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.options import FORMS
 from contact_id_controller.models.steps.finish import (
     finished,

@@ -23,9 +23,7 @@ SCALE, FIRST, SECOND, FIRST_FIRST, FIRST_SECOND, SECOND_SECOND = range(6)
 COEFFICIENTS = 6
 
 HIGH, WIDE = 2, 4  # rows that a product takes at a time, written out
-TILE = 4  # rows that an elimination takes at a time, written out
 NEAR = 256  # numbers of each of them that stay in the nearest cache
-PANEL, NEAR_COLUMNS = 32, 128  # of a matrix that is eliminated
 
 MANY, SPARSE = 64, 0.3
 """Unknowns from which zeros in Y are looked for, and the share of the rest up to which they count."""
@@ -211,67 +209,3 @@ def _products(Y, V, A):
                 for r in range(end - begin):
                     total += row[r] * other[r]
                 A[a, b] += total
-
-
-@bare_kernel
-def solve_in_place(A, b):
-    """b <- A^-1 b by LU with partial pivoting; A (m, m) is overwritten. False where A is singular.
-
-    ``PANEL`` columns are eliminated at a time, and only then what is right of them.
-    """
-    m = b.shape[0]
-    for begin in range(0, m, PANEL):
-        end = min(begin + PANEL, m)
-        for k in range(begin, end):
-            pivot, most = k, abs(A[k, k])
-            for i in range(k + 1, m):
-                if abs(A[i, k]) > most:
-                    pivot, most = i, abs(A[i, k])
-            if not (most > 0.0 and most < np.inf):
-                return False
-            if pivot != k:
-                for j in range(begin, m):
-                    A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
-                b[k], b[pivot] = b[pivot], b[k]
-            row, inverse = A[k], 1.0 / A[k, k]
-            for i in range(k + 1, m):
-                other = A[i]
-                factor = other[k] * inverse
-                other[k] = factor
-                if factor != 0.0:
-                    for j in range(k + 1, end):
-                        other[j] -= factor * row[j]
-                    b[i] -= factor * b[k]
-        if end < m:
-            _eliminate_right(A, begin, end)
-    for k in range(m - 1, -1, -1):
-        row, total = A[k], b[k]
-        for j in range(k + 1, m):
-            total -= row[j] * b[j]
-        b[k] = total / row[k]
-    return True
-
-
-@bare_kernel
-def _eliminate_right(A, begin, end):
-    """What the eliminated columns begin to end, whose factors stand below the diagonal, change right of them."""
-    m = A.shape[0]
-    for left in range(end, m, NEAR_COLUMNS):
-        right = min(left + NEAR_COLUMNS, m)
-        for i in range(begin + 1, m):
-            factors, changed = A[i, begin:end], A[i, left:right]
-            last = min(i, end) - begin
-            whole = last - last % TILE
-            for k in range(0, whole, TILE):
-                f0, f1, f2, f3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
-                if f0 == 0.0 and f1 == 0.0 and f2 == 0.0 and f3 == 0.0:
-                    continue
-                at = begin + k
-                r0, r1 = A[at, left:right], A[at + 1, left:right]
-                r2, r3 = A[at + 2, left:right], A[at + 3, left:right]
-                for j in range(right - left):
-                    changed[j] -= f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
-            for k in range(whole, last):
-                factor, other = factors[k], A[begin + k, left:right]
-                for j in range(right - left):
-                    changed[j] -= factor * other[j]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel
+from contact_id_controller.kernels.dense import lu_factor, lu_solve
 from contact_id_controller.kernels.exact_cones.coulomb import (
     defect,
     derivative,
@@ -31,7 +32,6 @@ from contact_id_controller.kernels.exact_cones.linear import (
     apply,
     assemble,
     motion,
-    solve_in_place,
     velocities,
 )
 from contact_id_controller.kernels.inlined import bare_inlined
@@ -52,7 +52,7 @@ WORTHWHILE, PATIENCE = 0.5, 3  # the polish ends after so many steps that gain l
 class Work(NamedTuple):
     """Room of the methods, see ``make_work``.
 
-    u, step, trial, F, F_trial (nu,); A (nu, nu); V (nu, 3n); C (6, n); y, image, g, best (3n,).
+    u, step, trial, F, F_trial (nu,); A (nu, nu); order (nu,) int64; V (nu, 3n); C (6, n); y, image, g, best (3n,).
     """
 
     u: np.ndarray
@@ -61,6 +61,7 @@ class Work(NamedTuple):
     F: np.ndarray
     F_trial: np.ndarray
     A: np.ndarray
+    order: np.ndarray
     V: np.ndarray
     C: np.ndarray
     y: np.ndarray
@@ -80,6 +81,7 @@ def make_work(n, nu):
         np.empty(nu),
         np.empty(nu),
         np.empty((nu, nu)),
+        np.empty(nu, np.int64),
         np.empty((nu, size)),
         np.empty((COEFFICIENTS, n)),
         np.empty(size),
@@ -124,8 +126,9 @@ def stage(law, z, rho, tolerance, limit, work):
         assemble(law, work.C, work.V, work.A)
         for k in range(u.shape[0]):
             work.step[k] = -F[k]
-        if not solve_in_place(work.A, work.step):
+        if not lu_factor(work.A, u.shape[0], 0.0, work.order):
             return -steps - 1
+        lu_solve(work.A, u.shape[0], work.order, work.step)
         square = _advance(law, z, rho, square, work)
         if not square < np.inf:
             return -steps - 1
@@ -201,8 +204,9 @@ def polish(law, z, tolerance, limit, work):
         for k in range(step.shape[0]):
             step[k] = -step[k]
         steps += 1
-        if not solve_in_place(work.A, step):
+        if not lu_factor(work.A, step.shape[0], 0.0, work.order):
             break
+        lu_solve(work.A, step.shape[0], work.order, step)
         for r in range(z.shape[0]):
             image[r] = 0.0
         velocities(law, image, step, y)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import concentrate, rotate
 from contact_id_controller.kernels.interior_point.cone_program import (
     Defect,
     Newton,
@@ -37,7 +38,6 @@ from contact_id_controller.kernels.interior_point.newton_step import (
     factor_newton,
     predict_and_correct,
 )
-from contact_id_controller.kernels.interior_point.rank import concentrate, rotate
 
 SOLVED, INFEASIBLE, NOT_CONVERGED = 0, 1, 2
 TIGHT = 1e-9  # residuals and relative gap that end the iteration, in scaled units

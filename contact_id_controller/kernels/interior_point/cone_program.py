@@ -53,7 +53,7 @@ class Defect(NamedTuple):
 class Newton(NamedTuple):
     """One step's matrix and workspace.
 
-    inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the others, see ``scale_cone``; S (p, p): upper
+    inverse (m,): 1 x 1 blocks; blocks (cones, BLOCK): the others, see ``scale_cone``; S (p, p): lower
     factor of the Schur complement. rhs, comp (N,): right side, and the part of it that complementarity asks
     for; pull, asked (N,), rest (p,), rows (3, p), threes (4, 3): workspace.
     """

@@ -1,4 +1,4 @@
-"""Around an interior-point step: starting point, defects, certificate; small dense linear algebra.
+"""Around an interior-point step: starting point, defects, certificate.
 
 See ``central_path`` for the program and its arrays. Nothing here allocates.
 """
@@ -11,7 +11,6 @@ from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.kernels.interior_point.second_order_cone import distance
 
-DELTA = 1e-15  # pivots of dependent rows are lifted to this share of the largest
 EPSILON = 4e-15  # rounding of a defect relative to its terms
 SMALLEST = 1e-4  # smallest term of a row against which its defect counts, in scaled units
 
@@ -45,42 +44,6 @@ def extent(At, first, last):
                 last[j] = i + 1
                 if first[j] == p:
                     first[j] = i
-
-
-@bare_kernel
-def factor(S, p, diagonal):
-    """Upper factor of a positive semidefinite S (p, p) in place: S = U^T U."""
-    for k in range(p):
-        diagonal[k] = S[k, k]
-    for k in range(p):
-        top = S[k]
-        pivot = top[k]
-        # A row that depends on the others has no say: an infinite pivot leaves its multiplier zero.
-        # One without any variable keeps it: what it asks for is impossible, or nothing.
-        root = np.sqrt(pivot) if pivot > DELTA * diagonal[k] else 1e150
-        if diagonal[k] == 0.0:
-            root = 1.0
-        top[k] = root
-        for j in range(k + 1, p):
-            top[j] /= root
-        for i in range(k + 1, p):
-            amount = top[i]
-            if amount != 0.0:
-                row = S[i]
-                for j in range(i, p):
-                    row[j] -= amount * top[j]
-
-
-@bare_kernel
-def substitute(U, p, x):
-    """x <- (U^T U)^-1 x."""
-    for k in range(p):
-        amount = x[k] / U[k, k]
-        x[k] = amount
-        for j in range(k + 1, p):
-            x[j] -= amount * U[k, j]
-    for k in range(p - 1, -1, -1):
-        x[k] = (x[k] - dot(U[k], x, k + 1, p)) / U[k, k]
 
 
 @bare_kernel

@@ -14,7 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from contact_id_controller.kernels.compile import bare_kernel
-from contact_id_controller.kernels.interior_point.newton_parts import dot, factor, substitute
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    forward_substitute,
+    semidefinite_cholesky,
+)
+from contact_id_controller.kernels.interior_point.newton_parts import dot
 from contact_id_controller.kernels.interior_point.second_order_cone import (
     longest_step,
     nt_scaling,
@@ -25,6 +30,8 @@ from contact_id_controller.kernels.interior_point.second_order_cone import (
 )
 
 BLOCK = 13  # entries of a cone's block
+DEPENDENT = 1e-15  # pivots of rows that depend on the others, relative to the diagonal
+NO_SAY = 1e150  # is put in their place: such a row's multiplier is zero
 FREE = 1e-8  # weight that keeps a free variable without cost determined
 REFINEMENTS = 3  # corrections of a direction against rounding
 ROUNDING = 1e-13  # defect of the rows below which a direction needs none
@@ -83,10 +90,10 @@ def factor_newton(program, point, extent, newton):
     begin, end = extent[0], extent[1]
     p, boxes = At.shape[1], lower.shape[0]
     for i in range(p):
-        top = S[i]
-        for c in range(i, p):
-            top[c] = 0.0
-        top[i] = program.soft[i]
+        out = S[i]
+        for c in range(i):
+            out[c] = 0.0
+        out[i] = program.soft[i]
     for j in range(boxes):
         total = weight[j] if weight[j] > 0.0 else FREE
         if lower[j] > -np.inf:
@@ -99,7 +106,7 @@ def factor_newton(program, point, extent, newton):
             if row[a] != 0.0:
                 amount = inverse[j] * row[a]
                 out = S[a]
-                for c in range(a, end[j]):
+                for c in range(begin[j], a + 1):
                     out[c] += amount * row[c]
     for i in range(blocks.shape[0]):
         j = boxes + 3 * i
@@ -107,7 +114,10 @@ def factor_newton(program, point, extent, newton):
         if not scale_cone(x[j : j + 3], s[j : j + 3], weight[j], weight[j + 1], block):
             return False
         _add_cone(At[j], At[j + 1], At[j + 2], block, newton.rows, S)
-    factor(S, p, newton.rest)
+    for i in range(p):
+        if S[i, i] == 0.0:  # a row without any variable: what it asks for is impossible, or nothing
+            S[i, i] = 1.0
+    semidefinite_cholesky(S, p, DEPENDENT, NO_SAY)
     return True
 
 
@@ -127,7 +137,7 @@ def _add_cone(row0, row1, row2, block, rows, S):
         v1 = middle * two_row[a] + cross * one_row[a]
         v2 = across * three_row[a]
         out = S[a]
-        for c in range(a, p):
+        for c in range(a + 1):
             out[c] += v0 * one_row[c] + v1 * two_row[c] + v2 * three_row[c]
 
 
@@ -189,7 +199,8 @@ def solve_newton(program, defect, share, refined, newton, step):
         row, value = At[j], dx[j]
         for i in range(begin[j], end[j]):
             dy[i] -= row[i] * value
-    substitute(newton.S, p, dy)
+    forward_substitute(newton.S, p, dy)
+    backward_substitute(newton.S, p, dy)
     for refinement in range(REFINEMENTS):
         for j in range(N):
             pull[j] = dot(At[j], dy, begin[j], end[j])
@@ -209,7 +220,8 @@ def solve_newton(program, defect, share, refined, newton, step):
             left = max(left, abs(rest[i]))
         if left <= ROUNDING:
             return
-        substitute(newton.S, p, rest)
+        forward_substitute(newton.S, p, rest)
+        backward_substitute(newton.S, p, rest)
         for i in range(p):
             dy[i] += rest[i]
 

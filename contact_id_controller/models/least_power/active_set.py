@@ -18,8 +18,8 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.dense import cholesky
 from contact_id_controller.kernels.inlined import bare_inlined
-from contact_id_controller.kernels.triangular import cholesky
 from contact_id_controller.models.least_power.holding import held_rows
 from contact_id_controller.models.least_power.task import (
     cone_price,

@@ -6,7 +6,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.interior_point.rank import independent_rows
+from contact_id_controller.kernels.dense import independent_rows
 
 
 @bare_kernel

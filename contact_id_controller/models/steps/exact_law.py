@@ -18,13 +18,13 @@ import numpy as np
 from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.cone_newton import cone_newton, pyramids
-from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
-from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
-from contact_id_controller.kernels.triangular import (
+from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,
 )
+from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
+from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
 from contact_id_controller.models.steps.finish import shift_offset
 from contact_id_controller.models.steps.forces import NO_LEVER, share_weights
 

@@ -22,6 +22,11 @@ import numpy as np
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
 from contact_id_controller.kernels.cone_newton import MAX_STEPS, cone_newton, pyramids
+from contact_id_controller.kernels.dense import (
+    backward_substitute,
+    cholesky,
+    forward_substitute,
+)
 from contact_id_controller.kernels.nearest_point import FEASIBILITY, SOLVED, nearest_point
 from contact_id_controller.kernels.pyramid import (
     APART,
@@ -31,11 +36,6 @@ from contact_id_controller.kernels.pyramid import (
     edge,
     edge_directions,
     project_contact,
-)
-from contact_id_controller.kernels.triangular import (
-    backward_substitute,
-    cholesky,
-    forward_substitute,
 )
 
 TIE_BREAK = 1e-6  # eps: weight of the force norm against the torque norm, relative to traces

@@ -15,7 +15,7 @@ import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, kernel
-from contact_id_controller.kernels.triangular import (
+from contact_id_controller.kernels.dense import (
     backward_substitute,
     cholesky,
     forward_substitute,

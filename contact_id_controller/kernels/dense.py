@@ -1,0 +1,369 @@
+"""Small dense matrices, in place: Cholesky and LU factors, substitution, and the QR factors of rows.
+
+Kernels with caller-owned room; what has no factor is reported by False. Sizes are those of a robot's bodies, 3 to 60:
+loops of our own are faster there than LAPACK, which waits for its own checks (numba 0.68, one core, us: Cholesky of
+18 / 38 / 64 rows .5 / 3.2 / 11.1 against .9 / 3.8 / 10.1; LU 1.9 / 12.4 / 51 against 2.8 / 10.6 / 29). LU factors
+from ``LAPACK_FROM`` rows on are therefore LAPACK's, by the symbols that numba itself calls it by.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+
+_VERSIONS = ((0, 68),)
+"""Versions of numba whose name for LAPACK's dgetrf was tried; others take our own loops for all sizes."""
+
+_GETRF = types.ExternalFunction(
+    "numba_xxgetrf",
+    types.intc(
+        types.char,  # kind
+        types.intp,  # m
+        types.intp,  # n
+        types.CPointer(types.float64),
+        types.intp,  # stride of columns
+        types.CPointer(types.int64),  # room of the rows' exchanges, written as 32 bit numbers
+    ),
+)
+_DOUBLE = ord("d")
+
+_KNOWN = numba.version_info[:2] in _VERSIONS and not numba.config.DISABLE_JIT
+LAPACK_FROM = 36 if _KNOWN else 2**62
+TILE = 8  # of a matrix that is transposed
+SINGULAR = 1e-14  # pivots below this share of the largest entry count as zero
+INDEPENDENCE = 1e-8  # a direction counts when this share of the largest one is left
+
+
+# Cholesky factors
+
+
+@bare_kernel
+def cholesky(matrix, n, tolerance):
+    """Factor the lower triangle of ``matrix`` (n, n) in place; False when it is not positive definite."""
+    for j in range(n):
+        diagonal = matrix[j, j]
+        pivot = diagonal
+        for k in range(j):
+            pivot -= matrix[j, k] * matrix[j, k]
+        if not pivot > tolerance * abs(diagonal):
+            return False
+        pivot = np.sqrt(pivot)
+        matrix[j, j] = pivot
+        row, inverse = matrix[j], 1.0 / pivot
+        for i in range(j + 1, n):
+            other = matrix[i]
+            total = other[j]
+            for k in range(j):
+                total -= other[k] * row[k]
+            other[j] = total * inverse
+    return True
+
+
+@bare_kernel
+def semidefinite_cholesky(matrix, n, tolerance, root):
+    """As ``cholesky`` for a positive semidefinite matrix: columns of dependent rows vanish.
+
+    Their pivots, below ``tolerance`` times the diagonal, become ``root``: 0, so that L L^T is the matrix, or a
+    number so large that substitution leaves nothing of their unknowns.
+    """
+    for j in range(n):
+        row, diagonal = matrix[j], matrix[j, j]
+        pivot = diagonal
+        for k in range(j):
+            pivot -= row[k] * row[k]
+        inverse, row[j] = 0.0, root
+        if pivot > tolerance * diagonal:
+            row[j] = np.sqrt(pivot)
+            inverse = 1.0 / row[j]
+        for i in range(j + 1, n):
+            other = matrix[i]
+            total = other[j]
+            for k in range(j):
+                total -= other[k] * row[k]
+            other[j] = total * inverse
+
+
+@bare_kernel
+def forward_substitute(L, n, x):
+    """x <- L^-1 x for lower triangular L (n, n)."""
+    for i in range(n):
+        total = x[i]
+        for k in range(i):
+            total -= L[i, k] * x[k]
+        x[i] = total / L[i, i]
+
+
+@bare_kernel
+def backward_substitute(L, n, x):
+    """x <- L^-T x for lower triangular L (n, n)."""
+    for i in range(n - 1, -1, -1):
+        row = L[i]  # along rows, which lie together: half the time of sums down the columns
+        value = x[i] / row[i]
+        x[i] = value
+        for k in range(i):
+            x[k] -= row[k] * value
+
+
+# LU factors
+
+
+@bare_kernel
+def _transpose(A, n):
+    """Exchange rows and columns of the leading (n, n), tile by tile."""
+    for down in range(0, n, TILE):
+        for along in range(0, down + 1, TILE):
+            for i in range(down, min(down + TILE, n)):
+                for j in range(along, min(along + TILE, i)):
+                    A[i, j], A[j, i] = A[j, i], A[i, j]
+
+
+@bare_kernel
+def _lu_by_lapack(A, n, order):
+    """``lu_factor`` by LAPACK, which counts from 1, in columns and with 32 bit."""
+    _transpose(A, n)
+    found = _GETRF(_DOUBLE, n, n, A.ctypes, A.strides[0] // 8, order.ctypes) == 0
+    _transpose(A, n)
+    short = order.view(np.int32)
+    for k in range(
+        n - 1, -1, -1
+    ):  # the last ones lie in the second half, where nothing is left to read
+        order[k] = np.int64(short[k]) - 1
+    return found
+
+
+@bare_kernel
+def lu_factor(A, n, tolerance, order):
+    """Factor P A = L U in place on the leading (n, n) of ``A``; False when numerically singular.
+
+    Pivots count as zero up to ``tolerance`` times the largest entry. order (n,) int64: out, the row that each one
+    was exchanged with in turn. Rows of A lie together.
+    """
+    largest = 0.0
+    for i in range(n):
+        row = A[i]
+        for j in range(n):
+            largest = max(largest, abs(row[j]))
+    least = tolerance * largest
+    if n >= LAPACK_FROM:
+        found = _lu_by_lapack(A, n, order)
+        for k in range(n):
+            found = found and abs(A[k, k]) > least and abs(A[k, k]) < np.inf
+        return found
+    for k in range(n):
+        best, most = k, abs(A[k, k])
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > most:
+                best, most = i, abs(A[i, k])
+        if not (most > least and most < np.inf):
+            return False
+        order[k] = best
+        if best != k:
+            for j in range(n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+        row, inverse = A[k], 1.0 / A[k, k]
+        for i in range(k + 1, n):
+            other = A[i]
+            factor = other[k] * inverse
+            other[k] = factor
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    other[j] -= factor * row[j]
+    return True
+
+
+@bare_kernel
+def lu_solve(A, n, order, x):
+    """x (n,) <- A^-1 x, with what ``lu_factor`` left behind."""
+    for k in range(n):
+        if order[k] != k:
+            x[k], x[order[k]] = x[order[k]], x[k]
+    for i in range(n):
+        row, total = A[i], x[i]
+        for j in range(i):
+            total -= row[j] * x[j]
+        x[i] = total
+    for i in range(n - 1, -1, -1):
+        row, total = A[i], x[i]
+        for j in range(i + 1, n):
+            total -= row[j] * x[j]
+        x[i] = total / row[i]
+
+
+# QR factors of rows that come and go: m of them, as columns, are Qt^T R; Qt (dim, dim) holds orthonormal rows, the
+# first m of them spanning the active ones, R (dim, dim) is upper triangular. A change costs O(dim^2).
+
+
+@bare_kernel
+def no_rows(Qt):
+    """No active rows: Qt = 1."""
+    for a in range(Qt.shape[0]):
+        for b in range(Qt.shape[0]):
+            Qt[a, b] = 1.0 if a == b else 0.0
+
+
+@bare_kernel
+def append_row(Qt, R, m, d):
+    """Add the row whose product with Qt is d (dim,), at position m."""
+    for a in range(Qt.shape[0] - 1, m, -1):
+        d[a - 1] = _rotate(Qt, a - 1, 0, d[a - 1], d[a])
+        d[a] = 0.0
+    for a in range(m + 1):
+        R[a, m] = d[a]
+
+
+@bare_kernel
+def drop_row(Qt, R, m, k):
+    """Take the row at position k out of m; later ones move up by one."""
+    for b in range(k, m - 1):
+        for a in range(b + 2):
+            R[a, b] = R[a, b + 1]
+    for a in range(k, m - 1):
+        p, q = R[a, a], R[a + 1, a]
+        _rotate(Qt, a, 0, p, q)
+        _rotate(R, a, a, p, q)
+
+
+@bare_kernel
+def _rotate(A, a, first, p, q):
+    """Rotate rows a, a + 1 of A, from column ``first``, as it takes (p, q) to (radius, 0); returns the radius."""
+    if q == 0.0:
+        return p  # the identity, whatever the sign of p
+    radius = math.hypot(p, q)
+    cosine, sine = p / radius, q / radius
+    above, below = A[a], A[a + 1]
+    for x in range(first, A.shape[1]):
+        upper, lower = above[x], below[x]
+        above[x] = cosine * upper + sine * lower
+        below[x] = cosine * lower - sine * upper
+    return radius
+
+
+@bare_kernel
+def solve_upper(R, m, d, x):
+    """R x = d on the leading (m, m); x may be d."""
+    for a in range(m - 1, -1, -1):
+        row, value = R[a], d[a]
+        for b in range(a + 1, m):
+            value -= row[b] * x[b]
+        x[a] = value / row[a]
+
+
+# Independent rows: Householder QR
+
+
+@kernel
+def independent_rows(K, k, rows, order, norms):
+    """Replace K x = k by as many equations as K has independent rows; K, k are overwritten.
+
+    Args:
+        K (m, n), k (m,): the system; only the first ``rows`` rows count.
+        order (n,) int64, norms (n,): workspace.
+
+    Returns (rank, least-squares residual): the first rank rows of K and k are the new system, in
+    the order of the original columns; residual is the length of what no x can satisfy.
+    """
+    n = K.shape[1]
+    rank = 0
+    for j in range(n):
+        order[j] = j
+    limit = 0.0
+    while rank < min(rows, n):
+        best, at = 0.0, rank
+        for j in range(rank, n):
+            total = 0.0
+            for i in range(rank, rows):
+                total += K[i, order[j]] * K[i, order[j]]
+            norms[j] = total
+            if total > best:
+                best, at = total, j
+        if rank == 0:
+            limit = INDEPENDENCE * INDEPENDENCE * best
+        if not best > limit:
+            break
+        order[rank], order[at] = order[at], order[rank]
+        p = order[rank]
+        # Reflect the pivot column onto its first entry: v = column - alpha e, kept in the column.
+        alpha = -np.sqrt(best) if K[rank, p] > 0.0 else np.sqrt(best)
+        K[rank, p] -= alpha
+        beta = -1.0 / (alpha * K[rank, p])
+        for j in range(rank + 1, n + 1):
+            total = 0.0
+            if j == n:
+                for i in range(rank, rows):
+                    total += K[i, p] * k[i]
+                for i in range(rank, rows):
+                    k[i] -= beta * total * K[i, p]
+            else:
+                c = order[j]
+                for i in range(rank, rows):
+                    total += K[i, p] * K[i, c]
+                for i in range(rank, rows):
+                    K[i, c] -= beta * total * K[i, p]
+        K[rank, p] = alpha
+        for i in range(rank + 1, rows):
+            K[i, p] = 0.0
+        rank += 1
+    left = 0.0
+    for i in range(rank, rows):
+        left += k[i] * k[i]
+    return rank, np.sqrt(left)
+
+
+@kernel
+def concentrate(At, b, chosen, reflectors):
+    """Rotate the rows of A x = b in place so that the chosen variables stand in the first ones only.
+
+    At (N, p): A transposed. chosen (N,) bool. reflectors (k, p): out, unit Householder vectors.
+    Returns how many there are; ``rotate`` applies them to a vector of the rows.
+    """
+    N, p = At.shape
+    count = 0
+    for j in range(N):
+        if not chosen[j] or count == min(p, reflectors.shape[0]):
+            continue
+        total, tail = 0.0, 0.0
+        for i in range(p):
+            total += At[j, i] * At[j, i]
+            if i >= count:
+                tail += At[j, i] * At[j, i]
+        if not tail > INDEPENDENCE * INDEPENDENCE * total:
+            continue
+        v = reflectors[count]
+        for i in range(p):
+            v[i] = At[j, i] if i >= count else 0.0
+        v[count] += np.sqrt(tail) if v[count] >= 0.0 else -np.sqrt(tail)
+        length = 0.0
+        for i in range(count, p):
+            length += v[i] * v[i]
+        length = np.sqrt(length)
+        for i in range(count, p):
+            v[i] /= length
+        for other in range(N):
+            _reflect(v, count, At[other])
+        _reflect(v, count, b)
+        count += 1
+    return count
+
+
+@kernel
+def rotate(reflectors, count, y, back):
+    """Apply the rotation of ``concentrate`` to y (p,), or undo it."""
+    for k in range(count):
+        i = count - 1 - k if back else k
+        _reflect(reflectors[i], i, y)
+
+
+@kernel
+def _reflect(v, start, x):
+    """x <- (I - 2 v v^T) x for a unit v that is zero before ``start``."""
+    total = 0.0
+    for i in range(start, v.shape[0]):
+        total += v[i] * x[i]
+    if total != 0.0:
+        for i in range(start, v.shape[0]):
+            x[i] -= 2.0 * total * v[i]
