@@ -21,7 +21,7 @@ from contact_id_controller.kernels.dense import (
 )
 from contact_id_controller.kernels.interior_point.newton_parts import dot
 from contact_id_controller.kernels.interior_point.second_order_cone import (
-    longest_step,
+    inverse_step,
     nt_scaling,
     product,
     quotient,
@@ -233,7 +233,7 @@ def reach(program, point, rd, share, newton, step):
     x, s, r = point.x, point.s, point.r
     dx, ds, dr = step.x, step.s, step.r
     boxes = lower.shape[0]
-    longest = np.inf
+    longest, fastest = np.inf, 0.0
     for j in range(boxes):
         ds[j] = 0.0
         if lower[j] > -np.inf:
@@ -257,12 +257,12 @@ def reach(program, point, rd, share, newton, step):
         for d in range(j, j + 3):
             # From the dual equation, not from complementarity: rounding must not add to rd.
             ds[d] = weight[d] * dx[d] - newton.pull[d] + share * rd[d]
-        longest = min(
-            longest,
-            longest_step(x[j : j + 3], dx[j : j + 3]),
-            longest_step(s[j : j + 3], ds[j : j + 3]),
+        fastest = max(
+            fastest,
+            inverse_step(x[j : j + 3], dx[j : j + 3]),
+            inverse_step(s[j : j + 3], ds[j : j + 3]),
         )
-    return longest
+    return min(longest, 1.0 / fastest) if fastest > 0.0 else longest
 
 
 @bare_kernel

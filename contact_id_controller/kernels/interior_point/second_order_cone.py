@@ -80,13 +80,14 @@ def quotient(point, d, out):
 
 
 @bare_kernel
-def longest_step(x, dx):
-    """Largest step (inf if none) with x + step dx still in the cone; x inside."""
-    a = (dx[0] - np.hypot(dx[1], dx[2])) * (dx[0] + np.hypot(dx[1], dx[2]))
-    b = x[0] * dx[0] - x[1] * dx[1] - x[2] * dx[2]
-    c = inner(x)
-    root = np.sqrt(max(b * b - a * c, 0.0)) - b  # never negative for x inside, but for rounding
-    return c / root if root > 0.0 else np.inf
+def inverse_step(x, dx):
+    """1 / the largest step with x + step dx still in the cone, 0 if none is too large; x inside."""
+    inverse = 1.0 / np.sqrt(inner(x))
+    n0, n1, n2 = x[0] * inverse, x[1] * inverse, x[2] * inverse
+    along = n0 * dx[0] - n1 * dx[1] - n2 * dx[2]
+    share = (along + dx[0]) / (1.0 + n0)
+    first, second = dx[1] - share * n1, dx[2] - share * n2
+    return max(0.0, (np.sqrt(first * first + second * second) - along) * inverse)
 
 
 @bare_kernel

@@ -17,11 +17,20 @@ import numpy as np
 
 from contact_id_controller.kernels import riccati
 from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.interior_point.second_order_cone import (
+    inverse_step,
+    nt_scaling,
+    product,
+    quotient,
+    scale,
+    unscale,
+)
 
 SOLVED, NO_PROGRESS, NOT_CONVEX, TOO_MANY_STEPS = range(4)
 GAUSS_NEWTON, DIFFERENCE_OF_PSD, EXACT = range(3)
 PYRAMID, CONE = range(2)
 ROWS = 4  # of a contact, at most
+BLOCK = 7  # numbers of a contact's scaling, at most
 GAP = 1e-7  # sum s'z at the end, relative to the cost
 LEAST_GAP = 1e-10  # and for a cost that vanishes, relative to the weights
 STATIONARY = 1e-7  # gradient of the Lagrangian, relative to weights and multipliers
@@ -73,7 +82,7 @@ class Work(NamedTuple):
     adjoint: np.ndarray
     slope: np.ndarray
     nothing: np.ndarray
-    scale: np.ndarray
+    blocks: np.ndarray
     centre: np.ndarray
     ds: np.ndarray
     dz: np.ndarray
@@ -93,7 +102,7 @@ def work_of(intervals: int, inputs: int, steps: int) -> Work:
         np.zeros((intervals + 1, STATE)),
         np.zeros((inputs, FORCE)),
         np.zeros((intervals + 1, STATE)),
-        np.zeros((inputs, ROWS)),
+        np.zeros((inputs, BLOCK)),
         np.zeros((inputs, ROWS)),
         np.zeros((inputs, ROWS)),
         np.zeros((inputs, ROWS)),
@@ -291,30 +300,16 @@ def _back(y, mu, cone):
 
 
 @bare_kernel
-def _determinant(v):
-    """v0^2 - v1^2 - v2^2."""
-    size = np.sqrt(v[1] * v[1] + v[2] * v[2])
-    return (v[0] - size) * (v[0] + size)
-
-
-@bare_kernel
-def _scaling(s, z, mu, cone, scale, H):
+def _scaling(s, z, mu, cone, block, H):
     """The scaling of Nesterov and Todd, and H += D' W^-2 D (lower triangle).
 
-    Cone: scale = (w, eta) with W^-2 = (2 (J w)(J w)' - J) / eta^2; pyramid: W^-2 = z / s by rows.
+    Cone: block = eta and w of W (4) and the scaled point (3), W^-2 = (2 (J w)(J w)' - J) / eta^2; pyramid: the
+    diagonal z / s of W^-2.
     """
     if cone == CONE:
-        of_s, of_z = _determinant(s), _determinant(z)
-        a, b = 1.0 / np.sqrt(of_s), 1.0 / np.sqrt(of_z)
-        product = a * b * (s[0] * z[0] + s[1] * z[1] + s[2] * z[2])
-        size = 0.5 / np.sqrt(0.5 * (1.0 + product))
-        w0, w1, w2 = (
-            (a * s[0] + b * z[0]) * size,
-            (a * s[1] - b * z[1]) * size,
-            (a * s[2] - b * z[2]) * size,
-        )
-        ratio = np.sqrt(of_z / of_s)
-        scale[0], scale[1], scale[2], scale[3] = w0, w1, w2, 1.0 / np.sqrt(ratio)
+        if not nt_scaling(s, z, block[:4], block[4:]):
+            block[0] = np.nan  # on the boundary: no factor
+        ratio, w0, w1, w2 = 1.0 / (block[0] * block[0]), block[1], block[2], block[3]
         H[0, 0] += ratio * (2.0 * w1 * w1 + 1.0)
         H[1, 0] += ratio * 2.0 * w1 * w2
         H[1, 1] += ratio * (2.0 * w2 * w2 + 1.0)
@@ -323,69 +318,48 @@ def _scaling(s, z, mu, cone, scale, H):
         H[2, 2] += ratio * (2.0 * w0 * w0 - 1.0) * mu * mu
     else:
         for r in range(4):
-            scale[r] = z[r] / s[r]
-        H[0, 0] += scale[0] + scale[1]
-        H[1, 1] += scale[2] + scale[3]
-        H[2, 0] += mu * (scale[1] - scale[0])
-        H[2, 1] += mu * (scale[3] - scale[2])
-        H[2, 2] += mu * mu * (scale[0] + scale[1] + scale[2] + scale[3])
+            block[r] = z[r] / s[r]
+        H[0, 0] += block[0] + block[1]
+        H[1, 1] += block[2] + block[3]
+        H[2, 0] += mu * (block[1] - block[0])
+        H[2, 1] += mu * (block[3] - block[2])
+        H[2, 2] += mu * mu * (block[0] + block[1] + block[2] + block[3])
 
 
 @bare_kernel
-def _unscaled(scale, v, sign, out):
-    """Cone: out = W v (sign 1) or W^-1 v (sign -1)."""
-    w0, w1, w2 = scale[0], sign * scale[1], sign * scale[2]
-    eta = scale[3] if sign > 0 else 1.0 / scale[3]
-    along = w1 * v[1] + w2 * v[2]
-    share = v[0] + along / (1.0 + w0)
-    first = eta * (w0 * v[0] + along)
-    out[1], out[2] = eta * (v[1] + w1 * share), eta * (v[2] + w2 * share)
-    out[0] = first
-
-
-@bare_kernel
-def _centre(s, z, ds, dz, scale, target, cone, rows, out):
+def _centre(s, ds, dz, block, target, cone, rows, out):
     """out = W^-2 c: what the corrector adds, from the predictor's ds and dz; target: sigma mu."""
     if cone == CONE:
-        product, a, b = rows[0], rows[1], rows[2]
-        _unscaled(scale, z, 1.0, product)  # lambda
-        _unscaled(scale, ds, -1.0, a)
-        _unscaled(scale, dz, 1.0, b)
-        d0 = target - (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
-        d1, d2 = -(a[0] * b[1] + b[0] * a[1]), -(a[0] * b[2] + b[0] * a[2])
-        along = product[1] * d1 + product[2] * d2
-        first = (product[0] * d0 - along) / _determinant(product)
-        a[0] = first
-        a[1], a[2] = (d1 - first * product[1]) / product[0], (d2 - first * product[2]) / product[0]
-        _unscaled(scale, a, -1.0, out)
+        eta_w, a, b, c = block[:4], rows[0], rows[1], rows[2]
+        unscale(eta_w, ds, a)
+        scale(eta_w, dz, b)
+        product(a, b, c)
+        c[0], c[1], c[2] = target - c[0], -c[1], -c[2]
+        quotient(block[4:], c, c)
+        unscale(eta_w, c, out)
     else:
         for r in range(4):
             out[r] = (target - ds[r] * dz[r]) / s[r]
 
 
 @bare_kernel
-def _dual_step(s, z, ds, centre, scale, cone, rows, dz):
+def _dual_step(z, ds, centre, block, cone, rows, dz):
     """dz = centre - z - W^-2 ds, since W^-2 s = z."""
     if cone == CONE:
-        _unscaled(scale, ds, -1.0, rows[0])
-        _unscaled(scale, rows[0], -1.0, rows[1])
+        unscale(block[:4], ds, rows[0])
+        unscale(block[:4], rows[0], rows[0])
         for r in range(3):
-            dz[r] = centre[r] - z[r] - rows[1, r]
+            dz[r] = centre[r] - z[r] - rows[0, r]
     else:
         for r in range(4):
-            dz[r] = centre[r] - z[r] - scale[r] * ds[r]
+            dz[r] = centre[r] - z[r] - block[r] * ds[r]
 
 
 @bare_kernel
 def _inverse_length(v, dv, cone):
     """1 / the longest step along dv that stays in the cone, at least 0."""
     if cone == CONE:
-        inverse = 1.0 / np.sqrt(_determinant(v))
-        n0, n1, n2 = v[0] * inverse, v[1] * inverse, v[2] * inverse
-        along = n0 * dv[0] - n1 * dv[1] - n2 * dv[2]
-        share = (along + dv[0]) / (1.0 + n0)
-        b1, b2 = dv[1] - share * n1, dv[2] - share * n2
-        return max(0.0, (np.sqrt(b1 * b1 + b2 * b2) - along) * inverse)
+        return inverse_step(v, dv)
     longest = 0.0
     for r in range(4):
         longest = max(longest, -dv[r] / v[r])
@@ -396,14 +370,14 @@ def _inverse_length(v, dv, cone):
 
 
 @bare_kernel
-def _blocks(program, u, s, z, scale, H):
+def _blocks(program, u, s, z, blocks, H):
     """H of each force: its weight and its cone's."""
     friction, wf, cone = program.friction, program.force_weight, program.cone
     for k in range(u.shape[0]):
         for i in range(FORCE):
             for j in range(FORCE):
                 H[k, i, j] = wf[i] if i == j else 0.0
-        _scaling(s[k], z[k], friction[k], cone, scale[k], H[k])
+        _scaling(s[k], z[k], friction[k], cone, blocks[k], H[k])
 
 
 @bare_kernel
@@ -415,13 +389,13 @@ def _gradients(program, slope, centre, h):
 
 
 @bare_kernel
-def _cone_steps(program, iterate, du, centre, scale, rows, ds, dz):
+def _cone_steps(program, iterate, du, centre, blocks, rows, ds, dz):
     """ds and dz that belong to du; 1 / the longest step that leaves both inside, at least 1/2."""
     friction, cone, s, z = program.friction, program.cone, iterate.s, iterate.z
     shortest = 0.5
     for k in range(du.shape[0]):
         _rows(du[k], friction[k], cone, ds[k])
-        _dual_step(s[k], z[k], ds[k], centre[k], scale[k], cone, rows, dz[k])
+        _dual_step(z[k], ds[k], centre[k], blocks[k], cone, rows, dz[k])
         shortest = max(shortest, _inverse_length(s[k], ds[k], cone))
         shortest = max(shortest, _inverse_length(z[k], dz[k], cone))
     return shortest
@@ -440,9 +414,9 @@ def _gap(s, z, ds, dz, length, rows):
 @bare_kernel
 def _centres(program, iterate, work, target, rows, out):
     """W^-2 c of every contact."""
-    s, z, ds, dz, scale, cone = iterate.s, iterate.z, work.ds, work.dz, work.scale, program.cone
+    s, ds, dz, blocks, cone = iterate.s, work.ds, work.dz, work.blocks, program.cone
     for k in range(s.shape[0]):
-        _centre(s[k], z[k], ds[k], dz[k], scale[k], target, cone, rows, out[k])
+        _centre(s[k], ds[k], dz[k], blocks[k], target, cone, rows, out[k])
 
 
 @bare_kernel
@@ -452,7 +426,7 @@ def _corrected(program, iterate, work, target, scratch):
     _centres(program, iterate, work, target, scratch, centre)
     _gradients(program, work.slope, centre, work.h)
     riccati.solve(program.stages, work.factor, work.nothing, work.h, work.defect, step)
-    return _cone_steps(program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz)
+    return _cone_steps(program, iterate, step.du, centre, work.blocks, scratch, work.ds, work.dz)
 
 
 @bare_kernel
@@ -532,7 +506,7 @@ def solve(program, iterate, work, steps, scale_of_weights):
             break
         if taken == steps:
             break
-        _blocks(program, u, s, z, work.scale, work.H)
+        _blocks(program, u, s, z, work.blocks, work.H)
         used = _factored(program, iterate, work)
         log[taken, 5] = used
         if used < 0:
@@ -545,7 +519,7 @@ def solve(program, iterate, work, steps, scale_of_weights):
         riccati.solve(stages, work.factor, work.nothing, work.h, work.defect, step)
         length = 1.0 / max(
             1.0,
-            _cone_steps(program, iterate, step.du, centre, work.scale, scratch, work.ds, work.dz),
+            _cone_steps(program, iterate, step.du, centre, work.blocks, scratch, work.ds, work.dz),
         )
         aimed = _gap(s, z, work.ds, work.dz, length, rows) / gap if gap > 0.0 else 0.0
         target = max(aimed**3 * gap, LEAST_AIM * allowed) / degree
