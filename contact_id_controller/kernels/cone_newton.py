@@ -254,7 +254,7 @@ def _update_hessian(rows, sets, pieces, search):
                 _add_piece(W, i, held[i], held_basis[i], -1.0, search.columns, H)
             _add_piece(W, i, number[i], basis[i], 1.0, search.columns, H)
             held[i] = number[i]
-            for r in range(3):
+            for r in range(2 if number[i] != INSIDE else 0):
                 for d in range(3):
                     held_basis[i, r, d] = basis[i, r, d]
     for i in range(n, number.shape[0]):
@@ -278,9 +278,6 @@ def _assume_inside(sets, pieces, z, force):
     for i in range(n):
         if mode[i] == STICKING and mu[i] > 0.0:
             number[i] = INSIDE
-            for r in range(3):
-                for d in range(3):
-                    basis[i, r, d] = 1.0 if r == d else 0.0
         else:
             force[0], force[1], force[2] = 1.0, 0.0, 0.0
             if mode[i] != STICKING:
@@ -444,13 +441,16 @@ def _advance(rows, sets, x, z, pieces, defect, search):
 
 
 @bare_inlined
-def _begin(rows, sets, x, z, pieces, search):
-    """Forces, pieces and gradient at x; returns the gradient's largest entry."""
-    shift = rows.shift
-    _times(rows.W, x, search.forces)
+def _begin(rows, sets, warm, x, z, pieces, search):
+    """Forces, pieces and gradient at x, zero unless ``warm``; returns the gradient's largest entry."""
+    forces, shift = search.forces, rows.shift
+    if warm:
+        _times(rows.W, x, forces)
+    else:
+        fill(forces, 0.0)
     for r in range(z.shape[0]):
-        search.forces[r] = -search.forces[r] - (shift[r] if shift.shape[0] else 0.0)
-    _project(search.forces, sets, z, pieces)
+        forces[r] = -forces[r] - (shift[r] if shift.shape[0] else 0.0)
+    _project(forces, sets, z, pieces)
     return _gradient(rows, x, z, search.gradient)
 
 
@@ -458,14 +458,15 @@ def _begin(rows, sets, x, z, pieces, search):
 def _minimise(rows, sets, limit, x, z, pieces, search):
     """The method, see ``cone_newton``."""
     number, held = pieces.number, search.held
-    before, warm = _begin(rows, sets, x, z, pieces, search), False
-    if not before < np.inf:
-        fill(x, 0.0)
-        before = _begin(rows, sets, x, z, pieces, search)
-    if before == 0.0:
-        return 0
+    warm = False
     for k in range(x.shape[0]):
         warm = warm or x[k] != 0.0
+    before = _begin(rows, sets, warm, x, z, pieces, search)
+    if not before < np.inf:
+        fill(x, 0.0)
+        warm, before = False, _begin(rows, sets, False, x, z, pieces, search)
+    if before == 0.0:
+        return 0
     for i in range(held.shape[0]):
         held[i] = NONE
     if not warm and not rows.shift.shape[0]:
