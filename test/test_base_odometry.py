@@ -18,6 +18,7 @@ from contact_id_controller.estimation.base_estimate import (
     quaternion,
 )
 from contact_id_controller.estimation.base_odometry import BaseOdometry, BaseOdometrySettings
+from contact_id_controller.estimation.odometry_arrays import advance
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,
@@ -247,7 +248,7 @@ def test_a_step_is_that_of_plain_numpy(seed):
     odometry.estimate.state = RUNNING
     odometry.take(*inputs[:5])
     odometry._contacts[:] = contacts
-    odometry._run_filter()
+    advance(odometry.arrays)
     x = odometry._x
     # Nobody knows of a foot in the air: what its place says is not used.
     used = np.flatnonzero(np.concatenate([np.ones(15, bool), np.repeat(contacts, 3)]))

@@ -112,6 +112,18 @@ def test_without_an_imu_the_pose_is_held(run, name):
     assert run.estimate.faults == ()
 
 
+def test_an_effort_that_returns_begins_anew(run):
+    """The low-pass does not come back from the zero that stood for it."""
+    effort = run.standing.effort.copy()
+    effort[2] = np.nan
+    run.steps(50, effort=effort)
+    assert "effort is missing of" in run.words
+    run.step(effort=run.standing.effort)
+    period = run.pipeline.period
+    assert period.smoothed[6 + 12 + 2] == pytest.approx(run.standing.effort[2], rel=1e-12)
+    assert run.estimate.faults == () and run.estimate.forces_known
+
+
 def test_a_moment_without_imu_is_bridged(run):
     said = run.steps(15, gyro=None, accel=None)
     assert "IMU is silent" in said[-1][0] and run.estimate.ready

@@ -28,7 +28,7 @@ class Walk:
 
         def each(period):
             estimate = told.estimate
-            lasts[0] += (period.forces - lasts[0]) * pipeline._low_pass._share
+            lasts[0] += (period.forces - lasts[0]) * pipeline.period.share
             rows.append((
                 period.after.q, period.after.v, run.believed.q, run.believed.v,
                 lasts[0].copy(), period.forces, estimate.world_forces, estimate.contact.copy(),

@@ -20,18 +20,17 @@ from contact_id_controller.estimation.base_estimate import (
     RUNNING,
     STARTING,
     BaseEstimate,
-    FilterArrays,
     quaternion,
 )
-from contact_id_controller.estimation.checked import finite, shaped
+from contact_id_controller.estimation.checked import finite, put
 from contact_id_controller.estimation.imu_checks import (
     FAULTS,
     GOOD,
     M_BAD_S,
     MEMORY,
     NO_JOINTS,
-    check_inputs,
 )
+from contact_id_controller.estimation.odometry_arrays import OdometryArrays, advance, take
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.tree import Mechanism
 from contact_id_controller.exceptions import ConfigurationError, UnknownJointError
@@ -39,8 +38,7 @@ from contact_id_controller.robot import RobotModel
 
 DEFAULT = BaseOdometrySettings()
 UP = np.array([0.0, 0.0, 1.0])
-DOUBTFUL_IMU = 1e4
-"""Factor of the IMU's variance while its last good sample stands in for it."""
+SILENCE = np.full(3, np.nan)
 LOST_SPEED_M_S = 1.0
 """Standard deviation of the velocity that nobody knows."""
 
@@ -55,6 +53,7 @@ class BaseOdometry:
 
     Attributes:
         estimate: what the last step found.  restarts: how often it was lost and found its feet again.
+        arrays: what it works on.
         sample: (6,) gyroscope and accelerometer in the IMU's axes, the last that was believed.
         joints_finite: whether positions and velocities of the last period were.
 
@@ -86,22 +85,13 @@ class BaseOdometry:
         self._facts = self._facts_of(
             [at for _, _, at in frames], np.broadcast_to(radii, len(frames))
         )
-        n = filtering.E_FEET + 3 * len(feet)
-        self._x, self._P = np.zeros(filtering.FEET + 3 * len(feet)), np.eye(n)
-        self._record = np.zeros(filtering.O_FEET + filtering.FOOT_RECORD * len(feet))
-        self._feet = self._record[filtering.O_FEET :].reshape(len(feet), -1)
-        self._buffer = np.zeros(filtering.buffer_size(len(mechanism), len(feet)))
-        self._inputs = inputs = np.zeros(filtering.INPUTS + robot.nq + robot.nv + len(feet))
-        self.sample = inputs[filtering.I_GYRO : filtering.I_GYRO + 6]
-        self._q = inputs[filtering.INPUTS : filtering.INPUTS + robot.nq]
-        self._v = inputs[filtering.INPUTS + robot.nq :][: robot.nv]
-        self._contacts = inputs[len(inputs) - len(feet) :]
-        self._q[:] = robot.neutral()
-        self._memory = np.zeros(MEMORY)
-        self._limits = np.array(
-            [settings.gyroscope_range, settings.accelerometer_range, settings.frozen_limit_s]
-        )
-        arrays = FilterArrays(self._facts, self._x, self._P, inputs, self._record)
+        self.arrays = arrays = self._make_arrays()
+        self._x, self._P, self._record = arrays.x, arrays.P, arrays.record
+        self._inputs, self._contacts = arrays.inputs, arrays.contacts
+        self._feet = arrays.record[filtering.O_FEET :].reshape(len(feet), -1)
+        self._memory, self._limits, self.sample = arrays.memory, arrays.limits, arrays.sample
+        places = arrays.sample[:3], arrays.sample[3:], arrays.position, arrays.velocity
+        self._places = [memoryview(place) for place in (*places, arrays.contacts)]
         self.estimate = BaseEstimate(robot, self.feet, arrays)
         self.restarts = 0
         self.joints_finite = True
@@ -155,12 +145,13 @@ class BaseOdometry:
         self.take(dt, gyro, accel, q_joints, v_joints)
         return self.advance(contacts, skew_s)
 
-    def take(self, dt, gyro, accel, q_joints, v_joints) -> None:
+    def take(self, dt, gyro, accel, q_joints, v_joints, look=take, at=None) -> None:
         """The first half of ``step``, for who finds the contacts from what was found here.
 
+        look: compiled, called with ``at`` (None: ``arrays``) for what ``imu_checks`` says of the inputs.
         ``sample``, ``joints_finite`` and ``imu_bad_s`` say what of it is believed.
         """
-        settings, inputs, robot = self.settings, self._inputs, self.robot
+        settings = self.settings
         trouble, dt = [], float(dt)
         self._gap_s = 0.0
         if not 0.0 < dt <= settings.longest_period_s:
@@ -169,23 +160,19 @@ class BaseOdometry:
             )
             self._gap_s = dt if 0.0 < dt < np.inf else 0.0
             dt = settings.longest_period_s if dt > 0.0 else 0.0
-        inputs[filtering.I_DT] = dt
-        sample = self.sample
-        sample[:3] = np.nan if gyro is None else shaped("gyro", gyro, 3)
-        sample[3:] = np.nan if accel is None else shaped("accel", accel, 3)
-        q = shaped("q_joints", q_joints, robot.na)
-        v = shaped("v_joints", v_joints, robot.na)
-        fault = check_inputs(sample, q, v, dt, self._limits, self._memory)
+        self._inputs[filtering.I_DT] = dt
+        turn, felt, position, velocity, _ = self._places
+        put("gyro", SILENCE if gyro is None else gyro, turn)
+        put("accel", SILENCE if accel is None else accel, felt)
+        put("q_joints", q_joints, position)
+        put("v_joints", v_joints, velocity)
+        fault = look(self.arrays if at is None else at)
         self.joints_finite = fault < NO_JOINTS
-        if self.joints_finite:
-            robot.put_joints(self._q, q)
-            self._v[robot.actuated] = v
-        else:
+        if not self.joints_finite:
             fault -= NO_JOINTS
             trouble.append("joint positions or velocities are not finite")
         if fault != GOOD:
             trouble.append(f"IMU is {FAULTS[fault]} for {1e3 * self.imu_bad_s:.0f} ms")
-        inputs[filtering.I_NOISE] = 1.0 if fault == GOOD else DOUBTFUL_IMU
         self._fault, self._trouble = fault, trouble
 
     @property
@@ -196,7 +183,7 @@ class BaseOdometry:
     def advance(self, contacts, skew_s: float = 0.0) -> BaseEstimate:
         """The second half of ``step``."""
         settings, inputs, trouble = self.settings, self._inputs, self._trouble
-        self._contacts[:] = shaped("contacts", contacts, len(self.feet))
+        put("contacts", contacts, self._places[4])
         if not self.joints_finite:
             self._contacts[:] = 0.0
         inputs[filtering.I_SKEW] = skew_s
@@ -223,7 +210,7 @@ class BaseOdometry:
             return self._lose(held, trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
             return self._say(self.estimate.state, *trouble)
-        verdict = self._run_filter()
+        verdict = advance(self.arrays)
         without = record[filtering.O_WITHOUT_FEET]
         if verdict != filtering.SOUND:
             trouble.append(self._words(verdict))
@@ -236,13 +223,6 @@ class BaseOdometry:
             trouble.append(f"slipping: {', '.join(self.estimate.slipping)}")
         coasting = fault != GOOD or without > filtering.SHORT_S
         self._say(COASTING if coasting else RUNNING, *trouble)
-
-    def _run_filter(self):
-        mechanism = self._mechanism
-        return filtering.step(
-            mechanism.integers, mechanism.numbers, self._links, self._facts, self._x, self._P,
-            self._inputs, self._record, self._buffer,
-        )  # fmt: skip
 
     def _words(self, verdict):
         """What the filter said of its own result."""
@@ -328,7 +308,7 @@ class BaseOdometry:
     def _moving(self, sample):
         settings = self.settings
         rate = math.sqrt(sample[:3] @ sample[:3])
-        joints = np.abs(self._v).max()
+        joints = np.abs(self.arrays.v).max()
         if rate > settings.still_rate_rad_s or joints > settings.still_rate_rad_s:
             return (
                 f"not standing still: gyroscope {rate:.2g} rad/s, joints {joints:.2g} rad/s, at most "
@@ -402,10 +382,51 @@ class BaseOdometry:
         """A step without time: the feet touch down where the legs have them."""
         dt, self._inputs[filtering.I_DT] = self._inputs[filtering.I_DT], 0.0
         self._feet[:] = 0.0
-        self._run_filter()
+        advance(self.arrays)
         self._inputs[filtering.I_DT] = dt
 
     # Constants
+
+    def _make_arrays(self) -> OdometryArrays:
+        robot, mechanism, settings, feet = (
+            self.robot,
+            self._mechanism,
+            self.settings,
+            len(self.feet),
+        )
+        inputs = np.zeros(filtering.INPUTS + robot.nq + robot.nv + feet)
+        q = inputs[filtering.INPUTS : filtering.INPUTS + robot.nq]
+        q[:] = robot.neutral()
+        return OdometryArrays(
+            integers=mechanism.integers,
+            numbers=mechanism.numbers,
+            links=self._links,
+            q_index=robot.q_index,
+            actuated=robot.actuated,
+            turns=robot.turns,
+            facts=self._facts,
+            x=np.zeros(filtering.FEET + 3 * feet),
+            P=np.eye(filtering.E_FEET + 3 * feet),
+            inputs=inputs,
+            record=np.zeros(filtering.O_FEET + filtering.FOOT_RECORD * feet),
+            buffer=np.zeros(filtering.buffer_size(len(mechanism), feet)),
+            sample=inputs[filtering.I_GYRO : filtering.I_GYRO + 6],
+            q=q,
+            v=inputs[filtering.INPUTS + robot.nq :][: robot.nv],
+            contacts=inputs[len(inputs) - feet :],
+            position=np.zeros(robot.na),
+            velocity=np.zeros(robot.na),
+            limits=np.array(
+                [settings.gyroscope_range, settings.accelerometer_range, settings.frozen_limit_s]
+            ),
+            memory=np.zeros(MEMORY),
+            jacobian=np.zeros((6, 9)),
+            spread=np.zeros((9, 9)),
+            pose=np.zeros(7),
+            twist=np.zeros(6),
+            pose_covariance=np.zeros((6, 6)),
+            twist_covariance=np.zeros((6, 6)),
+        )
 
     def _refuse_unmeasured(self):
         tree, measured = self._mechanism.tree, set(self.robot.joint_names)
@@ -452,12 +473,11 @@ class BaseOdometry:
 
     def _compile(self):
         """Kernels compile now, not in the first step."""
-        joints = np.zeros(self.robot.na)
-        check_inputs(np.zeros(6), joints, joints, 1e-3, self._limits, self._memory)
+        take(self.arrays)
         self._set_rotation(np.eye(3))
         self._inputs[filtering.I_DT] = 0.0
-        self._run_filter()
-        self.estimate.covariances()
+        advance(self.arrays)
+        self.estimate.report()
         quaternion(np.eye(3))
         self.start()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from contact_id_controller.kernels.compile import bare_kernel
+
 
 class ContactDetector:
     """Measured contact with hysteresis and debounce, for n frames.
@@ -20,21 +22,22 @@ class ContactDetector:
         self._raw = np.zeros(count, dtype=bool)
         self._since_s = np.full(count, -np.inf)
         self._seen_s = np.full(count, -np.inf)
+        self._on_n, self._off_n = np.zeros(count), np.zeros(count)
+        self.take_forces(np.full(count, np.nan), 0.0)  # kernels compile now, not in the first step
+        self.take_states(np.full(count, np.nan), 0.0)
+        self.at(0.0)
 
     def take_forces(self, forces_n: np.ndarray, time_s: float) -> None:
         """Take sizes of measured forces (n,), N; NaN: not measured now."""
-        raw = np.where(self._raw, forces_n >= self.off_n, forces_n > self.on_n)
-        self._take(raw, np.isfinite(forces_n), time_s)
+        self._on_n[:], self._off_n[:] = self.on_n, self.off_n
+        values = np.array(forces_n, dtype=float)
+        memory = self._raw, self._since_s, self._seen_s
+        take_forces(values, float(time_s), self._on_n, self._off_n, *memory)
 
     def take_states(self, states: np.ndarray, time_s: float) -> None:
         """Take measured states (n,), 1 for contact, 0 for none; NaN: not measured now."""
-        self._take(states >= 0.5, np.isfinite(states), time_s)
-
-    def _take(self, raw: np.ndarray, seen: np.ndarray, time_s: float) -> None:
-        changed = seen & (raw != self._raw)
-        self._since_s[changed] = time_s
-        self._raw[seen] = raw[seen]
-        self._seen_s[seen] = time_s
+        values = np.array(states, dtype=float)
+        take_states(values, float(time_s), self._raw, self._since_s, self._seen_s)
 
     def knows_any(self, time_s: float) -> bool:
         """Whether any frame has been measured of late."""
@@ -43,9 +46,41 @@ class ContactDetector:
 
     def at(self, time_s: float) -> np.ndarray:
         """Contact (n,) bool at `time_s`; a view that the next call overwrites."""
-        lasted = time_s - self._since_s
-        settled = (lasted >= self.debounce_s) | (lasted < 0.0)
-        np.copyto(self.contact, self._raw, where=settled)
-        age = time_s - self._seen_s
-        self.contact[(age > self.timeout_s) | (age < 0.0)] = False
+        memory = self._raw, self._since_s, self._seen_s
+        settle(float(time_s), self.debounce_s, self.timeout_s, *memory, self.contact)
         return self.contact
+
+
+@bare_kernel
+def take_forces(forces, time_s, on_n, off_n, raw, since_s, seen_s):
+    """Forces (n,) N, NaN where there is none: contact before debounce, since when, and when it was seen."""
+    for i in range(forces.shape[0]):
+        if abs(forces[i]) < np.inf:
+            touches = forces[i] >= off_n[i] if raw[i] else forces[i] > on_n[i]
+            _note(i, touches, time_s, raw, since_s, seen_s)
+
+
+@bare_kernel
+def take_states(states, time_s, raw, since_s, seen_s):
+    """The same of states (n,), 1 for contact and 0 for none."""
+    for i in range(states.shape[0]):
+        if abs(states[i]) < np.inf:
+            _note(i, states[i] >= 0.5, time_s, raw, since_s, seen_s)
+
+
+@bare_kernel
+def _note(i, touches, time_s, raw, since_s, seen_s):
+    if touches != raw[i]:
+        since_s[i] = time_s
+    raw[i], seen_s[i] = touches, time_s
+
+
+@bare_kernel
+def settle(time_s, debounce_s, timeout_s, raw, since_s, seen_s, contact):
+    """Contact (n,) bool at a time: what has lasted ``debounce_s`` and was seen within ``timeout_s``."""
+    for i in range(contact.shape[0]):
+        lasted, age = time_s - since_s[i], time_s - seen_s[i]
+        if lasted >= debounce_s or lasted < 0.0:
+            contact[i] = raw[i]
+        if age > timeout_s or age < 0.0:
+            contact[i] = False

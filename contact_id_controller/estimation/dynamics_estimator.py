@@ -10,12 +10,14 @@ Source: Nori (2017), sections III and VI; formulation by limbs: docs/theory.md.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import scipy.linalg
 
+from contact_id_controller.estimation.checked import ALL, put
 from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense, outputs, sweep
 from contact_id_controller.estimation.layout import Layout
 from contact_id_controller.estimation.left_out import LeftOut
@@ -32,7 +34,7 @@ from contact_id_controller.exceptions import (
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.robot import RobotModel
 
-UP, ALL = np.array([0.0, 0.0, 1.0]), slice(None)
+UP = np.array([0.0, 0.0, 1.0])
 CHECKED = (
     1e-6  # share of a measurement's variance that must be left for a residual to mean anything
 )
@@ -69,9 +71,11 @@ class Estimate:
     def contact_forces(self, contacts: Sequence[str]) -> np.ndarray:
         """(n, 3) N, of several contacts; the same as one by one."""
         layout = self._estimator._layout
-        _, _, places, first = self._estimator._component_places(*contacts)
+        owners, _, _, places = self._estimator.components_of(contacts)
         amounts = self._estimator._components(*contacts)
-        return np.add.reduceat(amounts[:, None] * layout.system.units[places, :3], first)
+        forces = np.zeros((len(contacts), 3))
+        np.add.at(forces, owners, amounts[:, None] * layout.system.units[places, :3])
+        return forces
 
     @property
     def joint_wrenches(self) -> dict[str, np.ndarray]:
@@ -156,7 +160,7 @@ class DynamicsEstimator:
         self.observability: Observability = observe(self, regularisation)
         if self.observability.undetermined:
             raise UnobservableError(self.observability.sentence())
-        self._found_places: dict[str, tuple] = {}
+        self._found_places: dict[tuple[str, ...], np.ndarray] = {}
         self._left_out = LeftOut(self)
         self.by_limbs = self._limbs_suffice()
         self.estimate(*self.observability.states[0])  # compiles
@@ -172,7 +176,7 @@ class DynamicsEstimator:
         self._inputs = self._layout.inputs
         self._y = self._inputs.y
         self._places = Inputs(*map(memoryview, self._inputs))
-        self._measured, self._upright = memoryview(self._y[:-1]), False
+        self._measured = memoryview(self._y[:-1])
         self._turning = self._inputs.v[3:6] if self.mechanism.floating else np.zeros(3)
         self.latest = Estimate(self)
 
@@ -201,8 +205,8 @@ class DynamicsEstimator:
         self._take(measurements)
         # A limb that is singular here (a stretched leg) may still be determined by the base's equation.
         layout = self._layout
-        solved = self.by_limbs and SOLVED == _estimate(layout.integers, layout.numbers)
-        if not solved and not self._solve_dense():
+        solved = self.by_limbs and SOLVED == estimate_by_limbs(layout.integers, layout.numbers)
+        if not solved and not self.solve_dense():
             raise StateError(
                 "no estimate: state or measurements are not finite, or the sensors do not suffice "
                 "in this configuration"
@@ -232,25 +236,33 @@ class DynamicsEstimator:
         largest = [np.linalg.eigvalsh(T @ P @ T.T)[-1] for T in found]
         return np.sqrt(np.maximum(largest, 0.0))
 
+    @property
+    def stores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Integers and numbers that ``estimate_by_limbs`` works on, see ``system``."""
+        return self._layout.integers, self._layout.numbers
+
+    def take_configuration(self, q) -> None:
+        """Put a configuration (nq,) at rest where the kernels read it."""
+        put("q", q, self._places.q)
+        self._inputs.v[:] = 0.0
+
     def _state(self, q, v, angular_velocity=None, up=None):
         """Put a state where the kernels read it."""
         places = self._places
-        _put("q", q, places.q)
-        _put("v", v, places.v)
+        put("q", q, places.q)
+        put("v", v, places.v)
         if angular_velocity is not None:
-            _put("angular_velocity", angular_velocity, places.w)
+            put("angular_velocity", angular_velocity, places.w)
         else:
             places.w[ALL] = self._turning
-        if up is not None or not self._upright:
-            _put("up", UP if up is None else up, places.up)
-            self._upright = up is None
+        put("up", UP if up is None else up, places.up)
 
     def _take(self, measurements):
         y, slices = self._y, self.slices
         if measurements is None:
             y[:] = 0.0
         elif isinstance(measurements, np.ndarray):
-            _put("measurements", measurements, self._measured)
+            put("measurements", measurements, self._measured)
         else:
             for name, place in slices.items():
                 if name not in measurements:
@@ -300,7 +312,11 @@ class DynamicsEstimator:
         K = np.block([[normal, E.T], [E, -np.diag(soft)]])
         return K, free, exact
 
-    def _solve_dense(self):
+    def solve_dense(self) -> bool:
+        """All unknowns as one matrix, where limbs alone do not suffice; whether that found an estimate.
+
+        Of the inputs that are in the stores.
+        """
         layout = self._layout
         A, target, B = self._swept(_sweep)
         K, free, exact = self._system(A, B)
@@ -340,48 +356,62 @@ class DynamicsEstimator:
                     return False
         return True
 
-    def _components(self, *contacts):
-        unknown, measured, *_ = self._component_places(*contacts)
-        amounts = self._layout.results.z[unknown]
-        return amounts if measured is None else np.where(measured >= 0, self._y[measured], amounts)
+    def components_of(self, contacts: Sequence[str]) -> np.ndarray:
+        """(4, c) of the components of contacts' wrenches, those of one after those of the other.
 
-    def _component_places(self, *contacts):
-        """Of contacts' components: among unknowns, exact measurements (or None), in the system; first of each."""
+        Number of the contact; place among the unknowns z; place in y of an exact one, -1: it is unknown; place
+        among the unit wrenches.
+        """
+        contacts = tuple(contacts)
         if contacts not in self._found_places:
             layout = self._layout
-            parts = [layout.components[contact] for contact in contacts]
-            components = [k for part in parts for k in part]
-            places = np.array([layout.component_place[k] for k in components], dtype=int)
+            owners = [k for k, name in enumerate(contacts) for _ in layout.components[name]]
+            components = [k for name in contacts for k in layout.components[name]]
+            places = np.array([layout.component_place[k] for k in components], dtype=np.int64)
             columns = layout.columns.wrench[places]
             limbs = [layout.limbs.column[layout.wrenches[k].limb] for k in components]
             exact = columns < 0
-            # The last of y is zero, which is what nobody measures.
+            # The last of y is zero, which is what nothing measures.
             values = np.where(exact, layout.columns.wrench_value[places] % len(self._y), -1)
-            unknown = np.where(exact, 0, columns + np.array(limbs, dtype=int))
-            first = np.cumsum([0, *(len(part) for part in parts[:-1])])
-            found = unknown, values if exact.any() else None, places, first
-            self._found_places[contacts] = found
+            unknown = np.where(exact, 0, columns + np.array(limbs, dtype=np.int64))
+            self._found_places[contacts] = np.array(
+                [owners, unknown, values, places], dtype=np.int64
+            )
         return self._found_places[contacts]
 
-    def _residuals(self):
+    def _components(self, *contacts):
+        _, unknown, value, _ = self.components_of(contacts)
+        return np.where(value >= 0, self._y[value], self._layout.results.z[unknown])
+
+    @functools.cached_property
+    def _residual_places(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Sensor -> its rows; the unknowns that it measures directly, and where their values stand in y."""
         layout, found = self._layout, {}
         for k, sensor in enumerate(layout.row_sensors):
-            found.setdefault(sensor, []).append(layout.results.residual[k])
-        prior = layout.columns.prior
-        names = {}
-        for name, place in self.slices.items():
-            for at in range(place.start, place.stop):
-                names[at] = name
-        for column in np.flatnonzero(prior > 0.0):
+            found.setdefault(sensor, ([], [], []))[0].append(k)
+        names = {at: name for name, p in self.slices.items() for at in range(p.start, p.stop)}
+        for column in np.flatnonzero(layout.columns.prior > 0.0).tolist():
             at = int(layout.columns.prior_value[column])
             if at in names:
-                difference = (self._y[at] - layout.results.z[column]) * np.sqrt(prior[column])
-                found.setdefault(names[at], []).append(difference)
+                _, columns, values = found.setdefault(names[at], ([], [], []))
+                columns.append(column)
+                values.append(at)
+        return {
+            name: tuple(np.array(part, dtype=np.int64) for part in parts)
+            for name, parts in found.items()
+        }
+
+    def _residuals(self):
+        layout, results, found = self._layout, self._layout.results, {}
+        deviation = np.sqrt(layout.columns.prior)
+        for name, (rows, columns, values) in self._residual_places.items():
+            direct = (self._y[values] - results.z[columns]) * deviation[columns]
+            found[name] = np.concatenate([results.residual[rows], direct])
         for sensor, link, rotation, place, noise in layout.gyroscopes:
             axes = self._layout.system.motion.R[link].reshape(3, 3) @ rotation
             difference = self._y[place] - axes.T @ self._layout.system.motion.v[link, 3:]
             found[sensor.name] = difference / np.where(noise > 0.0, noise, 1.0)
-        return {name: np.asarray(values) for name, values in found.items()}
+        return found
 
     def _inverse_of(self, A, B):
         K, free, _ = self._system(A, B)
@@ -494,7 +524,7 @@ def _outputs(integers, numbers):
 
 
 @kernel
-def _estimate(integers, numbers):
+def estimate_by_limbs(integers, numbers):
     """Sweep, elimination by limbs, outputs; SOLVED only with finite results."""
     system, given, scratch, results = unpack(integers, numbers)
     sweep(system, scratch, given.q, given.v, given.w, given.up, given.y)
@@ -509,17 +539,3 @@ def _estimate(integers, numbers):
         if not total < np.inf:  # isfinite is x - x == 0, which reassociation may cancel
             status += 1
     return status
-
-
-def _put(name, value, place):
-    """Copy a vector to its place among the inputs, a memoryview: twice as fast as an array's slice.
-
-    Nothing but a vector of that length and of doubles passes it as it is.
-    """
-    try:
-        place[ALL] = value
-    except (TypeError, ValueError):
-        value = np.array(value, dtype=float)
-        if value.shape != place.shape:
-            raise StateError(f"{name} must have shape {place.shape}, got {value.shape}") from None
-        place[ALL] = value

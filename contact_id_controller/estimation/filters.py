@@ -11,7 +11,10 @@ import math
 
 import numpy as np
 
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.estimation.checked import finite
+from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.kernels.views import dense
 
 
 class LowPass:
@@ -24,6 +27,10 @@ class LowPass:
         cutoff_hz: None or inf: every sample passes as it is.
         period_s: between samples.
 
+    Attributes:
+        share: of the difference that goes into the value at each sample.
+        value (size,): filtered signals.  beginning (size,) bool: those that begin anew at the next sample.
+
     Raises:
         ConfigurationError: a cutoff or period that is not positive.
     """
@@ -34,18 +41,16 @@ class LowPass:
             raise ConfigurationError(f"cutoff_hz is {cutoff_hz}, must be above 0, or None")
         if not 0.0 < period_s < math.inf:
             raise ConfigurationError(f"period_s is {period_s}, must be above 0 and finite")
-        self._share = -math.expm1(-2.0 * math.pi * cutoff * period_s)
-        self._value, self._step = np.zeros(size), np.zeros(size)
-        self._started = False
-        self._beginning: np.ndarray | None = None
+        self.share = -math.expm1(-2.0 * math.pi * cutoff * period_s)
+        self.value, self.beginning = np.zeros(size), np.ones(size, dtype=bool)
 
     def reset(self) -> None:
         """Begin anew at the next sample."""
-        self._started = False
+        self.beginning[:] = True
 
     def begin(self, signals: np.ndarray) -> None:
         """Let some signals, (size,) bool, begin anew at the next sample."""
-        self._beginning = signals
+        self.beginning |= signals
 
     def __call__(self, signals) -> np.ndarray:
         """Filtered signals (size,); the same array in every call.
@@ -53,18 +58,16 @@ class LowPass:
         Raises:
             StateError: another shape. What is not finite would stay for ever and is refused too.
         """
-        signals = np.asarray(signals, dtype=float)
-        if signals.shape != self._value.shape:
-            raise StateError(f"signals must have shape {self._value.shape}, got {signals.shape}")
-        if not np.isfinite(signals).all():
-            raise StateError("signals are not all finite")
-        if self._started:
-            np.subtract(signals, self._value, out=self._step)
-            self._step *= self._share
-            self._value += self._step
-            if self._beginning is not None:
-                np.copyto(self._value, signals, where=self._beginning)
+        signals = finite("signals", signals, len(self.value))
+        smooth(dense(signals), self.share, self.beginning, self.value)
+        return self.value
+
+
+@bare_kernel
+def smooth(signals, share, beginning, value):
+    """One step of a low-pass of signals (size,): ``value`` follows; those ``beginning`` are as they are."""
+    for k in range(signals.shape[0]):
+        if beginning[k]:
+            value[k], beginning[k] = signals[k], False
         else:
-            self._value[:], self._started = signals, True
-        self._beginning = None
-        return self._value
+            value[k] += share * (signals[k] - value[k])

@@ -8,17 +8,25 @@ says wrongly never raises; it is named in ``PipelineEstimate.faults`` and has a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from contact_id_controller.estimation.base_odometry import BaseOdometry
-from contact_id_controller.estimation.checked import shaped
-from contact_id_controller.estimation.contact_detector import ContactDetector
+from contact_id_controller.estimation.checked import ALL, put
 from contact_id_controller.estimation.dynamics_estimator import DynamicsEstimator
 from contact_id_controller.estimation.filters import LowPass
-from contact_id_controller.estimation.imu_checks import GREATEST
+from contact_id_controller.estimation.period import (
+    CHANGED,
+    FIRST,
+    UNSOLVED,
+    EstimationPeriod,
+    find_contact,
+    find_forces,
+    sum_forces,
+    take_joints,
+    take_readings,
+)
 from contact_id_controller.estimation.pipeline_settings import PipelineSettings, WrenchSensor
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
@@ -32,7 +40,6 @@ from contact_id_controller.estimation.sensors import (
 from contact_id_controller.estimation.stamps import StampFilter
 from contact_id_controller.exceptions import (
     ConfigurationError,
-    StateError,
     UnknownJointError,
     choices,
 )
@@ -67,17 +74,18 @@ class PipelineEstimate:
         dynamics: ``Estimate``: accelerations, efforts, wrenches.
         contact: (n_feet,) bool.
         forces: (n_feet, 3) N of the ground on the feet, base axes; NaN where they cannot be told.
+        forces_known: whether those on all feet can be.
         position, velocity: (na,) of the joints, in the robot's order; the last that were finite. Those
             that turn without end count on.
         residuals: sensor -> normalised residual, of the last look.
         faults: whatever is wrong, one sentence each; empty while all is well.
     """
 
-    def __init__(self, robot: RobotModel, odometry, dynamics, feet: int):
+    def __init__(self, odometry, dynamics, period: EstimationPeriod):
         self.time_s, self.odometry, self.dynamics = 0.0, odometry, dynamics
-        self.contact = np.ones(feet, dtype=bool)
-        self.forces = np.full((feet, 3), np.nan)
-        self.position, self.velocity = np.zeros(robot.na), np.zeros(robot.na)
+        self.contact, self.forces = period.contact, period.forces
+        self.position, self.velocity = period.position, period.velocity
+        self.forces_known = False
         self.residuals: dict[str, float] = {}
         self.faults: tuple[str, ...] = ()
 
@@ -85,11 +93,6 @@ class PipelineEstimate:
     def ready(self) -> bool:
         """Whether pose and twist of the base may be used."""
         return self.odometry.ready
-
-    @property
-    def forces_known(self) -> bool:
-        """Whether the ground's forces on all feet can be told."""
-        return bool(np.isfinite(self.forces).all())
 
     @property
     def world_forces(self) -> np.ndarray:
@@ -132,27 +135,14 @@ class EstimationPipeline:
         settings = PipelineSettings() if settings is None else settings
         self.robot, self.feet, self.settings = robot, tuple(feet), settings
         self.base = BaseOdometry(robot, feet, radii, settings.odometry)
+        self._imu_timeout_s = settings.odometry.imu_timeout_s
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
-        slices = self.estimator.slices
-        # Signals in one vector, in the order in which the estimator measures; then q, v and w.
-        self._parts = [slices[name] for name in (ACCELEROMETER, ANGULAR, JOINTS, EFFORTS)]
-        self._wrench_parts = [slices[WRENCH + sensor.name] for sensor in settings.wrench_sensors]
-        self._measured = sum(part.stop - part.start for part in slices.values())
-        n = robot.na
-        self._signals = np.zeros(self._measured + 2 * n + 3)
-        at = self._measured
-        self._joint_parts = slice(at, at + n), slice(at + n, at + 2 * n), slice(at + 2 * n, None)
-        self._low_pass = LowPass(len(self._signals), settings.cutoff_hz, settings.period_s)
-        self._lost, self._judged = np.zeros(len(self._signals), dtype=bool), True
-        self._smooth = self._signals
-        self._q, self._v = robot.neutral(), np.zeros(robot.nv)
-        self._before = np.zeros(3 + n)
-        axes = self.estimator.mechanism.frame(self._imu_frame())[1]
-        self._axes = np.ascontiguousarray(axes)
-        self.estimate = PipelineEstimate(
-            robot, self.base.estimate, self.estimator.latest, len(self.feet)
-        )
+        self.period = period = self._make_period()
+        self._places = [memoryview(a) for a in (period.effort, period.readings)]
+        self._planned = memoryview(period.stands)
+        self.estimate = PipelineEstimate(self.base.estimate, self.estimator.latest, period)
         self.start()
+        self._compile()
 
     def start(self, position=None, yaw: float = 0.0) -> None:
         """Begin anew, standing still; see ``BaseOdometry.start``."""
@@ -161,15 +151,16 @@ class EstimationPipeline:
         self._time_s: float | None = None
         self._stamps = StampFilter()
         self._look_s, self._suspects, self._look_due = 0.0, frozenset(), False
+        self._missing, self._untold, self._judged = (), (), True
         self._whitening, self._whitening_looks = None, 0
         self._lying: tuple[str, ...] = ()
         self._trouble: tuple[str, ...] = ()
-        self.detector = ContactDetector(len(self.feet))
-        self.detector.debounce_s = self.settings.contact_debounce_s
-        self._told = self._sure = np.ones(len(self.feet), dtype=bool)
-        estimate = self.estimate
-        estimate.contact[:], estimate.forces[:] = True, np.nan
-        estimate.residuals, estimate.faults = {}, ()
+        period, estimate = self.period, self.estimate
+        period.raw[:] = False
+        period.since_s[:] = period.seen_s[:] = -np.inf
+        period.told[:] = period.sure[:] = True
+        period.contact[:], period.forces[:] = True, np.nan
+        estimate.forces_known, estimate.residuals, estimate.faults = False, {}, ()
 
     def follow_clock(self) -> None:
         """The next stamp may be any: the caller has seen that the clock was set, or that a gap is over."""
@@ -216,19 +207,20 @@ class EstimationPipeline:
             )
             estimate.faults = (ignored, *self._trouble, *self._lying)
             return estimate
-        effort = shaped("effort", effort, self.robot.na)
-        wrenches = shaped("wrenches", np.ravel(wrenches), 6 * len(self._wrench_parts))
-        dt = self.settings.period_s if self._time_s is None else float(time_s) - self._time_s
-        self._time_s = estimate.time_s = float(time_s)
-        base.take(dt, gyro, accel, position, velocity)
-        if base.joints_finite:
-            # What is filtered must not begin anew at a whole turn, as a driver may.
-            estimate.position[:] = self.robot.nearest(position, estimate.position)
-            estimate.velocity[:] = velocity
-        trouble = self._find_forces(dt, effort, wrenches)
-        self._find_contact(time_s, planned)
-        skew = 0.0 if imu_time_s is None else float(time_s) - float(imu_time_s)
-        base.advance(self._feet_that_stay(planned), skew)
+        put("effort", effort, self._places[0])
+        if self._places[1].nbytes or len(wrenches):
+            put("wrenches", np.ravel(wrenches), self._places[1])
+        time_s = float(time_s)
+        dt = self.settings.period_s if self._time_s is None else time_s - self._time_s
+        self._time_s = estimate.time_s = time_s
+        base.take(dt, gyro, accel, position, velocity, take_joints, self.period)
+        trouble = self._find_forces(dt)
+        if planned is not None:
+            self._planned[ALL] = np.ascontiguousarray(planned, dtype=bool)
+        estimate.forces_known = find_contact(
+            self.period, time_s, base.estimate.ready, planned is not None
+        )
+        base.advance(self.period.stay, 0.0 if imu_time_s is None else time_s - float(imu_time_s))
         self._trouble = *base.estimate.reasons, *trouble
         estimate.faults = *self._trouble, *self._lying
         if look:
@@ -237,107 +229,69 @@ class EstimationPipeline:
 
     # Forces
 
-    def _find_forces(self, dt, effort, wrenches) -> list[str]:
+    def _find_forces(self, dt: float) -> tuple[str, ...]:
         """Ground forces of this period; what is wrong, in words."""
-        estimate = self.estimate
-        trouble = self._take(effort, wrenches)
-        silent = self.base.imu_bad_s > self.settings.odometry.imu_timeout_s
+        period, base, estimate = self.period, self.base, self.estimate
         periods = dt / self.settings.period_s
         steady = SHORTEST_PERIODS < periods < LONGEST_PERIODS
-        if silent or not (self.base.joints_finite and steady):
-            self._begin_filters()
-            estimate.forces[:] = np.nan
-            return trouble
-        signals = self._filtered(dt)
-        if signals is None:
-            return trouble
-        at, speeds, turn = self._joint_parts
-        self.robot.put_joints(self._q, signals[at])
-        self._v[self.robot.actuated] = signals[speeds]
-        w = self._axes @ signals[turn]
-        try:
-            found = self.estimator.estimate(
-                self._q, self._v, w, signals[: self._measured], self._up()
-            )
-        except StateError as error:
-            estimate.forces[:] = np.nan
-            return [*trouble, str(error)]
+        if not (steady and base.joints_finite) or base.imu_bad_s > self._imu_timeout_s:
+            if take_readings(period):
+                self._leave_out()
+            return self._hold()
+        found = find_forces(period, dt, base.estimate.ready)
+        if found == CHANGED:
+            self._leave_out()
+            found = find_forces(period, dt, base.estimate.ready)
+        if found == FIRST:
+            return self._missing
+        if found == UNSOLVED:
+            if not self.estimator.solve_dense():
+                return self._hold("no estimate: the sensors do not suffice in this configuration")
+            sum_forces(period)
         self._look_s = self._look_s + dt if estimate.ready else 0.0
-        look = self._look_s >= self.settings.residual_period_s
-        if trouble and (look or not self._judged):
-            self._judge()
-        estimate.forces[:] = found.contact_forces(self.feet)
-        if not self._told.all():
-            estimate.forces[~self._told] = np.nan
-            untold = [foot for foot, told in zip(self.feet, self._told) if not told]
-            trouble.append(f"the forces on {', '.join(untold)} cannot be told")
-        self._look_due = look
-        return trouble
+        self._look_due = self._look_s >= self.settings.residual_period_s
+        if self._missing:
+            if self._look_due or not self._judged:
+                self._judge()
+            return (*self._missing, *self._untold)
+        return self._missing
 
-    def _take(self, effort, wrenches) -> list[str]:
-        """Efforts and wrenches among the signals; those that are missing, which are left out."""
-        signals, efforts = self._signals, self._parts[-1]
-        signals[efforts] = effort
-        silent = []
-        for k, part in enumerate(self._wrench_parts):
-            values = wrenches[6 * k : 6 * k + 6]
-            whole = np.abs(values).max(initial=0.0) < GREATEST
-            signals[part] = values[: part.stop - part.start] if whole else np.nan
-            if not whole:
-                silent.append(self.settings.wrench_sensors[k].name)
-        given = slice(efforts.start, self._measured)
-        lost = ~(np.abs(signals[given]) < GREATEST)
-        signals[given][lost] = 0.0
-        if (lost != self._lost[given]).any():
-            self._lost[given] = lost
-            self.estimator.leave_out(self._lost[: self._measured])
-            self._whitening = None
-            self._told = self._sure = np.ones(len(self.feet), dtype=bool)
-            self._judged = False
-        names = [name for name, gone in zip(self.robot.joint_names, lost) if gone]
-        return [
-            f"{what} is missing of {', '.join(which)}"
-            for what, which in (("effort", names), ("wrench", silent))
-            if which
+    def _hold(self, *trouble: str) -> tuple[str, ...]:
+        """No forces now; the filters begin anew."""
+        self._begin_filters()
+        self.period.forces[:] = np.nan
+        return (*self._missing, *trouble)
+
+    def _leave_out(self) -> None:
+        """Other efforts or readings are missing than before: go on without them."""
+        period, settings = self.period, self.settings
+        self.estimator.leave_out(period.lost[: period.measured])
+        self._whitening, self._judged, self._untold = None, False, ()
+        period.told[:] = period.sure[:] = True
+        n = self.robot.na
+        gone = period.lost[6 + n : 6 + 2 * n]
+        efforts = [name for name, lost in zip(self.robot.joint_names, gone) if lost]
+        silent = [
+            sensor.name for sensor, whole in zip(settings.wrench_sensors, period.whole) if not whole
         ]
+        self._missing = tuple(
+            f"{what} is missing of {', '.join(which)}"
+            for what, which in (("effort", efforts), ("wrench", silent))
+            if which
+        )
 
-    def _judge(self):
+    def _judge(self) -> None:
         """Which feet's forces can be told at all, and well enough to tell contact, without what is missing."""
-        deviation, weight = self.estimator.deviations(), self.robot.weight
-        self._told = deviation < weight
-        self._sure = deviation < self.settings.contact_on_share * weight
+        period, deviation, weight = self.period, self.estimator.deviations(), self.robot.weight
+        period.told[:] = deviation < weight
+        period.sure[:] = deviation < self.settings.contact_on_share * weight
+        untold = [foot for foot, told in zip(self.feet, period.told) if not told]
+        self._untold = (f"the forces on {', '.join(untold)} cannot be told",) if untold else ()
         self._judged = True
 
-    def _filtered(self, dt):
-        """All signals through the same low-pass; None at the first sample, which has no rates."""
-        estimate, signals, sample = self.estimate, self._signals, self.base.sample
-        now = np.concatenate([sample[:3], estimate.velocity])
-        first, self._first = self._first, False
-        rates = (now - self._before) / dt
-        self._before = now
-        if first:
-            return None
-        accelerometer, angular, accelerations, _ = self._parts
-        signals[accelerometer] = sample[3:] - self._axes.T @ estimate.odometry.accelerometer_bias
-        signals[angular] = rates[:3]
-        signals[accelerations] = rates[3:]
-        at, speeds, turn = self._joint_parts
-        signals[at], signals[speeds], signals[turn] = estimate.position, estimate.velocity, now[:3]
-        self._smooth = self._low_pass(signals)
-        self._low_pass.begin(self._lost)
-        return self._smooth
-
-    def _begin_filters(self):
-        self._first = True
-        self._low_pass.reset()
-
-    def _up(self):
-        """(3,) upwards in base axes: of the odometry, or what the accelerometer feels."""
-        if self.base.estimate.ready:
-            return self.base.estimate.rotation[2].copy()
-        felt = self._axes @ self._smooth[self._parts[0]]
-        size = math.sqrt(felt @ felt)
-        return felt / size if size > 1.0 else None
+    def _begin_filters(self) -> None:
+        self.period.primed[0] = False
+        self.period.beginning[:] = True
 
     def look(self) -> None:
         """Look at the residuals of the last step if it is time: ``estimate.faults`` may become longer."""
@@ -380,42 +334,73 @@ class EstimationPipeline:
         values = np.abs(found.residuals[sensor])
         return f"; most of it at {self.robot.joint_names[int(np.argmax(values))]}"
 
-    # Contact
-
-    def _find_contact(self, time_s, planned):
-        """From forces; from the plan where they cannot be told, or before the odometry has begun."""
-        estimate, detector, settings = self.estimate, self.detector, self.settings
-        stands = np.ones(len(self.feet), bool) if planned is None else np.asarray(planned, bool)
-        loads = np.full(len(self.feet), np.nan)
-        if estimate.ready:
-            on, off = settings.contact_on_share, settings.contact_off_share
-            if planned is not None:
-                on = np.where(stands, settings.planned_on_share, on)
-                off = np.where(stands, settings.planned_off_share, off)
-            weight = self.robot.weight
-            detector.on_n, detector.off_n = weight * on, weight * off
-            loads[self._sure] = (estimate.forces @ self._up())[self._sure]
-        felt = np.isfinite(loads)
-        detector.take_forces(loads, time_s)
-        if felt.all():
-            estimate.contact[:] = detector.at(time_s)
-            return
-        detector.take_states(np.where(felt, np.nan, stands), time_s)
-        estimate.contact[:] = np.where(felt, detector.at(time_s), stands)
-
-    def _feet_that_stay(self, planned):
-        """(n_feet,) bool, for the odometry: in contact and not lifted by the plan.
-
-        A foot that lifts keeps its filtered load for some periods; taken as standing it pulls the base
-        down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed.
-        """
-        contact = self.estimate.contact
-        if planned is None:
-            return contact
-        stay = contact & np.asarray(planned, bool)
-        return stay if stay.any() else contact
-
     # Parts
+
+    def _make_period(self) -> EstimationPeriod:
+        """The arrays of this robot; the signals stand as ``period`` says."""
+        settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
+        slices, n = estimator.slices, robot.na
+        sizes = [slices[WRENCH + sensor.name] for sensor in settings.wrench_sensors]
+        sizes = [part.stop - part.start for part in sizes]
+        measured = 6 + 2 * n + sum(sizes)
+        low_pass = LowPass(measured + 2 * n + 3, settings.cutoff_hz, settings.period_s)
+        axes = estimator.mechanism.frame(self._imu_frame())[1]
+        shares = "contact_on", "contact_off", "planned_on", "planned_off"
+        estimator.take_configuration(robot.neutral())
+        return EstimationPeriod(
+            odometry=self.base.arrays,
+            integers=estimator.stores[0],
+            numbers=estimator.stores[1],
+            by_limbs=estimator.by_limbs,
+            axes=np.ascontiguousarray(axes),
+            measured=measured,
+            share=low_pass.share,
+            thresholds=robot.weight * np.array([getattr(settings, f"{s}_share") for s in shares]),
+            debounce_s=float(settings.contact_debounce_s),
+            timeout_s=np.inf,
+            effort=np.zeros(n),
+            readings=np.zeros(6 * len(sizes)),
+            stands=np.ones(feet, dtype=bool),
+            reading_place=np.array(
+                [6 * k + i for k, size in enumerate(sizes) for i in range(size)], dtype=np.int64
+            ),
+            reading_sensor=np.repeat(np.arange(len(sizes)), 6),
+            signal_sensor=np.repeat(np.arange(len(sizes)), sizes),
+            position=np.zeros(n),
+            velocity=np.zeros(n),
+            signals=np.zeros(len(low_pass.value)),
+            smoothed=low_pass.value,
+            lost=np.zeros(measured, dtype=bool),
+            beginning=low_pass.beginning,
+            before=np.zeros(3 + n),
+            primed=np.zeros(1, dtype=bool),
+            whole=np.ones(len(sizes), dtype=bool),
+            component=estimator.components_of(self.feet),
+            told=np.ones(feet, dtype=bool),
+            sure=np.ones(feet, dtype=bool),
+            forces=np.zeros((feet, 3)),
+            loads=np.zeros(feet),
+            on_n=np.zeros(feet),
+            off_n=np.zeros(feet),
+            states=np.zeros(feet),
+            raw=np.zeros(feet, dtype=bool),
+            since_s=np.zeros(feet),
+            seen_s=np.zeros(feet),
+            felt=np.zeros(feet, dtype=bool),
+            contact=np.ones(feet, dtype=bool),
+            stay=np.zeros(feet),
+        )
+
+    def _compile(self) -> None:
+        """Kernels compile now, not in the first step."""
+        period, dt = self.period, self.settings.period_s
+        take_joints(period)
+        take_readings(period)
+        for _ in range(2):
+            find_forces(period, dt, False)
+        sum_forces(period)
+        find_contact(period, 0.0, False, False)
+        self.start()
 
     def _imu_frame(self):
         """Name of a frame where the IMU is; the base's own is that of its joint."""

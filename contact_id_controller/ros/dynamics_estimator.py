@@ -335,7 +335,10 @@ class DynamicsEstimatorNode(LifecycleNode):
 
     def _diagnose_changes(self) -> None:
         """Tell at once when something else is wrong than before, whatever its figures."""
-        kinds = tuple(_NUMBER.sub("", fault) for fault in self._faults())
+        faults = self._faults()
+        if not (faults or self._said):
+            return
+        kinds = tuple(_NUMBER.sub("", fault) for fault in faults)
         if kinds != self._said:
             self._said = kinds
             self._diagnose()

@@ -12,6 +12,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from contact_id_controller.estimation.base_estimate import BaseEstimate
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
 from contact_id_controller.exceptions import UnknownJointError, choices
 from contact_id_controller.ros.packed import PackedMessage, markers, stamp_parts
@@ -30,9 +31,14 @@ CONTACTS_EVERY = 5
 """Most estimates from one message of the same contacts to the next. Not a time: that stands still while a simulated
 robot is held."""
 
+LISTENERS_EVERY = 20
+"""So many estimates from one look for listeners to the next: the middleware takes a microsecond a topic."""
+
+EVERYTHING, FORCE = slice(None), slice(3)
+
 
 class EstimatePublisher:
-    """One message of each kind, written again each period; those nobody listens to are left out.
+    """One message of each kind, written again each period; topics without a subscriber are left out.
 
     Contacts and forces go before the odometry: whoever waits for it has them then. `odometry` and /tf
     are published only while the odometry may be used.
@@ -59,7 +65,8 @@ class EstimatePublisher:
         self._contacts = self._make(touches, "contact_states", base, numbers)
         self._forces = [self._wrench(f"ground_reaction/{foot}", odometry) for foot in pipeline.feet]
         self._contacts_every = 1 if settings.mode == "lockstep" else CONTACTS_EVERY
-        self._since_contacts, self._last_contacts = CONTACTS_EVERY, np.zeros(len(feet), dtype=bool)
+        self._listeners_every = 1 if settings.mode == "lockstep" else LISTENERS_EVERY
+        self._since_contacts, self._last_contacts, self._since_look = CONTACTS_EVERY, b"", 0
         self._odometry = self._publisher(Odometry, "odometry"), *packed_odometry(odometry, base)
         self._tf, self._next_tf_ns = None, -np.inf
         if settings.publish_tf and TFMessage is not None:
@@ -98,37 +105,52 @@ class EstimatePublisher:
     def publish(self, stamp_ns: int, estimate: PipelineEstimate) -> None:
         """Publish an estimate under the stamp of its joint state."""
         self._stamp_ns = stamp_ns
+        self._since_look -= 1
+        if self._since_look < 0:
+            self._look_for_listeners()
         if self._contacts_are_due(estimate.contact):
-            self._send(self._contacts, lambda: estimate.contact)
+            self._send(self._contacts, estimate.contact)
         if estimate.forces_known:
             self._publish_dynamics(estimate.dynamics)
         if estimate.ready:  # before, which way is up is not known well
-            for k, topic in enumerate(self._forces):
-                self._send(topic, lambda k=k: estimate.world_forces[k], slice(3))
+            if self._heard_forces:
+                world_forces = estimate.world_forces
+                for k in self._heard_forces:
+                    self._send(self._forces[k], world_forces[k], FORCE)
             self._publish_odometry(estimate.odometry)
+
+    def _look_for_listeners(self) -> None:
+        """Which topics are subscribed to; the others are left out until the next look."""
+        self._since_look = self._listeners_every - 1
+
+        def heard(topic) -> bool:
+            return topic[0].get_subscription_count() > 0
+
+        self._contacts_heard, self._efforts_heard = heard(self._contacts), heard(self._efforts)
+        self._accelerations_heard = heard(self._accelerations)
+        self._heard_forces = [k for k, topic in enumerate(self._forces) if heard(topic)]
+        self._heard_wrenches = [name for name, topic in self._wrenches.items() if heard(topic)]
 
     def _contacts_are_due(self, contact: np.ndarray) -> bool:
         """In lockstep always; else when they change, and now and then: a message costs a tenth of the step."""
         self._since_contacts += 1
-        due = self._since_contacts >= self._contacts_every or (contact != self._last_contacts).any()
+        states = contact.tobytes()
+        due = self._since_contacts >= self._contacts_every or states != self._last_contacts
         if due:
-            self._since_contacts = 0
-            self._last_contacts[:] = contact
-        return due
+            self._since_contacts, self._last_contacts = 0, states
+        return due and self._contacts_heard
 
-    def _send(self, topic, find, place: slice = slice(None)) -> None:
-        """Publish what `find` finds, if somebody listens and it is finite."""
+    def _send(self, topic, values: np.ndarray, place: slice = EVERYTHING) -> None:
+        """Publish numbers if they are finite."""
         publisher, message, numbers = topic
-        if publisher.get_subscription_count() and np.isfinite(found := find()).all():
-            numbers[place] = found
+        if np.isfinite(values).all():
+            numbers[place] = values
             message.set_stamp(self._stamp_ns)
             message.publish(publisher)
 
-    def _publish_odometry(self, found) -> None:
+    def _publish_odometry(self, found: BaseEstimate) -> None:
         publisher, message, (pose, pose_covariance, twist, twist_covariance) = self._odometry
-        pose[:3], pose[3:] = found.position, found.orientation
-        twist[:3], twist[3:] = found.velocity, found.angular_velocity
-        of_pose, of_twist = found.covariances()
+        pose[:], of_pose, twist[:], of_twist = found.report()
         pose_covariance[:], twist_covariance[:] = of_pose.ravel(), of_twist.ravel()
         message.set_stamp(self._stamp_ns)
         message.publish(publisher)
@@ -146,7 +168,11 @@ class EstimatePublisher:
         publisher.publish(message)
 
     def _publish_dynamics(self, found) -> None:
-        self._send(self._efforts, lambda: found.joint_efforts)
-        self._send(self._accelerations, lambda: found.joint_accelerations)
-        for name, topic in self._wrenches.items():
-            self._send(topic, lambda name=name: found.joint_wrenches[name])
+        if self._efforts_heard:
+            self._send(self._efforts, found.joint_efforts)
+        if self._accelerations_heard:
+            self._send(self._accelerations, found.joint_accelerations)
+        if self._heard_wrenches:
+            wrenches = found.joint_wrenches
+            for name in self._heard_wrenches:
+                self._send(self._wrenches[name], wrenches[name])

@@ -1,0 +1,300 @@
+"""What one period of the estimation works on, by name, and what it does in compiled code.
+
+signals (s,) holds all that passes the low-pass, in one vector: the measurements in the order in which the
+dynamics estimator takes them (accelerometer, angular acceleration, joint accelerations, efforts, then the
+readings of further sensors), then positions and velocities of the joints, then the gyroscope.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from contact_id_controller.estimation.contact_detector import settle, take_forces, take_states
+from contact_id_controller.estimation.dynamics_estimator import estimate_by_limbs
+from contact_id_controller.estimation.elimination import SOLVED
+from contact_id_controller.estimation.filters import smooth
+from contact_id_controller.estimation.imu_checks import GREATEST, NO_JOINTS
+from contact_id_controller.estimation.invariant_filter import ACCEL_BIAS, O_ROTATION
+from contact_id_controller.estimation.odometry_arrays import OdometryArrays, put_joints, take
+from contact_id_controller.estimation.system import unpack
+from contact_id_controller.kernels.compile import bare_kernel, kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
+from contact_id_controller.kernels.turns import whole_turns
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+FOUND, CHANGED, FIRST, UNSOLVED = range(4)
+"""Forces are found; other measurements are missing than before; a first sample has no rates; the limbs
+alone do not determine them."""
+
+_whole_turns = bare_kernel(whole_turns)
+
+
+class EstimationPeriod(Struct):
+    """Of a robot with na joints, f feet and r numbers read by further sensors.
+
+    Attributes:
+        odometry: the arrays of the base's.
+        integers, numbers: stores of the dynamics estimator, see ``system``.  by_limbs: as there.
+        axes (3, 3): of the IMU, in base axes.  measured: how many signals the estimator takes.
+        share: of the low-pass.
+        thresholds (4,): N, at which a foot touches and leaves, and the same of one that stands by the plan.
+        debounce_s, timeout_s: of the contact.
+        effort (na,), readings (r,), stands (f,) bool: as given.
+        reading_place (measured - 6 - 2 na,): in ``readings``, of each signal after the efforts.
+        reading_sensor (r,), signal_sensor: number of the sensor that each reading and such signal is of.
+        position, velocity (na,): of the joints, the last that were finite, without whole turns.
+        signals, smoothed (s,), lost (s,) bool: before and after the low-pass, and which are missing.
+        beginning (s,) bool: signals whose filter begins anew.
+        before (3 + na,): gyroscope and velocities of the last period; primed (1,) bool: there was one.
+        whole (sensors,) bool: room.
+        component (4, c): of the feet's wrenches: foot; place among unknowns; in y, -1: unknown; in the system.
+        told, sure (f,) bool: feet whose force can be told at all, and well enough to tell contact.
+        forces (f, 3) N: of the ground on the feet, base axes.
+        loads, on_n, off_n, states (f,): room.  raw, since_s, seen_s, felt (f,): of the hysteresis.
+        contact, stay (f,): feet in contact, and those among them that the plan does not lift.
+    """
+
+    odometry: OdometryArrays
+    integers: Places
+    numbers: Numbers
+    by_limbs: bool
+    axes: Numbers
+    measured: int
+    share: float
+    thresholds: Numbers
+    debounce_s: float
+    timeout_s: float
+    effort: Numbers
+    readings: Numbers
+    stands: Flags
+    reading_place: Places
+    reading_sensor: Places
+    signal_sensor: Places
+    position: Numbers
+    velocity: Numbers
+    signals: Numbers
+    smoothed: Numbers
+    lost: Flags
+    beginning: Flags
+    before: Numbers
+    primed: Flags
+    whole: Flags
+    component: Places
+    told: Flags
+    sure: Flags
+    forces: Numbers
+    loads: Numbers
+    on_n: Numbers
+    off_n: Numbers
+    states: Numbers
+    raw: Flags
+    since_s: Numbers
+    seen_s: Numbers
+    felt: Flags
+    contact: Flags
+    stay: Numbers
+
+
+@structref.register
+class EstimationPeriodType(StructType):
+    """numba's type of `EstimationPeriod`."""
+
+
+_pack = packing(EstimationPeriod, EstimationPeriodType)
+
+
+@kernel
+def _packed(values):
+    return _pack(values)
+
+
+EstimationPeriod.packed = staticmethod(_packed)
+
+
+@kernel
+def take_joints(period):
+    """Look at IMU and joints; what is believed goes to the odometry, and on; see ``check_inputs``.
+
+    What is filtered must not begin anew at a whole turn, as a driver may.
+    """
+    odometry = period.odometry
+    fault = take(odometry)
+    if fault < NO_JOINTS:
+        position, velocity = period.position, period.velocity
+        given, speed, turns = odometry.position, odometry.velocity, odometry.turns
+        for k in range(position.shape[0]):
+            angle = given[k]
+            if turns[k]:
+                angle -= _whole_turns(angle - position[k])
+            position[k], velocity[k] = angle, speed[k]
+    return fault
+
+
+@kernel
+def take_readings(period):
+    """Efforts and readings among the signals, zero where one is missing; whether others are than before.
+
+    A sensor of which one number is missing, or beyond belief, is missing as a whole.
+    """
+    signals, lost, effort, whole = period.signals, period.lost, period.effort, period.whole
+    at, changed = 6 + effort.shape[0], False
+    for k in range(effort.shape[0]):
+        gone = not abs(effort[k]) < GREATEST
+        signals[at + k] = 0.0 if gone else effort[k]
+        changed |= gone != lost[at + k]
+        lost[at + k] = gone
+    readings, sensor = period.readings, period.reading_sensor
+    for k in range(whole.shape[0]):
+        whole[k] = True
+    for k in range(readings.shape[0]):
+        whole[sensor[k]] &= abs(readings[k]) < GREATEST
+    at += effort.shape[0]
+    place, sensor = period.reading_place, period.signal_sensor
+    for k in range(place.shape[0]):
+        gone = not whole[sensor[k]]
+        signals[at + k] = 0.0 if gone else readings[place[k]]
+        changed |= gone != lost[at + k]
+        lost[at + k] = gone
+    return changed
+
+
+@bare_kernel
+def _fill_signals(sample, axes, bias, position, velocity, before, dt, measured, signals):
+    """Everything but efforts and readings; rates are those over the period that ends."""
+    n = position.shape[0]
+    for k in range(3):
+        felt = 0.0
+        for i in range(3):
+            felt += axes[i, k] * bias[i]
+        signals[k] = sample[3 + k] - felt
+        signals[3 + k] = (sample[k] - before[k]) / dt
+        signals[measured + 2 * n + k] = sample[k]
+        before[k] = sample[k]
+    for k in range(n):
+        signals[6 + k] = (velocity[k] - before[3 + k]) / dt
+        signals[measured + k] = position[k]
+        signals[measured + n + k] = velocity[k]
+        before[3 + k] = velocity[k]
+
+
+@kernel
+def _upwards(ready, rotation, axes, felt, up):
+    """Up (3,) in base axes: of the odometry, or what the accelerometer feels."""
+    size = 0.0
+    for k in range(3):
+        up[k] = rotation[6 + k]
+        if not ready:
+            up[k] = axes[k, 0] * felt[0] + axes[k, 1] * felt[1] + axes[k, 2] * felt[2]
+        size += up[k] * up[k]
+    if not ready:
+        size = np.sqrt(size)
+        for k in range(3):
+            up[k] = up[k] / size if size > 1.0 else (1.0 if k == 2 else 0.0)
+
+
+@kernel
+def find_forces(period, dt, ready):
+    """Forces of the ground on the feet, of the period that ends; FOUND, or why not.
+
+    Args:
+        dt: its length, s.
+        ready: whether the odometry knows which way is up.
+    """
+    if take_readings(period):
+        return CHANGED
+    odometry, signals, smoothed = period.odometry, period.signals, period.smoothed
+    sample, before, measured, axes = odometry.sample, period.before, period.measured, period.axes
+    position, velocity, primed = period.position, period.velocity, period.primed
+    bias = odometry.x[ACCEL_BIAS : ACCEL_BIAS + 3]
+    _fill_signals(sample, axes, bias, position, velocity, before, dt, measured, signals)
+    if not primed[0]:
+        primed[0] = True
+        return FIRST
+    beginning, lost = period.beginning, period.lost
+    smooth(signals, period.share, beginning, smoothed)
+    _, given, _, _ = unpack(period.integers, period.numbers)
+    n, turn = position.shape[0], smoothed[measured + 2 * position.shape[0] :]
+    put_joints(smoothed[measured : measured + n], odometry.q_index, odometry.turns, given.q)
+    actuated = odometry.actuated
+    for k in range(n):
+        given.v[actuated[k]] = smoothed[measured + n + k]
+    for k in range(3):
+        given.w[k] = axes[k, 0] * turn[0] + axes[k, 1] * turn[1] + axes[k, 2] * turn[2]
+    for k in range(measured):
+        beginning[k] = lost[k]
+        given.y[k] = 0.0 if lost[k] else smoothed[k]
+    _upwards(ready, odometry.record[O_ROTATION : O_ROTATION + 9], axes, smoothed[:3], given.up)
+    if not period.by_limbs or estimate_by_limbs(period.integers, period.numbers) != SOLVED:
+        return UNSOLVED
+    sum_forces(period)
+    return FOUND
+
+
+@kernel
+def sum_forces(period):
+    """Forces (f, 3) of the estimate that there is."""
+    system, given, _, results = unpack(period.integers, period.numbers)
+    component, forces = period.component, period.forces
+    forces[:] = 0.0
+    for k in range(component.shape[1]):
+        foot, unknown, value, place = (
+            component[0, k],
+            component[1, k],
+            component[2, k],
+            component[3, k],
+        )
+        amount = given.y[value] if value >= 0 else results.z[unknown]
+        for i in range(3):
+            forces[foot, i] += amount * system.units[place, i]
+
+
+@kernel
+def find_contact(period, time_s, ready, planned):
+    """Which feet touch, and which of them stay; whether all forces can be told.
+
+    By forces; by the plan where they cannot be told, or before the odometry has begun. A foot that the plan
+    lifts does not stay: it keeps its filtered load for some periods, and taken as standing it pulls the base
+    down, by 1 mm/s in a trot. A plan that lifts all feet that carry is not believed.
+
+    Args:
+        time_s: of the joints.
+        ready: whether the odometry may be used.
+        planned: whether ``stands`` are the plan's; else all feet are taken as standing.
+    """
+    forces, told, sure, stands = period.forces, period.told, period.sure, period.stands
+    loads, on_n, off_n, states, felt = (
+        period.loads, period.on_n, period.off_n, period.states, period.felt
+    )  # fmt: skip
+    thresholds, rotation = period.thresholds, period.odometry.record[O_ROTATION : O_ROTATION + 9]
+    known = True
+    for i in range(stands.shape[0]):
+        if not planned:
+            stands[i] = True
+        if not told[i]:
+            forces[i, 0] = forces[i, 1] = forces[i, 2] = np.nan
+        lower = 2 if planned and stands[i] else 0
+        on_n[i], off_n[i] = thresholds[lower], thresholds[lower + 1]
+        load = forces[i, 0] * rotation[6] + forces[i, 1] * rotation[7] + forces[i, 2] * rotation[8]
+        felt[i] = ready and sure[i] and abs(load) < np.inf
+        loads[i] = load if felt[i] else np.nan
+        states[i] = np.nan if felt[i] else (1.0 if stands[i] else 0.0)
+        known &= abs(forces[i, 0] + forces[i, 1] + forces[i, 2]) < np.inf
+    raw, since_s, seen_s, contact = period.raw, period.since_s, period.seen_s, period.contact
+    take_forces(loads, time_s, on_n, off_n, raw, since_s, seen_s)
+    take_states(states, time_s, raw, since_s, seen_s)
+    settle(time_s, period.debounce_s, period.timeout_s, raw, since_s, seen_s, contact)
+    stay, any_stays = period.stay, False
+    for i in range(stands.shape[0]):
+        if not felt[i]:
+            contact[i] = stands[i]
+        stay[i] = contact[i] and stands[i]
+        any_stays |= contact[i] and stands[i]
+    if not any_stays:
+        for i in range(stands.shape[0]):
+            stay[i] = contact[i]
+    return known
