@@ -7,7 +7,6 @@ import pytest
 from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.plans.interpolation import doubtful, largest_rates, range_between
 from contact_id_controller.plans.trajectories import (
-    TIME_ZERO_S,
     BaseTrajectory,
     ContactSchedule,
     JointTrajectory,
@@ -54,10 +53,17 @@ def test_single_point_is_held():
         assert followed.sample(t).position == pytest.approx([0.1, 0.2])
 
 
-def test_start_zero_means_when_first_sampled():
-    followed = trajectory(3, start_s=0.0)
-    assert followed.sample(7.0).position == pytest.approx(followed.positions[0])
-    assert followed.sample(7.1).position == pytest.approx(followed.positions[1])
+def test_without_a_start_times_count_from_zero_and_sampling_changes_nothing():
+    plan = trajectory(3, start_s=None)
+    still = np.zeros((2, 3))
+    base = BaseTrajectory([0.0, 1.0], [still[0], still[0] + 1.0], [[0, 0, 0, 1]] * 2, still, still)
+    schedule = ContactSchedule(["a"], [0.0, 0.5], [[1], [0]])
+    for _ in range(2):
+        assert plan.sample(7.0).position == pytest.approx(plan.positions[-1])
+        assert plan.sample(plan.times_s[1]).position == pytest.approx(plan.positions[1])
+        assert base.sample(0.5).position == pytest.approx([0.5] * 3)
+        assert schedule.sample(0.4).all() and not schedule.sample(0.5).any()
+    assert plan.start_s is base.start_s is schedule.start_s is None
 
 
 def test_sampling_writes_into_the_array_given():
@@ -105,7 +111,7 @@ def test_reception_is_the_trajectory_made_of_all_its_points(degree, now_s):
         before = [first, [1.0, 2.0], [3.0, 4.0]]
         rows = [None if row is None else np.vstack([b, row]) for b, row in zip(before, rows)]
         times_s = np.r_[0.0, plan.times_s + plan.start_s - now_s]
-        made = JointTrajectory(plan.names, times_s, *rows, now_s or TIME_ZERO_S, True)
+        made = JointTrajectory(plan.names, times_s, *rows, now_s, True)
     else:
         made = JointTrajectory(plan.names, plan.times_s, *rows, plan.start_s, True)
     for t_s in np.linspace(now_s, 3.5, 77):
@@ -133,8 +139,11 @@ def test_reception_at_time_zero_is_no_start_at_any_time():
     assert followed.sample(0.6).position == pytest.approx(wanted, abs=1e-12)
 
 
-def test_reception_gives_start_zero_its_time():
-    assert trajectory(3, start_s=0.0).received(5.0, [0.0, 0.0]).start_s == 5.0
+def test_reception_gives_a_plan_without_start_its_time():
+    plan = trajectory(3, start_s=None)
+    assert plan.received(5.0, [0.0, 0.0]).start_s == 5.0 and plan.start_s is None
+    with pytest.raises(TrajectoryError, match="in the past"):
+        trajectory(3, start_s=0.0).received(5.0, [0.0, 0.0])
 
 
 def test_plan_that_ended_before_reception_is_refused():
@@ -286,7 +295,7 @@ def test_waiting_plan_takes_over_at_its_start_and_the_newest_replaces_it():
     assert slot.at(1.19) is first
     slot.replace(third)
     assert slot.at(1.19) is third and slot.at(1.3) is third
-    immediate = trajectory(3, start_s=0.0)
+    immediate = trajectory(3, start_s=None)
     slot.replace(immediate)
     assert slot.at(1.3) is immediate
     slot.clear()

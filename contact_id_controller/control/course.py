@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Course:
         self.posture: Numbers = np.zeros(robot.na)
         self.base_pose: Numbers | None = None
         self.is_set = self.lower_feet = False
+        self._next_s = np.inf
         self._standing = np.ones(contacts, dtype=bool)
 
     def copy(self) -> Course:
@@ -71,26 +73,60 @@ class Course:
                 slot.replace(part)
         if ready.joints is not None:
             self.lower_feet = False
+        self._next_s = -np.inf
+
+    def _begin_waiting(self, t: float) -> None:
+        """Go over to the plans that begin by time t, s; no other one does before ``_next_s``."""
+        slots: tuple[PlanSlot[Any], ...] = (self.joints, self.base, self.contacts)
+        for slot in slots:
+            slot.at(t)
+        starts = (slot.waiting.start_s for slot in slots if slot.waiting is not None)
+        self._next_s = min(starts, default=np.inf)
 
     def _drop_plans(self) -> None:
         for slot in (self.joints, self.base, self.contacts):
             slot.clear()
+
+    def sample(
+        self, t: float, reference: Numbers, goal: Numbers, planned: NDArray[np.bool_]
+    ) -> tuple[bool, bool, ContactSchedule | None]:
+        """What is planned for time t, s.
+
+        Args:
+            reference: (3, na) out, the joints' motion.  goal: (19,) out, the base's motion, where it has one.
+            planned: (n,) bool out, the contacts that are to stand.
+
+        Returns whether a plan of the joints lasts; whether the base has a goal; the schedule, if any.
+        """
+        lasts = self.take(t, reference)
+        has_goal = self._robot.floating_base and self.take_base(t, goal)
+        schedule = self.contacts.current
+        if schedule is None:
+            planned[:] = True
+        else:
+            planned[:] = schedule.sample(t)
+        return lasts, has_goal, schedule
 
     def take(self, t: float, reference: Numbers) -> bool:
         """The joints' motion (3, na) at time t, s, into ``reference``; whether a plan lasts.
 
         A plan that has ended in motion becomes a posture to hold.
         """
-        plan = self.joints.at(t)
-        lasts = plan is not None and t < plan.end_s
-        if plan is not None and not lasts and plan.ends_in_motion:
-            self._stay_at_end(plan, t)
-            plan = None
+        if t >= self._next_s:
+            self._begin_waiting(t)
+        plan = self.joints.current
         if plan is None:
+            reference[0], reference[1:] = self.posture, 0.0
+            return False
+        if t < plan.end_s:
+            plan.fill(t, reference)
+            return True
+        if plan.ends_in_motion:
+            self._stay_at_end(plan, t)
             reference[0], reference[1:] = self.posture, 0.0
         else:
             plan.fill(t, reference)
-        return lasts
+        return False
 
     def _stay_at_end(self, plan: JointTrajectory, t: float) -> None:
         self.posture = plan.positions[-1].copy()
@@ -102,11 +138,13 @@ class Course:
 
     def take_base(self, t: float, goal: Numbers) -> bool:
         """The base's motion, or its pose to hold, into ``goal`` (19,); False: the legs alone decide."""
-        plan = self.base.at(t)
+        if t >= self._next_s:
+            self._begin_waiting(t)
+        plan = self.base.current
         if plan is not None:
             plan.fill(t, goal)
             return True
-        if self.base_pose is None or self.joints.at(t) is not None:
+        if self.base_pose is None or self.joints.current is not None:
             return False
         goal[:7], goal[7:] = self.base_pose, 0.0
         return True

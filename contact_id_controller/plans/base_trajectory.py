@@ -26,6 +26,11 @@ class BaseReference(NamedTuple):
     linear_acceleration: np.ndarray
     angular_acceleration: np.ndarray
 
+    @property
+    def pose(self) -> np.ndarray:
+        """Position and quaternion xyzw, (7,)."""
+        return np.concatenate([self.position, self.quaternion_xyzw])
+
     @classmethod
     def of(cls, numbers: np.ndarray) -> BaseReference:
         """Views of the numbers (19,) that ``BaseTrajectory.fill`` writes."""
@@ -56,7 +61,7 @@ class BaseTrajectory:
         quaternions_xyzw,
         linear_velocities,
         angular_velocities,
-        start_s: float = 0.0,
+        start_s: float | None = None,
     ):
         self.times_s = checked_times(times_s)
         p = len(self.times_s)
@@ -81,13 +86,6 @@ class BaseTrajectory:
         """By which limits it was judged (`limits.check_base`), and why it is refused."""
         self._coefficients = list(self.segments)
 
-    def peek(self, t_s: float) -> np.ndarray:
-        """Pose (7,) at time t_s: position, m, quaternion xyzw; a start of 0 stays one."""
-        start_s = self.start_s
-        reference = self.sample(t_s)
-        self.start_s = start_s
-        return np.concatenate([reference.position, reference.quaternion_xyzw])
-
     def sample(self, t_s: float) -> BaseReference:
         """Desired base motion at time t_s; outside the plan its first or last pose, at rest."""
         out = np.empty(BASE_NUMBERS)
@@ -96,9 +94,7 @@ class BaseTrajectory:
 
     def fill(self, t_s: float, out: np.ndarray) -> None:
         """The same as numbers (19,), in the order of `BaseReference`."""
-        if self.start_s == 0.0:
-            self.start_s = t_s
-        since = t_s - self.start_s
+        since = t_s if self.start_s is None else t_s - self.start_s
         times = self._times
         if since < times[0] or since >= times[-1]:
             k = 0 if since < times[0] else -1

@@ -24,6 +24,7 @@ from contact_id_controller.plans.limits import (
     check_way,
 )
 from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.points import started
 from contact_id_controller.plans.trajectories import JointTrajectory, PlanSlot
 
 LATE_S = 0.5
@@ -86,6 +87,9 @@ def ready_to_follow(plan: Plan, now_s: float, followed: Followed) -> Plan:
             from the motion followed until then and from where the robot is, and whatever leads
             beyond the limits of position, speed and acceleration.
     """
+    plan = dataclasses.replace(
+        plan, **{name: started(part, now_s) for name, part in plan.parts.items()}
+    )
     starts = {name: part.start_s for name, part in plan.parts.items()}
     if len(set(starts.values())) > 1:
         told = ", ".join(f"{name} at {start_s:.6f} s" for name, start_s in starts.items())
@@ -111,9 +115,9 @@ def _approached(joints: JointTrajectory, now_s: float, followed: Followed) -> Jo
     current = followed.slot.at(now_s)
     begin_s, before = now_s, (followed.hold, None, None)
     if current is not None:
-        begin_s = max(joints.start_s or now_s, now_s)
+        begin_s = max(joints.start_s, now_s)
         before = current.sample(begin_s)
-    first_s, start = (joints.start_s or now_s) + float(joints.times_s[0]), before[0]
+    first_s, start = joints.start_s + float(joints.times_s[0]), before[0]
     if first_s > begin_s:
         # Where a joint turns without end, the way is the short one round.
         start = followed.near(start, joints.positions[0])
@@ -141,7 +145,7 @@ def _refuse_jump(first, before, measured, followed: Followed) -> None:
 
 def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None:
     """A TrajectoryError for a part whose last point lies more than `LATE_S` in the past."""
-    end_s = (start_s or now_s) + last_s
+    end_s = start_s + last_s
     if end_s < now_s - LATE_S:
         raise TrajectoryError(
             f"planned {what} end at {end_s:.6f} s, in the past: it is {now_s:.6f} s"
@@ -150,14 +154,10 @@ def _refuse_past(what: str, start_s: float, last_s: float, now_s: float) -> None
 
 def _refuse_base_jump(base: BaseTrajectory, now_s: float, followed: Followed) -> None:
     """A TrajectoryError unless the base begins near where it is, or where it was to be then and no farther away."""
-    begin_s = max(base.start_s or now_s, now_s)
+    begin_s = max(base.start_s, now_s)
     current = followed.base_slot.at(now_s)
-    if current is not None:
-        reference = current.sample(begin_s)
-        before = np.concatenate([reference.position, reference.quaternion_xyzw])
-    else:
-        before = followed.base_hold
-    first, measured = base.peek(begin_s), followed.base_measured
+    before = followed.base_hold if current is None else current.sample(begin_s).pose
+    first, measured = base.sample(begin_s).pose, followed.base_measured
     jump = None if before is None else _pose_difference(first, before)
     if measured is not None:
         away = _pose_difference(first, measured)

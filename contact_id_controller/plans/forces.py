@@ -25,7 +25,9 @@ class PlannedForces:
         TrajectoryError: as `JointTrajectory`.
     """
 
-    def __init__(self, frames: Sequence[str], times_s, points, forces, start_s: float = 0.0):
+    def __init__(
+        self, frames: Sequence[str], times_s, points, forces, start_s: float | None = None
+    ):
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames), 3)
@@ -51,6 +53,5 @@ class PlannedForces:
 
     def sample(self, t_s: float) -> np.ndarray:
         """Forces at time t_s, (n, 3) N; before the first row that one."""
-        if self.start_s == 0.0:
-            self.start_s = t_s
-        return self.forces[max(bisect_right(self._times, t_s - self.start_s) - 1, 0)]
+        since = t_s if self.start_s is None else t_s - self.start_s
+        return self.forces[max(bisect_right(self._times, since) - 1, 0)]

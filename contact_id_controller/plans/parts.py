@@ -14,7 +14,7 @@ WAIT_S = 0.05
 class PlanParts:
     """Base and schedule wait for the joints that begin with them, and share their fate.
 
-    Parts with the same start, other than 0, are one plan. A base or a schedule waits for joints with
+    Parts with the same start are one plan; those without one, which start when they come, are not. A base or a schedule waits for joints with
     its start: it is followed with them, or refused with them. When its start has come without any,
     and `WAIT_S` has passed since it came, it is followed alone.
     """
@@ -43,19 +43,19 @@ class PlanParts:
             mates = {
                 name: getattr(part, name)
                 for name, part in self.waiting.items()
-                if getattr(part, name).start_s == start_s != 0.0
+                if start_s is not None and getattr(part, name).start_s == start_s
             }
             for name in mates:
                 del self.waiting[name]
             return dataclasses.replace(plan, **{**mates, **plan.parts})
-        told = start_s == self._refused_s and start_s <= now_s
+        told = start_s is not None and start_s == self._refused_s and start_s <= now_s
         waited = told or any(plan is part for part in self._alone)
-        if start_s not in (0.0, self._followed_s) and not waited:
+        if start_s not in (None, self._followed_s) and not waited:
             for name, part in plan.parts.items():
                 self.waiting[name] = Plan(**{name: part})
                 self._came_s[name] = now_s
             return None
-        if start_s == self._refused_s:
+        if start_s is not None and start_s == self._refused_s:
             raise TrajectoryError(
                 f"the joints of this plan, which begins at {start_s:.6f} s, were refused"
             )
@@ -74,7 +74,7 @@ class PlanParts:
 
     def told(self, plan: Plan, refused: bool) -> None:
         """Whether what `join` returned was refused or is followed."""
-        if plan.joints is None or plan.joints.start_s == 0.0:
+        if plan.joints is None or plan.joints.start_s is None:
             return
         start_s = plan.joints.start_s
         self._followed_s, self._refused_s = (None, start_s) if refused else (start_s, None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any, TypeVar
+
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
@@ -41,8 +44,22 @@ def checked_array(name: str, values, shape: tuple[int, int]) -> np.ndarray | Non
     return array
 
 
-def checked_start(start_s: float) -> float:
-    """When a trajectory starts, s: finite and not negative."""
+def checked_start(start_s: float | None) -> float | None:
+    """When a trajectory starts, s: finite and not negative; None: when it comes in."""
+    if start_s is None:
+        return None
     if not np.isfinite(start_s) or start_s < 0.0:
         raise TrajectoryError(f"start is {start_s} s, must be finite and not negative")
     return float(start_s)
+
+
+_Part = TypeVar("_Part", bound=Any)
+
+
+def started(part: _Part, now_s: float) -> _Part:
+    """A part of a plan as it is followed when it comes in at ``now_s``: without a start it starts then."""
+    if part.start_s is not None:
+        return part
+    part = copy.copy(part)
+    part.start_s = now_s
+    return part

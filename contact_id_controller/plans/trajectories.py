@@ -7,7 +7,6 @@ to the plan's start. The rules are those of ros2_control's joint_trajectory_cont
 from __future__ import annotations
 
 import copy
-import sys
 from bisect import bisect_right
 from collections.abc import Container, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -17,7 +16,12 @@ import numpy as np
 from contact_id_controller.exceptions import TrajectoryError, choices
 from contact_id_controller.plans.base_trajectory import BaseReference, BaseTrajectory
 from contact_id_controller.plans.interpolation import segment_coefficients
-from contact_id_controller.plans.points import checked_array, checked_start, checked_times
+from contact_id_controller.plans.points import (
+    checked_array,
+    checked_start,
+    checked_times,
+    started,
+)
 from contact_id_controller.plans.sampling import find_lift_offs, sample_polynomials
 
 __all__ = [
@@ -31,9 +35,6 @@ __all__ = [
 
 _AT_REST = 1e-9
 """Largest final joint speed that counts as rest, rad/s."""
-
-TIME_ZERO_S = sys.float_info.min
-"""A start at time 0 itself: 0 means when first sampled."""
 
 
 class Reference(NamedTuple):
@@ -52,7 +53,8 @@ class JointTrajectory:
         times_s: (p,), from `start_s`, not negative, strictly increasing.
         positions, velocities, accelerations: (p, j), rad; positions alone are joined linearly,
             with velocities by cubic and with accelerations too by quintic Hermite polynomials.
-        start_s: time at which the clock of the points starts; 0: when it is first sampled.
+        start_s: time at which the clock of the points starts; None: when the plan comes in (`received`).
+            Sampled without a start, its times count from 0.
         allow_moving_end: accept a final velocity that is not zero. Meant for planners that
             replace each plan before it ends; the end still holds its position at zero velocity.
 
@@ -68,7 +70,7 @@ class JointTrajectory:
         positions: np.ndarray,
         velocities: np.ndarray | None = None,
         accelerations: np.ndarray | None = None,
-        start_s: float = 0.0,
+        start_s: float | None = None,
         allow_moving_end: bool = False,
     ):
         self.names = tuple(names)
@@ -112,9 +114,7 @@ class JointTrajectory:
 
     def fill(self, t_s: float, out: np.ndarray) -> None:
         """The same as the rows of `out` (3, j)."""
-        if self.start_s == 0.0:
-            self.start_s = t_s
-        since = t_s - self.start_s
+        since = t_s if self.start_s is None else t_s - self.start_s
         times = self._times
         if since < times[0] or since >= times[-1]:
             out[0] = self.positions[0 if since < times[0] else -1]
@@ -164,13 +164,13 @@ class JointTrajectory:
     ) -> JointTrajectory:
         """The trajectory as it is followed when it comes in at `now_s`.
 
-        Start 0 becomes now. When its first point still lies ahead, the motion given (j,), which is
+        No start becomes now. When its first point still lies ahead, the motion given (j,), which is
         the state or the reference at reception, is put before it, and the way there interpolated.
 
         Raises:
             TrajectoryError: its last point lies in the past.
         """
-        start_s = self.start_s or now_s
+        start_s = now_s if self.start_s is None else self.start_s
         if start_s + self._times[-1] < now_s:
             raise TrajectoryError(
                 f"trajectory ends at {start_s + self._times[-1]:.6f} s, in the past: "
@@ -178,10 +178,8 @@ class JointTrajectory:
             )
         lead_s = start_s + self._times[0] - now_s
         if lead_s <= 0.0:
-            other = copy.copy(self)
-            other.start_s = start_s
-            return other
-        return self._begun(start_s - now_s, now_s or TIME_ZERO_S, position, velocity, acceleration)
+            return started(self, now_s)
+        return self._begun(start_s - now_s, now_s, position, velocity, acceleration)
 
     def _begun(
         self,
@@ -216,8 +214,8 @@ class JointTrajectory:
 
     @property
     def end_s(self) -> float:
-        """Time of the last point."""
-        return self.start_s + self._times[-1]
+        """Time of the last point; from the start on where that is not known."""
+        return (self.start_s or 0.0) + self._times[-1]
 
     @property
     def ends_in_motion(self) -> bool:
@@ -259,7 +257,7 @@ class ContactSchedule:
         TrajectoryError: as `JointTrajectory`.
     """
 
-    def __init__(self, frames: Sequence[str], times_s, stance, start_s: float = 0.0):
+    def __init__(self, frames: Sequence[str], times_s, stance, start_s: float | None = None):
         self.frames = tuple(frames)
         self.times_s = checked_times(times_s)
         shape = (len(self.times_s), len(self.frames))
@@ -300,18 +298,17 @@ class ContactSchedule:
 
     def sample(self, t_s: float) -> np.ndarray:
         """Stance at time t_s, (f,) bool; before the first row that one."""
-        if self.start_s == 0.0:
-            self.start_s = t_s
-        return self.stance[max(bisect_right(self._times, t_s - self.start_s) - 1, 0)]
+        since = t_s if self.start_s is None else t_s - self.start_s
+        return self.stance[max(bisect_right(self._times, since) - 1, 0)]
 
     def leaves_in(self, t_s: float) -> np.ndarray:
         """Time until each frame that stands at t_s lifts off, (f,) s; infinite if never."""
-        since = t_s - self.start_s
+        since = t_s - (self.start_s or 0.0)
         return self._leaves[max(bisect_right(self._times, since) - 1, 0)] - since
 
 
 class _Plan(Protocol):
-    start_s: float
+    start_s: float | None
 
 
 Plan = TypeVar("Plan", bound=_Plan)
@@ -322,40 +319,43 @@ class PlanSlot(Generic[Plan]):
 
     A new plan replaces everything from its start on, a waiting one included. The first one is sampled
     before its start too, unless it is not to be ``early``.
+
+    Attributes:
+        current: the plan that is sampled, while none waits.  waiting: the one whose start has not come.
     """
 
     def __init__(self, early: bool = True):
         self._early = early
-        self._current: Plan | None = None
-        self._next: Plan | None = None
+        self.current: Plan | None = None
+        self.waiting: Plan | None = None
 
     def replace(self, plan: Plan) -> None:
         """Follow `plan` from its start on; at once when there is none before it and early ones may."""
-        if (self._early and self._current is None) or plan.start_s == 0.0:
-            self._current, self._next = plan, None
+        if (self._early and self.current is None) or plan.start_s is None:
+            self.current, self.waiting = plan, None
         else:
-            self._next = plan
+            self.waiting = plan
 
     def at(self, t_s: float) -> Plan | None:
         """The plan to sample at time t_s, or None when there is none."""
-        if self._next is not None and self._next.start_s <= t_s:
-            self._current, self._next = self._next, None
-        return self._current
+        if self.waiting is not None and self.waiting.start_s <= t_s:
+            self.current, self.waiting = self.waiting, None
+        return self.current
 
     def peek(self, t_s: float) -> Plan | None:
         """The plan that will be sampled at time t_s, by those known now; nothing changes."""
-        later = self._next is not None and self._next.start_s <= t_s
-        return self._next if later else self._current
+        later = self.waiting is not None and self.waiting.start_s <= t_s
+        return self.waiting if later else self.current
 
     def copy(self) -> PlanSlot[Plan]:
         """A slot that follows the same plans, and goes on by itself."""
         slot: PlanSlot[Plan] = PlanSlot(self._early)
-        slot._current, slot._next = self._current, self._next
+        slot.current, slot.waiting = self.current, self.waiting
         return slot
 
     def clear(self) -> None:
         """Forget all plans."""
-        self._current = self._next = None
+        self.current = self.waiting = None
 
 
 def _prefixed(rows: np.ndarray | None, first: np.ndarray) -> np.ndarray | None:

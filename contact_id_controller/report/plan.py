@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -151,9 +150,8 @@ def save_plots(
 def save_animation(plan: MotionPlan, robot: RobotModel, feet: Sequence, path: Path) -> str:
     """Write the planned motion as a stick figure with its forces; the caption."""
     begin_s, duration_s = plan.joints.start_s, plan.contact_plan.duration_s
-    joints, base, forces = (copy.copy(part) for part in (plan.joints, plan.base, plan.forces))
-    joints.start_s = base.start_s = forces.start_s = begin_s or 1.0
-    times = joints.start_s + np.arange(0.0, duration_s, 1.0 / FRAMES_PER_SECOND)
+    joints, base, forces = plan.joints, plan.base, plan.forces
+    times = (begin_s or 0.0) + np.arange(0.0, duration_s, 1.0 / FRAMES_PER_SECOND)
     rows = np.empty((len(times), robot.nq))
     shares = np.empty((len(times), len(feet), 3))
     names = np.array(forces.frames)

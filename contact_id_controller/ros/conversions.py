@@ -209,7 +209,7 @@ def joint_trajectory(message, allow_moving_end: bool = False) -> JointTrajectory
         positions=_rows("positions", [point.positions for point in points]),
         velocities=_rows("velocities", [point.velocities for point in points]),
         accelerations=_rows("accelerations", [point.accelerations for point in points]),
-        start_s=stamp_ns(message) * NANO,
+        start_s=stamp_ns(message) * NANO or None,  # stamp 0: now
         allow_moving_end=allow_moving_end,
     )
 
@@ -246,7 +246,7 @@ def base_trajectory(message) -> BaseTrajectory:
         quaternions_xyzw=[(o.x, o.y, o.z, o.w) for o in turns],
         linear_velocities=[(u.x, u.y, u.z) for u in linear],
         angular_velocities=[(w.x, w.y, w.z) for w in angular],
-        start_s=stamp_ns(message) * NANO,
+        start_s=stamp_ns(message) * NANO or None,  # stamp 0: now
     )
 
 
@@ -264,7 +264,7 @@ def contact_schedule(message) -> ContactSchedule:
         points = message.points
         plan_bytes.refuse_count(len(points))
         rows = _rows("positions", [point.positions for point in points])
-        frames, start_s = list(message.joint_names), stamp_ns(message) * NANO
+        frames, start_s = list(message.joint_names), stamp_ns(message) * NANO or None
         times = np.array([seconds(point.time_from_start) for point in points])
         stance = np.zeros((0, len(frames))) if rows is None else rows
     if not np.isin(stance, (0.0, 1.0)).all():

@@ -36,12 +36,12 @@ _NANO = 1e-9
 class Points(NamedTuple):
     """The points of a plan.
 
-    names: of joints or frames.  start_s: stamp of the header.  times_s (p,): from it.
+    names: of joints or frames.  start_s: stamp of the header; None: 0, now.  times_s (p,): from it.
     fields: an array (p, n) for each, n = 0 where the points have none.
     """
 
     names: list[str]
-    start_s: float
+    start_s: float | None
     times_s: np.ndarray
     fields: list[np.ndarray]
 
@@ -97,7 +97,7 @@ def read_points(data: bytes, widths: Sequence[int]) -> Points:
     points = cursor.count()
     refuse_count(points)
     times_s, fields = _fields(cursor, data, widths, points)
-    return Points(names, stamp_ns(data) * _NANO, times_s, fields)
+    return Points(names, stamp_ns(data) * _NANO or None, times_s, fields)
 
 
 def _fields(

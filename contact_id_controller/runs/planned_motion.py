@@ -106,7 +106,7 @@ def follow_motion(
 
     run = InProcessRun(config, settings, world, plan=hand_over, start=plan.fine.configurations[0])
     robot, data = run.robot, run.robot.model.createData()
-    begin_s, knots = plan.joints.start_s, plan.momentum.times_s
+    begin_s, knots = plan.joints.start_s or 0.0, plan.momentum.times_s
     path = CubicHermiteSpline(knots, plan.momentum.com, plan.momentum.velocity)
     foot_of = np.array([foot.frame for foot in settings.feet])
     together = np.array([foot_of == frame for frame in settings.foot_frames], dtype=float)

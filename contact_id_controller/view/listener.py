@@ -19,6 +19,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from contact_id_controller.exceptions import StateError, TrajectoryError
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.points import started
 from contact_id_controller.plans.trajectories import JointTrajectory as JointPlan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
@@ -180,14 +181,12 @@ class Listener:
                 message = read_message(JointTrajectory, data, MOST_BYTES, MOST_POINTS)
                 plan = conversions.joint_trajectory(message, allow_moving_end=True)
                 plan = plan.in_order(self._robot.joint_names, self._robot.locked)
-                plan.start_s = plan.start_s or self.time_s
-                self.joint_plan = plan
+                self.joint_plan = started(plan, self.time_s)
             if (data := take_newest(self._base_plan)) is not None:
                 base = conversions.base_trajectory(
                     read_message(MultiDOFJointTrajectory, data, MOST_BYTES, MOST_POINTS)
                 )
-                base.start_s = base.start_s or self.time_s
-                self.base_plan = base
+                self.base_plan = started(base, self.time_s)
         except (StateError, TrajectoryError):
             pass  # the controller refuses it too, and says so
 

@@ -88,7 +88,7 @@ def between_knots(
 
 
 def trajectories(
-    robot: RobotModel, times_s, q: np.ndarray, v: np.ndarray, start_s: float = 0.0
+    robot: RobotModel, times_s, q: np.ndarray, v: np.ndarray, start_s: float | None = None
 ) -> tuple[JointTrajectory, BaseTrajectory]:
     """Cubic trajectories of joints and base through configurations (p, nq) and velocities (p, nv)."""
     turn = Rotation.from_quat(q[:, 3:7])

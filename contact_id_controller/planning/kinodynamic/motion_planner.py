@@ -113,7 +113,7 @@ class MotionPlanner:
             start=begin.q,
             velocity=begin.v,
             posture=self._posture,
-            start_s=begin.time_s or 0.0,
+            start_s=begin.time_s,
         )
         if self.followed is not None and begin.time_s is not None:
             before, start_s = self.followed

@@ -145,7 +145,7 @@ def plan_motion(
     start: np.ndarray,
     velocity: np.ndarray | None = None,
     posture: np.ndarray | None = None,
-    start_s: float = 0.0,
+    start_s: float | None = None,
     weights: MotionWeights = DEFAULT_WEIGHTS,
     told: Callable[[Pass], None] | None = None,
     consensus: str = MULTIPLIERS,
@@ -159,7 +159,7 @@ def plan_motion(
         start: (nq,) where the robot is, its feet on the first footholds; see `standing_start`.
         velocity: (nv,) how it moves there, its feet at rest; None: not at all.
         posture: (nq,) that it stays close to, wherever that stands; None: the start's.
-        start_s: when the plan begins; 0: when it is first sampled.
+        start_s: when the plan begins; None: when it comes in.
         weights: of the whole body's motion.
         told: called after each pass.
         consensus: what each pass hands on. `PLAIN`: the other plan as it is (the paper's algorithm 1);
@@ -351,14 +351,14 @@ def _within_reach(robot: RobotModel, start: np.ndarray, plan: ContactPlan) -> Co
     return ContactPlan(tuple(soles), plan.phases)
 
 
-def _schedule(plan: ContactPlan, start_s: float) -> ContactSchedule:
+def _schedule(plan: ContactPlan, start_s: float | None) -> ContactSchedule:
     """Which feet stand in each phase."""
     names = [sole.frame for sole in plan.soles]
     stance = [[name in phase.feet for name in names] for phase in plan.phases]
     return ContactSchedule(names, plan.boundaries_s[:-1], stance, start_s)
 
 
-def _forces(plan: MomentumPlan, start_s: float) -> PlannedForces:
+def _forces(plan: MomentumPlan, start_s: float | None) -> PlannedForces:
     """The forces of each interval."""
     contacts = plan.problem.contacts
     soles: Sequence[Sole] = plan.problem.contact_plan.soles
