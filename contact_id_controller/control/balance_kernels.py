@@ -173,6 +173,28 @@ def _rotation_error(goal, measured, out):
 
 
 @kernel
+def _find_middles(feet, foot, middle, centre):
+    """Middles (feet, 3) m of the feet that stand, and their sum (3,), into zeros; how many feet these are.
+
+    foot (n,): of each contact.
+    """
+    corners = np.zeros(middle.shape[0])
+    for i in range(foot.shape[0]):
+        if feet.standing[i]:
+            corners[foot[i]] += 1.0
+            for d in range(3):
+                middle[foot[i], d] += feet.points[i, d]
+    total = 0.0
+    for k in range(middle.shape[0]):
+        if corners[k] > 0.0:
+            total += 1.0
+            for d in range(3):
+                middle[k, d] /= corners[k]
+                centre[d] += middle[k, d]
+    return total
+
+
+@kernel
 def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
     """The wrench that the ground can give nearest to the one ``acceleration`` needs.
 
@@ -181,20 +203,8 @@ def _nearest_wrench(feet, momentum, bearing, shares, acceleration, wrench):
     """
     foot, friction = bearing
     share, spin_weight, metric = shares
-    n, count = foot.shape[0], foot.max() + 1
-    middle, corners = np.zeros((count, 3)), np.zeros(count)
-    for i in range(n):
-        if feet.standing[i]:
-            corners[foot[i]] += 1.0
-            for d in range(3):
-                middle[foot[i], d] += feet.points[i, d]
-    centre, total = np.zeros(3), 0.0
-    for k in range(count):
-        if corners[k] > 0.0:
-            total += 1.0
-            for d in range(3):
-                middle[k, d] /= corners[k]
-                centre[d] += middle[k, d]
+    n, middle, centre = foot.shape[0], np.zeros((foot.max() + 1, 3)), np.zeros(3)
+    total = _find_middles(feet, foot, middle, centre)
     if total == 0.0:
         return 0.0
     height = np.sqrt(np.sum((momentum.com - centre / total) ** 2))

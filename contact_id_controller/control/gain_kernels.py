@@ -53,40 +53,32 @@ def turned_axes(S, supports, coordinate_joint, turned):
 
 
 @kernel
-def point_derivatives(
-    S,
-    turned,
-    supports,
-    coordinate_joint,
-    links,
-    points,
-    centers,
-    v,
-    J,
-    moved,
-    speed_q,
-    pull_q,
-    pull_v,
-):
-    """Of n material points at ``points`` (n, 3) of links (n,): all out (n, 3, nv).
-
-    J: their Jacobians; moved: how the places themselves move, as points of the links at centers (n, 3);
-    speed_q: d(J v)/dq; pull_q, pull_v: derivatives of Jdot v, the classical acceleration at zero
-    generalized acceleration.
-    """
-    nv, joints = S.shape[0], supports.shape[0]
-    V, VQ = np.zeros((joints, 6)), np.zeros((joints, nv, 6))
-    for joint in range(joints):
-        for k in range(nv):
+def _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate):
+    """Twists V (njoints, 6) of the links, their derivatives VQ (njoints, nv, 6) by q, and rates (nv, 6) of the axes."""
+    for joint in range(supports.shape[0]):
+        for k in range(S.shape[0]):
             if supports[joint, k]:
                 for d in range(6):
                     V[joint, d] += S[k, d] * v[k]
-                for m in range(nv):
+                for m in range(S.shape[0]):
                     for d in range(6):
                         VQ[joint, m, d] += turned[k, m, d] * v[k]
-    rate = np.zeros((nv, 6))
-    for k in range(nv):
+    for k in range(S.shape[0]):
         _motion_cross(V[coordinate_joint[k]], S[k], rate[k])
+
+
+@kernel
+def point_derivatives(S, turned, supports, coordinate_joint, links, points, centers, v, out):
+    """Of n material points at ``points`` (n, 3) of links (n,): out (5, n, 3, nv).
+
+    In this order: their Jacobians; how the places themselves move, as points of the links at centers
+    (n, 3); d(J v)/dq; the derivatives by q and by v of Jdot v, the classical acceleration at zero
+    generalized acceleration.
+    """
+    J, moved, speed_q, pull_q, pull_v = out[0], out[1], out[2], out[3], out[4]
+    nv, joints = S.shape[0], supports.shape[0]
+    V, VQ, rate = np.zeros((joints, 6)), np.zeros((joints, nv, 6)), np.zeros((nv, 6))
+    _twists(S, turned, supports, coordinate_joint, v, V, VQ, rate)
     A, AQ, term = np.empty(6), np.empty((nv, 6)), np.empty(6)
     swing, change = np.empty(3), np.empty(3)
     for i in range(links.shape[0]):
@@ -122,21 +114,21 @@ def point_derivatives(
             # d(J v)/dq: the twist turns, and the place moves.
             _at(VQ[link, m], x, y, z, change)
             _add_cross(omega, place, change)
-            out = np.empty(3)
-            _at(AQ[m], x, y, z, out)
-            _add_cross(A[3:], place, out)
-            _add_cross(VQ[link, m, 3:], swing, out)
-            _add_cross(omega, change, out)
+            pull = np.empty(3)
+            _at(AQ[m], x, y, z, pull)
+            _add_cross(A[3:], place, pull)
+            _add_cross(VQ[link, m, 3:], swing, pull)
+            _add_cross(omega, change, pull)
             for d in range(3):
                 J[i, d, m], moved[i, d, m] = column[d], place[d]
-                speed_q[i, d, m], pull_q[i, d, m] = change[d], out[d]
+                speed_q[i, d, m], pull_q[i, d, m] = change[d], pull[d]
             for d in range(6):
                 term[d] = VQ[link, m, d] + rate[m, d]
-            _at(term, x, y, z, out)
-            _add_cross(S[m, 3:], swing, out)
-            _add_cross(omega, column, out)
+            _at(term, x, y, z, pull)
+            _add_cross(S[m, 3:], swing, pull)
+            _add_cross(omega, column, pull)
             for d in range(3):
-                pull_v[i, d, m] = out[d]
+                pull_v[i, d, m] = pull[d]
 
 
 @kernel

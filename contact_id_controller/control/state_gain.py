@@ -132,7 +132,7 @@ class StateGain:
         self._axes[:] = robot.jacobian_view.T
         turned_axes(self._axes, robot.supports, robot.coordinate_joint, self._turned)
         n = len(feet)
-        J, moved, speed_q, pull_q, pull_v = (np.empty((n, 3, robot.nv)) for _ in range(5))
+        found = np.empty((5, n, 3, robot.nv))
         places = np.ascontiguousarray(feet.points)
         point_derivatives(
             self._axes,
@@ -143,16 +143,11 @@ class StateGain:
             places,
             places + self._radii * feet.normals,
             v,
-            J,
-            moved,
-            speed_q,
-            pull_q,
-            pull_v,
+            found,
         )
         if self._drift_share != 1.0:
-            pull_q *= self._drift_share
-            pull_v *= self._drift_share
-        return Points(feet.links, places, feet.normals, J, moved, speed_q, pull_q, pull_v)
+            found[3:] *= self._drift_share
+        return Points(feet.links, places, feet.normals, *found)
 
     def _motion(self, points: Points, motion: np.ndarray) -> np.ndarray:
         """d(J x)/dq (n, 3, nv) for a motion x (nv,)."""
