@@ -236,7 +236,7 @@ def test_a_gap_survives_silence_and_ends_with_a_new_start():
 @pytest.mark.parametrize("simulated", [True, False])
 def test_a_simulation_slower_than_real_time_is_neither_silent_nor_overrun(simulated):
     machine = Machine(start_ramp_s=0.0, overruns_in_a_row=3, state_timeout_s=0.005)
-    machine.guard.simulated_time, machine.slowness = simulated, 10.0
+    machine.guard.good.simulated_time, machine.slowness = simulated, 10.0
     silent = 0
     for _ in range(300):
         machine.period()
@@ -276,7 +276,7 @@ def test_stamps_of_another_clock_are_called_so(apart_s):
 def test_a_gap_is_a_gap_also_where_the_busy_process_slept_a_part_of_it_in_slow_time():
     """Half a second of the clock is a twentieth of the robot's time: no excuse for a gap of 0.4 s."""
     machine = Machine(start_ramp_s=0.0, recovery_window_s=0.2)
-    machine.guard.simulated_time, machine.slowness = True, 10.0
+    machine.guard.good.simulated_time, machine.slowness = True, 10.0
     for _ in range(300):
         machine.guard.look()
         machine.period()

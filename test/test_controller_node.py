@@ -295,7 +295,7 @@ def test_silence_counts_from_the_last_good_state(bench_of):
     bench.start()
     topics, guard = bench.node._topics, bench.node.loop.guard
     bench.answer(1.001)
-    good_s = guard._good_s
+    good_s = guard.good.last_s
     now_s, left_s = [good_s], []
     guard.clock = lambda: now_s[0]
     timer = topics._watchdog = SimpleNamespace(timer_period_ns=0, cancel=lambda: None)
@@ -308,7 +308,7 @@ def test_silence_counts_from_the_last_good_state(bench_of):
         topics._on_silence()
         assert bench.refusals("states_stopped") - refused == (now_s[0] > good_s + 0.5)
     assert left_s == pytest.approx([0.3, 0.1, 0.5, 0.5])
-    guard._slower = 1e6  # a simulation that waits: its stamps grow by a nanosecond each
+    guard.good.slower = 1e6  # a simulation that waits: its stamps grow by a nanosecond each
     topics._on_silence()
     assert left_s[-1] == 0.5, "it may go on at any time"
 

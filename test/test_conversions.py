@@ -333,11 +333,12 @@ def test_deadline_is_missed_by_a_lost_state_or_a_long_step(real_time, misses):
         (0.0050, 1.1e-3),
     ]:
         # Slow time is no miss: arrivals are five times as far apart as stamps.
-        monitor.step(stamp_s, 5.0 * stamp_s, step_s, 0.8 * step_s, 5e-5, "solved")
+        spent = SimpleNamespace(step_time_s=0.8 * step_s, solve_time_s=5e-5, status="solved")
+        monitor.step(stamp_s, 5.0 * stamp_s, step_s, spent)
     assert monitor.deadline_misses == misses
     assert float(monitor.figures()["period median (us)"]) == pytest.approx(5000.0)
     monitor.pause()
-    monitor.step(9.0, 45.0, 1e-4, 8e-5, 5e-5, "solved")
+    monitor.step(9.0, 45.0, 1e-4, spent)
     assert monitor.deadline_misses == misses
     assert monitor.figures()["steps"] == "6"
 

@@ -52,12 +52,11 @@ def standing():
     return run
 
 
-def look(run, following, duration_s, begin_s=0.0, measured=None, result=None):
-    """States that come one after the other, with the same step; what is reported of the last one."""
-    result = result or run.controller.step(run.state)
+def look(run, following, duration_s, begin_s=0.0, measured=None):
+    """States that come one after the other, after the last step; what is reported of the last one."""
     for k in range(round(duration_s / run.settings.period_s)):
         time_s = begin_s + k * run.settings.period_s
-        reason = following.look(run.controller, result, time_s, measured)
+        reason = following.look(run.controller, time_s, measured)
     return reason
 
 
@@ -65,14 +64,14 @@ def test_a_moment_is_no_evidence_and_it_ends_when_the_robot_follows_again(standi
     following, errors = Following(standing.controller), standing.controller.joint_errors
     small, large = errors.copy(), errors.copy()
     large[3] += 0.5
-    step = standing.controller.step(standing.state)
+    standing.controller.step(standing.state)
     errors[:] = large
-    assert look(standing, following, 0.3 * following.window_s, 0.0, result=step) == ""
-    reason = look(standing, following, 3.0 * following.window_s, 1.0, result=step)
+    assert look(standing, following, 0.3 * following.window_s, 0.0) == ""
+    reason = look(standing, following, 3.0 * following.window_s, 1.0)
     assert standing.robot.joint_names[3] in reason and "rad" in reason
     errors[:] = small
-    assert look(standing, following, 0.2 * following.window_s, 2.0, result=step) == reason
-    assert look(standing, following, 4.0 * following.window_s, 3.0, result=step) == ""
+    assert look(standing, following, 0.2 * following.window_s, 2.0) == reason
+    assert look(standing, following, 4.0 * following.window_s, 3.0) == ""
     assert following.outcome.not_following == reason
     assert 0.0 < following.outcome.not_following_s < 7.0 * following.window_s
 
@@ -80,7 +79,7 @@ def test_a_moment_is_no_evidence_and_it_ends_when_the_robot_follows_again(standi
 def test_the_height_above_the_feet_is_that_of_the_posture(standing):
     """Every knee bent so far that the base is a centimetre lower: that, to first order, is reported."""
     run, following = standing, Following(standing.controller)
-    step = run.controller.step(run.state)
+    run.controller.step(run.state)
     gradient = np.zeros(run.robot.na)
     feet = run.controller.feet
     for j in range(run.robot.na):
@@ -94,7 +93,7 @@ def test_the_height_above_the_feet_is_that_of_the_posture(standing):
     run.controller.step(run.state)
     lower = 0.01 * gradient / (gradient @ gradient)
     run.controller.joint_errors[:] = -lower
-    look(run, following, 6.0 * following.window_s, 0.0, result=step)
+    look(run, following, 6.0 * following.window_s, 0.0)
     assert following.evidence[HEIGHT] * following.length_m == pytest.approx(0.01, rel=0.05)
 
 
@@ -106,19 +105,17 @@ def _place(run, q):
 def test_forces_that_are_not_there_are_evidence_where_they_are_measured(standing):
     following = Following(standing.controller)
     step = standing.controller.step(standing.state)
-    as_predicted = look(
-        standing, following, 2.0 * following.window_s, 0.0, step.forces, result=step
-    )
+    as_predicted = look(standing, following, 2.0 * following.window_s, 0.0, step.forces)
     assert as_predicted == "" and following.evidence[FORCES] < 1e-9
     lifted = np.zeros_like(step.forces)  # carried by a hand
-    reason = look(standing, following, 2.0 * following.window_s, 1.0, lifted, result=step)
+    reason = look(standing, following, 2.0 * following.window_s, 1.0, lifted)
     assert "forces differ" in reason
 
 
 def test_time_that_goes_back_or_jumps_is_no_evidence(standing):
     following = Following(standing.controller)
-    step = standing.controller.step(standing.state)
+    standing.controller.step(standing.state)
     standing.controller.joint_errors[:] = 1.0
     for time_s in (5.0, 5.0, 4.0, 1e6):
-        following.look(standing.controller, step, time_s)
+        following.look(standing.controller, time_s)
     assert np.isfinite(following.evidence).all() and following.evidence.max() <= 1.0

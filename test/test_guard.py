@@ -22,7 +22,8 @@ from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.safety import plan_reader
-from contact_id_controller.safety.guard import ERROR, OK, Guard
+from contact_id_controller.safety.guard import Guard
+from contact_id_controller.safety.guard_log import ERROR, OK
 from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.plan_reader import PlanReader
@@ -155,7 +156,7 @@ class NodeDoor(Door):
             (plan.joints, self._messages.joint_message, self.loop.take_joint_trajectory),
         ):
             if part is not None:
-                take(to_message(part, round(part.start_s * 1e9)))
+                take(to_message(part, round((part.start_s or 0.0) * 1e9)))
 
     def emergency_stop(self, engage):
         if engage:
@@ -681,7 +682,7 @@ _impossible_joints(
 )
 
 
-def base_plan(*places, times=(0.0, 1.0), start_s=0.0, spin=0.0, turned=0.0):
+def base_plan(*places, times=(0.0, 1.0), start_s=None, spin=0.0, turned=0.0):
     """A base through heights above its own, turned about z at the end."""
     position = np.tile(BASE[:3], (len(times), 1))
     position[:, 0] = places
@@ -979,10 +980,10 @@ def test_a_long_plan_is_read_beside_the_steps_and_then_followed(door):
     door.guard.read("joint_trajectory", slow, long=True, taken=lambda: taken.append(door.time_s))
     door.stand(20)
     assert door.state == "holding" and not taken, "steps go on meanwhile"
-    short = Plan(contacts=ContactSchedule(QUADRUPED_FEET, [0.0], np.ones((1, 4)), 0.0))
+    short = Plan(contacts=ContactSchedule(QUADRUPED_FEET, [0.0], np.ones((1, 4))))
     door.guard.read("contact_schedule", lambda: short)
     going_on.set()
-    wait_for(lambda: len(door.guard._reader.done) == 2)
+    wait_for(lambda: len(door.guard.plans.reader.done) == 2)
     door.stand(3)
     assert len(taken) == 1 and door.state == "following" and not door.refused
     assert door.guard.controller.plans_at(door.time_s + 1.0)[2] is not None, (
@@ -1026,7 +1027,7 @@ def test_a_long_plan_that_is_refused_changes_nothing(door):
         raise TrajectoryError("points of the plan have different lengths")
 
     door.guard.read("base_trajectory", unreadable, long=True)
-    wait_for(lambda: len(door.guard._reader.done) == 2)
+    wait_for(lambda: len(door.guard.plans.reader.done) == 2)
     door.stand(5)
     assert door.refused == {"joint_trajectory": 1, "base_trajectory": 1}
     assert door.state == "holding"
@@ -1038,7 +1039,7 @@ def test_a_plan_of_before_a_start_is_not_followed_after_it(door):
     door.stand()
     plan = long_plan(door)
     door.guard.read("joint_trajectory", lambda: plan, long=True)
-    wait_for(lambda: door.guard._reader.done)
+    wait_for(lambda: door.guard.plans.reader.done)
     door.emergency_stop(True)
     door.stand()
     door.emergency_stop(False)
@@ -1149,7 +1150,7 @@ def test_a_plan_of_more_than_30_kb_is_a_long_one():
 # Parts of a plan
 
 
-def parts(start_s=0.0):
+def parts(start_s=None):
     still = np.zeros((1, 3))
     return (
         Plan(JointTrajectory(["a"], [1.0], [[0.0]], start_s=start_s)),
@@ -1175,7 +1176,7 @@ def test_parts_with_the_same_start_are_one_plan_in_any_order():
 
 def test_parts_without_start_or_with_another_one_go_alone():
     joiner = PlanParts()
-    for part in parts(0.0):
+    for part in parts():
         assert joiner.join(part, 4.0).parts == part.parts
     _, base, _ = parts(5.0)
     joiner.join(base, 4.0)

@@ -248,7 +248,7 @@ def test_without_a_velocity_of_late_the_torque_is_zero(plugin):
     plugin = plugin(state_timeout_s=0.001)
     assert not plugin.update(np.full(37, np.nan)).any()
     plugin.update(measured())
-    plugin.inner.guard._velocity_s -= 1.0
+    plugin.inner.guard.good.velocity_s -= 1.0
     assert not plugin.update(np.full(37, np.nan)).any()
 
 
@@ -371,7 +371,7 @@ def test_errors_in_a_row_and_long_gaps_stop_it_until_it_is_resumed(plugin, capfd
     now_s[0] += 11.0  # the plugin was not active, or stood still
     np.testing.assert_allclose(plugin.update(measured()), DAMPING)
     assert "no good state for 11" in capfd.readouterr().err
-    inner.guard._good_s -= 11.0
+    inner.guard.good.last_s -= 11.0
     implementation.resume_cb(None)
     assert inner.safety.latched and inner.refused["resume"] == 1, "without a good state"
     plugin.update(measured())

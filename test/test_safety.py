@@ -5,7 +5,7 @@ import itertools
 import pytest
 from paths import ROOT
 
-from contact_id_controller.safety.attention import Pace
+from contact_id_controller.safety.listening import Pace
 from contact_id_controller.safety.machine import REACTIONS, SafetyLimits, SafetyMachine, SafetyState
 
 LIMITS = SafetyLimits(

@@ -148,7 +148,7 @@ class Controller:
                 robot, feet, settings, lambda t: self.memory.course.planned_at(t)
             )
         self.sources = ContactSources(feet.foot, settings)
-        self.period = self._make_period()
+        self.period, self._data = self._make_period(), robot.data
         self.commanded = self.period.commanded.view()
         self.commanded.flags.writeable = False
         self._reference = Reference(*self.period.reference)
@@ -383,23 +383,20 @@ class Controller:
         if late and memory.acceleration is not None:
             state = self._when_it_acts(state, memory.acceleration)
         # State and plan.
-        course, period, t = memory.course, self._period_of_thread(), state.time_s
+        course, data, t = memory.course, robot.data, state.time_s
+        period = self.period if data is self._data else self._move_to_thread(data)
         period.q[:], period.v[:] = state.q, state.v
-        following = course.take(t, period.reference)
-        schedule = course.contacts.at(t)
-        if schedule is None:
-            period.planned[:] = True
-        else:
-            period.planned[:] = schedule.sample(t)
+        following, has_goal, schedule = course.sample(
+            t, period.reference, period.base_goal, period.planned
+        )
         if self._solver is None:
-            pin.computeJointJacobians(robot.model, robot.data, period.q)
+            pin.computeJointJacobians(robot.model, data, period.q)
         else:
             compute_dynamics(robot, period.q, period.v)
-        self.feet.update(robot.data)
+        self.feet.update(data)
         if self._by_measurement:
             period.measured[:] = self.sources.measured(t)
         # Contact set and desired acceleration; problem, solution; or torque from the errors alone.
-        has_goal = robot.floating_base and course.take_base(t, period.base_goal)
         lands = schedule is not None or course.lower_feet
         ready = before(t, has_goal, lands, period)
         solution, solve_time = None, 0.0
@@ -432,13 +429,12 @@ class Controller:
             acting,
         )
 
-    def _period_of_thread(self) -> Period:
-        """The period's arrays, with the joint axes that Pinocchio writes for the calling thread."""
-        axes = self.robot.jacobian_view
-        if axes is not self.period.jacobian:
-            self.period = self.memory.period = self.period.changed(jacobian=axes)
-            if self._solver is not None:
-                self._solver.period = self.period
+    def _move_to_thread(self, data: Any) -> Period:
+        """The period's arrays, with the joint axes that Pinocchio writes into the calling thread's data."""
+        axes, self._data = self.robot.jacobian_view, data
+        self.period = self.memory.period = self.period.changed(jacobian=axes)
+        if self._solver is not None:
+            self._solver.period = self.period
         return self.period
 
     def _when_it_acts(self, state: RobotState, acceleration: np.ndarray) -> RobotState:

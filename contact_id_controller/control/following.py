@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from contact_id_controller.control.controller import Controller, StepResult
-from contact_id_controller.kernels.compile import bare_kernel
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.kernels.compile import kernel
 
 JOINTS, FEET, HEIGHT, FORCES, SLIP = range(5)
 """Evidence: the largest error of a joint, rad; in leg lengths the largest distance of a foot from its
@@ -92,36 +92,22 @@ class Following:
         self._last_s: float | None = None
 
     def look(
-        self,
-        controller: Controller,
-        result: StepResult,
-        time_s: float,
-        measured: np.ndarray | None = None,
+        self, controller: Controller, time_s: float, measured: np.ndarray | None = None
     ) -> str:
         """Take a step's evidence; the reason why the plan is not followed, or nothing.
 
         Args:
-            result: of the step that the controller just made for the state of ``time_s``.
+            controller: that just made a step.  time_s: of its state.
             measured: (n, 3) N, forces on all feet, world frame; None where nobody measures them.
         """
-        robot, feet = controller.robot, controller.feet
         passed_s = 0.0 if self._last_s is None else min(time_s - self._last_s, self.window_s)
         self._last_s = time_s
         if passed_s <= 0.0:
             return self.reason
         judged = _weigh(
-            robot.jacobian_view,
-            controller.answered.v,
-            robot.supports,
-            robot.actuated,
-            feet.links,
-            feet.points,
-            feet.normals,
-            controller.touching,
-            controller.joint_errors,
-            self._scale,
-            result.forces,
+            controller.period,
             _NONE if measured is None else measured,
+            self._scale,
             self._numbers,
             passed_s / (passed_s + self.window_s),
             self._limits,
@@ -182,33 +168,21 @@ def _limb(model: pin.Model, link: int) -> float:
     return float(sum(np.linalg.norm(model.jointPlacements[j].translation) for j in chain[1:]))
 
 
-@bare_kernel
-def _weigh(
-    J,
-    v,
-    supports,
-    actuated,
-    links,
-    points,
-    normals,
-    touching,
-    error,
-    scale,
-    predicted,
-    measured,
-    numbers,
-    share,
-    limits,
-    evidence,
-    worst,
-):
+@kernel
+def _weigh(period, measured, scale, numbers, share, limits, evidence, worst):
     """Take what is measured now into the means ``evidence`` (5,); the largest over its limit.
 
-    J (6, nv), v (nv,), supports: of the robot, links to normals: of the n contacts; touching (n,)
-    bool; error (na,) planned less measured position, times scale (na,) it is an angle; predicted,
-    measured (n, 3) N; numbers: leg length, weight, speed. share: of now in the means. worst (2,): joint
-    and contact.
+    Args:
+        period: ``Period`` of the step, with joint axes, contacts, errors and predicted forces.
+        measured: (n, 3) N; (0, 3) where none are.
+        scale: (na,) with which a joint's error is an angle.
+        numbers: leg length, weight, speed.  share: of now in the means.  limits: (5,) of evidence.
+        worst: (2,) out, joint and contact.
     """
+    settings = period.settings
+    J, v, supports, actuated = period.jacobian, period.v, settings.supports, settings.actuated
+    links, points, normals = settings.links, period.points, period.normals
+    touching, error, predicted = period.touching, period.error, period.forces
     length_m, weight_n, speed_m_s = numbers[0], numbers[1], numbers[2]
     largest, far, slip, low, count = 0.0, 0.0, 0.0, 0.0, 0
     for j in range(error.shape[0]):

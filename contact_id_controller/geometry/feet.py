@@ -175,8 +175,9 @@ class FootContacts:
 
     def update(self, data: Any) -> None:
         """Take points and gaps from joint placements ``data.oMi`` (forward kinematics done)."""
+        places = self._placements
         feet_on_plane(
-            self._placements.of(data),
+            places.table if places.data is data else places.of(data),
             self.links,
             self._offsets,
             self._radii,

@@ -15,18 +15,21 @@ class Placements:
     """Pinocchio's joint placements as one array: a placement fetched by itself costs a microsecond.
 
     A copy looks anew: what one points into is not the copy's.
+
+    Attributes:
+        data: whose placements were looked at last.  table: of that.
     """
 
     def __init__(self) -> None:
-        self._data: Any = None
-        self._table: NDArray[np.float64] = np.zeros((0, 4, 3))
+        self.data: Any = None
+        self.table: NDArray[np.float64] = np.zeros((0, 4, 3))
 
     def of(self, data: Any) -> NDArray[np.float64]:
         """View (njoints, 4, 3) of ``data.oMi``: for each joint the columns of R, then the translation."""
-        if data is not self._data:
-            self._table = _table(data)
-            self._data = data
-        return self._table
+        if data is not self.data:
+            self.table = _table(data)
+            self.data = data
+        return self.table
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Placements, ()

@@ -44,6 +44,8 @@ class Struct(structref.StructRefProxy):  # type: ignore[misc]
     """
 
     packed: Callable[[tuple[Any, ...]], Any]
+    # What numba asks of each argument, as the slot itself: its own property is a Python call, two for each kernel.
+    _numba_type_ = structref.StructRefProxy._type
 
     def __new__(cls: type[_Struct], **values: Any) -> _Struct:
         """A struct of all its fields.

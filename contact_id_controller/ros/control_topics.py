@@ -86,7 +86,7 @@ class ControlTopics:
         self._clock = node.get_clock() if clock else None
         simulated = node.get_clock().ros_time_is_active
         loop.guard.checks.clock_lags = clock and simulated
-        loop.guard.simulated_time = simulated and not loop.guard.lockstep
+        loop.guard.good.simulated_time = simulated and not loop.guard.lockstep
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
         self._contact_input = None
@@ -289,7 +289,7 @@ class ControlTopics:
         No longer than that whatever is left by the present pace: a simulation that hardly moved may be
         as fast as the clock by then.
         """
-        most_s = self._loop.guard.timeout_s
+        most_s = self._loop.guard.good.timeout_s
         self._watchdog.timer_period_ns = round(1e9 * min(max(within_s, 0.0), most_s))
         self._watchdog.reset()
 

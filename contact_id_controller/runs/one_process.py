@@ -232,7 +232,7 @@ class InProcessRun:
         plan = None if late else self._make_plan(believed)
         result = self._coast(believed) if late else self._step(believed)
         if not late:
-            self.following.look(self.controller, result, believed.time_s)
+            self.following.look(self.controller, believed.time_s)
         self._last = result
         if self._stabiliser is not None:
             limit = self.controller.effort_limits

@@ -44,9 +44,11 @@ class GivenEfforts:
     Attributes:
         lost: whether the robot is given something else than is commanded.
         held: (na,) N·m, what it has since; a mean over ``window_s``, or the first of it.
+        watched: window_s and period_s.
     """
 
     def __init__(self, joints: int, window_s: float, period_s: float) -> None:
+        self.watched = window_s, period_s
         self._keep = np.exp(-period_s / window_s) if window_s > 0.0 else 0.0
         self._watches = window_s > 0.0
         self._learnt = max(1, round(LEARNT_S / period_s))

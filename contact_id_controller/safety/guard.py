@@ -14,39 +14,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.following import Following
-from contact_id_controller.control.linear_feedback import LinearSteps, ahead_of
+from contact_id_controller.control.linear_feedback import LinearSteps
 from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.control.warm_up import warm_up
-from contact_id_controller.exceptions import ContactIdError, TrajectoryError
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.exceptions import ContactIdError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
-from contact_id_controller.plans.parts import PlanParts
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety import states
-from contact_id_controller.safety.attention import Attention, Pace
 from contact_id_controller.safety.command_limits import CommandLimits
 from contact_id_controller.safety.given_efforts import PROBE, GivenEfforts
-from contact_id_controller.safety.incidents import Incidents
+from contact_id_controller.safety.guard_log import TROUBLED, GuardLog
 from contact_id_controller.safety.latch import EmergencyLatch
+from contact_id_controller.safety.listening import GoodStates
+from contact_id_controller.safety.local_command import LocalCommand
 from contact_id_controller.safety.machine import SafetyLimits, SafetyMachine, SafetyState
-from contact_id_controller.safety.monitor import (
-    StepMonitor,
-    contact_figures,
-    gave_way_m_s,
-    shortfall,
-)
-from contact_id_controller.safety.plan_reader import PlanReader, Read
+from contact_id_controller.safety.measured_contacts import MeasuredContacts
+from contact_id_controller.safety.monitor import StepMonitor, contact_figures
+from contact_id_controller.safety.plan_intake import PlanIntake
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks, all_finite
 from contact_id_controller.safety.torque_output import TorqueOutput
-from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN, EFFORT
-from contact_id_controller.solution import NOT_CONVERGED
+from contact_id_controller.settings.shared_rows import AS_FAST_AS_IT_CAN
 from contact_id_controller.state import RobotState
 
 LATE_STEPS = 100
@@ -55,8 +50,26 @@ LATE_STEPS = 100
 LONGEST_DELAY_S = 0.05
 """A state is predicted no further, however late it is."""
 
-OK, WARNING, ERROR = range(3)
-"""Levels of `Guard.summary`."""
+
+@dataclass
+class GuardState:
+    """What the guard remembers from one period to the next, beside its parts.
+
+    Attributes:
+        now_s: time of the last state since the start, s; None before the first.
+        commanding: the controller's torques went out in the last period.
+        keep_upright: the next reset of the controller keeps the attitude from which its tilt counts.
+        moved: the next good state may be anywhere: plans are dropped, its posture is held.
+        before: the controller before the changes since the last state, from which torques are blended.
+        measured: (f, 3) N, forces on all feet, in a step that has new ones.
+    """
+
+    now_s: float | None = None
+    commanding: bool = False
+    keep_upright: bool = False
+    moved: bool = False
+    before: Controller | None = None
+    measured: np.ndarray | None = None
 
 
 class Guard:
@@ -76,15 +89,14 @@ class Guard:
 
     Attributes:
         result: of the last step, None while the safe output is commanded.
-        ahead: torques solved ahead, None where the settings ask for none.
         host_enforces: whether the robot's side is known to enforce the limits of the URDF.
-        simulated_time: whether stamps are of a time that may go slower than the clock.
-        timeout_s: longest time between two good states, s.
-        reads_at_once: whether nobody waits for the next step while a long plan is read.
-        guarded: the one door at which errors end (`Incidents.guarded`): counted, told once, None
+        state: what is remembered between periods.
+        guarded: the one door at which errors end (`Incidents.guarded`): counted, reported once, None
             returned. Whatever a host or a callback calls goes through it, or it could end the process.
         machine, checks, output, monitor, clock: state machine, checks of states, blending of
             torques, counts and times; the clock given.
+        good: when good states came.  contacts: measured on the feet.  plans: on their way to the controller.
+        local: what the robot's own side goes on with.  given: efforts beside commands.  log: what is reported.
         following: whether the robot does what is planned.
     """
 
@@ -96,44 +108,23 @@ class Guard:
         latch: EmergencyLatch | None = None,
     ) -> None:
         settings, robot = controller.settings, controller.robot
-        self.controller, self.lockstep = controller, lockstep
+        self.controller, self.lockstep, self.clock = controller, lockstep, clock
+        self.result: StepResult | None = None
+        self.state = GuardState()
+        self.host_enforces = False
         self.checks = StateChecks(robot)
         self.machine = SafetyMachine(_limits(controller))
         self.output = TorqueOutput(settings, controller.effort_limits)
         self.monitor = StepMonitor(settings.period_s, real_time=not lockstep)
         self.following = Following(controller)
-        self._measured: np.ndarray | None = None  # forces, in a step that has new ones
-        self.result: StepResult | None = None
-        self.clock = clock
-        self.host_enforces = self.simulated_time = False
-        self._limits, self._pace = CommandLimits(robot), Pace()
-        self._slower = 1.0  # seconds of the clock in one of the states' time
-        self._watched: tuple[float, float] | None = None
-        self._parts, self._reader = PlanParts(), PlanReader()
-        self.reads_at_once = lockstep
-        self._now_s: float | None = None
-        self._commanding = self._keep_upright = self._moved = False
-        self._before: Controller | None = None
-        self._good_s, self._good_stamp_s = -math.inf, None
-        self.ahead: TorquesAhead | LinearSteps | None = None
-        self._command: EffortTrajectory | StateFeedback | None = None
-        self._leads = False
-        self._attention = Attention()
-        self._slept_by_good_s = self._slept_between_s = 0.0
-        self._trouble = "no joint state"
-        self._velocity_s = -math.inf
-        count = len(settings.foot_frames)
-        self._forces, self._sizes = np.zeros((count, 3)), np.full(count, math.nan)
-        self._contacts = np.full(count, math.nan)
-        self._new_sizes = self._new_forces = self._new_contacts = self._all_measured = False
-        self._news: list[str] = []
-        self._incidents = Incidents(
-            lambda line: self._news.append(line), self.monitor.refusals, lambda: self.clock()
-        )
-        self.guarded = self._incidents.guarded
-        self._stop_told = ""
-        self._reported, self._gave_way_m_s = (0, self.monitor.statuses.copy()), 0.0
-        self._latch = latch
+        self.good = GoodStates()
+        self.contacts = MeasuredContacts(len(settings.foot_frames))
+        self.local = LocalCommand()
+        self.log = GuardLog(self.monitor, lambda: self.clock())
+        self.guarded = self.log.incidents.guarded
+        self.plans = PlanIntake(self.guarded, reads_at_once=lockstep)
+        self.given = GivenEfforts(robot.na, 0.0, settings.period_s)
+        self._limits, self._latch = CommandLimits(robot), latch
         self._take_over()
         if latch is not None and latch.engaged:
             self.machine.engage_emergency_stop()
@@ -147,12 +138,17 @@ class Guard:
         ends at rest by itself. linear_feedback: torques and their feedback; where those are the safe
         output, no feedback. None with effort, and while no joints were ever measured.
         """
-        return self._command if self.checks.has_position else None
+        return self.local.command if self.checks.has_position else None
+
+    @property
+    def ahead(self) -> TorquesAhead | LinearSteps | None:
+        """Torques solved ahead, None where the settings ask for none."""
+        return self.local.ahead
 
     @property
     def time_s(self) -> float | None:
         """Time of the last state since the start, s; None before the first."""
-        return self._now_s
+        return self.state.now_s
 
     # Settings
 
@@ -160,15 +156,17 @@ class Guard:
         """Compile everything that a step needs; takes seconds."""
         warm_up(self.controller)
         self.output.follow(self.output.sent)
-        states.warm_up()
+        states.warm_up(self.controller.robot)
         zero = np.zeros(self.controller.robot.na)
         self._limits.enforce(zero, zero, zero)
         GivenEfforts(len(zero), 1.0, 1.0).warm_up()
 
     def take_over(self, controller: Controller) -> None:
         """Go on with another controller of the same robot, made with `Controller.take_over`."""
-        if self._before is None and self.result is not None:
-            self._before = self.controller  # the first, of several changes before the next state
+        if self.state.before is None and self.result is not None:
+            self.state.before = (
+                self.controller
+            )  # the first, of several changes before the next state
         self.controller = controller
         self._take_over()
         self.output.apply(controller.settings, controller.effort_limits)
@@ -177,32 +175,28 @@ class Guard:
     def _take_over(self) -> None:
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
-        self.ahead = ahead_of(controller)
-        # What was commanded last stays until the next solution.
-        if self._command is None and settings.command_interface != EFFORT:
-            self._command = self.ahead.command.like()
+        self.local.take_over(controller)
         limits = controller.effort_limits
         self._safe = SafeOutput(settings.safe_output, damping, limits)
         self._emergency = SafeOutput(settings.emergency_stop_output, damping, limits)
         self.machine.limits = _limits(controller)
         self.checks.apply(settings)
-        self.timeout_s, self._period_s = settings.state_timeout_s, settings.period_s
+        self.good.timeout_s = settings.state_timeout_s
         watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
-        if (watched_s, self._period_s) != self._watched:
-            self._watched = watched_s, self._period_s
-            self.given = GivenEfforts(controller.robot.na, *self._watched)
+        if (watched_s, settings.period_s) != self.given.watched:
+            self.given = GivenEfforts(controller.robot.na, watched_s, settings.period_s)
             self.output.go_on()
-        self._needs_contact = controller.sensed or "measured" in settings.contact_sources
+        self.contacts.needed = controller.sensed or "measured" in settings.contact_sources
 
     # Start and stop
 
     def not_ready(self) -> str:
         """Why the robot's state is not known well enough to command it; empty when it is."""
         if self.lockstep:
-            return "" if self._good_s > -math.inf else self._trouble
-        if self._silent_in_s() >= 0.0:
+            return "" if self.good.last_s > -math.inf else self.good.trouble
+        if self.good.overdue_in_s(self.clock()) >= 0.0:
             return ""
-        return f"no good state for {self.timeout_s:g} s: {self._trouble}"
+        return f"no good state for {self.good.timeout_s:g} s: {self.good.trouble}"
 
     def observe(self, joints: JointReading | Refusal | None, now_ns: int | None) -> None:
         """Look at a state without commanding; time may begin anew meanwhile."""
@@ -216,14 +210,14 @@ class Guard:
         Returns why not, or nothing. state_is_known: False where no state can come before.
         """
         refusal = (self.not_ready() if state_is_known else "") or self.machine.activate(
-            self._good_stamp_s
+            self.good.stamp_s
         )
         if not refusal:
             self.checks.reset()
             self.monitor.pause()
-            self.result = self._now_s = None
-            self._keep_upright = False
-            self._velocity_s = -math.inf
+            self.result = self.state.now_s = None
+            self.state.keep_upright = False
+            self.good.velocity_s = -math.inf
             self._jump(np.zeros_like(self.output.sent))
             self._begin()
         return refusal
@@ -232,31 +226,29 @@ class Guard:
         """Command no more; the last torques (na,) to send."""
         self.machine.deactivate()
         self.checks.reset()
-        self._good_s, self._trouble = -math.inf, "no joint state"
+        self.good.forget()
         self.result = None
         return self._jump(self.safe_torques())
 
     def resume(self) -> str:
         """Leave a stop, and hold the posture of the next state; returns why not, or nothing."""
-        refusal = self.not_ready() or self.machine.resume(self._good_stamp_s)
+        refusal = self.not_ready() or self.machine.resume(self.good.stamp_s)
         if not refusal:
-            self._now_s, self._keep_upright = None, True
+            self.state.now_s, self.state.keep_upright = None, True
             self.checks.reset_place()
             self._begin()
         return refusal
 
     def _begin(self) -> None:
         """The next torque begins the start ramp, not a blend from the safe output."""
-        self._incidents.tell_anew()
-        self._before = None
-        self._parts.clear()
-        self._reader.clear()
+        self.log.incidents.tell_anew()
+        self.plans.clear()
         self.given.forget()
-        self._moved = False
-        self._forget_ahead()
+        self.local.forget()
         self.following.begin()
         self.output.ramp()
-        self._commanding = True
+        state = self.state
+        state.before, state.moved, state.commanding = None, False, True
 
     def emergency_stop(self) -> np.ndarray:
         """Engage the emergency stop; the torques (na,) to send at once."""
@@ -281,11 +273,11 @@ class Guard:
     def time_began_anew(self) -> None:
         """The next state may have any time: plans are dropped, its posture is held."""
         self.checks.reset()
-        self._moved = True
+        self.state.moved = True
 
     def look(self) -> None:
         """The door could take a message now. Doors that wait for messages say so after each wait."""
-        self._attention.look(self.clock())
+        self.good.listening.look(self.clock())
 
     # Measurements and plans between the states
 
@@ -301,44 +293,21 @@ class Guard:
         They count from the next state on; one that is not finite is none. Raises ContactIdError
         for arrays of another size.
         """
-        if np.shape(forces) != self._forces.shape or np.shape(seen) != self._sizes.shape:
-            raise ContactIdError(
-                f"contact forces have shape {np.shape(forces)}, must have {self._forces.shape}"
-            )
-        good = np.isfinite(forces).all(axis=1) & seen
-        self._forces[seen] = np.where(good[:, None], forces, 0.0)[seen]
-        self._sizes[seen] = np.where(good, np.linalg.norm(forces, axis=1), math.nan)[seen]
-        self._all_measured = bool(good.all())
-        self._new_sizes = self._new_forces = True
+        self.contacts.take_forces(forces, seen)
 
     def take_contact_states(self, contacts: np.ndarray) -> None:
         """Keep measured contact (f,), 1 or 0, NaN where not measured, for the next state.
 
         Raises ContactIdError for an array of another size.
         """
-        if np.shape(contacts) != self._contacts.shape:
-            raise ContactIdError(
-                f"contacts have shape {np.shape(contacts)}, must have {self._contacts.shape}"
-            )
-        self._contacts[:] = contacts
-        self._new_contacts = True
+        self.contacts.take_states(contacts)
 
     def follow(self, plan: Plan) -> None:
         """Follow a plan, or parts of one (`PlanParts`).
 
         Raises TrajectoryError for one that is refused: the plan before is followed.
         """
-        if self._now_s is None:
-            raise TrajectoryError("a plan before the first state of the robot is not followed")
-        joined = self._parts.join(plan, self._now_s)
-        if joined is None:
-            return
-        try:
-            self.controller.follow(joined, self._now_s)
-        except TrajectoryError:
-            self._parts.told(joined, refused=True)
-            raise
-        self._parts.told(joined, refused=False)
+        self.plans.follow(self.controller, plan, self.state.now_s)
 
     def read(
         self,
@@ -354,15 +323,11 @@ class Guard:
         another one is made.  what: under which a bad one is counted.  taken: called when it is
         followed.
         """
-        if self.reads_at_once or not (long or self._reader.is_busy):
-            taken()
-            self.guarded(what, lambda: self.follow(make()))
+        if self.plans.waits(long):
+            self.plans.reader.read(what, lambda: self.controller.prepare(make()), taken)
             return
-        self._reader.read(what, lambda: self.controller.prepare(make()), taken)
-
-    def _follow_read(self, read: Read) -> None:
-        read.taken()
-        self.follow(read.result())
+        taken()
+        self.guarded(what, lambda: self.follow(make()))
 
     # Each period
 
@@ -373,37 +338,45 @@ class Guard:
         an error the torques move to the safe output, in a stop they are it; a view of `output`.
         """
         self.result = None
+        state, output, machine = self.state, self.output, self.machine
         wanted = self.guarded("step", self._wanted, joints, now_ns)
-        self._before = None
+        state.before = None
         if wanted is None:
-            self.machine.failed("an error in the step, see the log")
-        if isinstance(joints, JointReading):
+            machine.failed("an error in the step, see the log")
+        if isinstance(joints, JointReading) and joints.effort is not None:
             self._look_at_efforts(joints)
-        commanding = self.machine.commanding and self.result is not None
-        if self.machine.latched:
+        commanding = machine.commanding and self.result is not None
+        if machine.latched:
             self.result = None
-            sent = self.output.jump(self.safe_torques())
-        elif not commanding and not self.lockstep and self._silent_in_s() < 0.0:
-            sent = self.output.jump(self.safe_torques())
+            sent = output.jump(self.safe_torques())
+        elif not commanding and not self.lockstep and self.good.overdue_in_s(self.clock()) < 0.0:
+            sent = output.jump(self.safe_torques())
         else:
             # To the safe output and back: an offset belongs to the source it was taken from.
-            if commanding and not self._commanding and self._leads:
-                self.output.settle()  # the robot was not given the safe output meanwhile
-            elif commanding != self._commanding:
-                self.output.blend()
-            sent = self.output.follow(wanted if commanding else self.safe_torques())
-        self._commanding = commanding
+            if commanding and not state.commanding and self.local.leads:
+                output.settle()  # the robot was not given the safe output meanwhile
+            elif commanding != state.commanding:
+                output.blend()
+            sent = output.follow(wanted if commanding else self.safe_torques())
+        state.commanding = commanding
         return self._sent(sent)
 
     def _sent(self, torques: np.ndarray) -> np.ndarray:
         """What is sent of torques (na,), which are changed to it: known to all who go on from it."""
-        checks, told = self.checks, self.controller.settings.enforce_command_limits
-        enforces = told == "on" or (told == "auto" and self.host_enforces)
+        checks, said = self.checks, self.controller.settings.enforce_command_limits
+        enforces = said == "on" or (said == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
         self.given.command(torques)
         self.controller.sent(torques)
-        self._lead_on(torques)
+        local = self.local
+        if local.command is not None:
+            if self.result is not None:
+                local.follow(torques, self.result, self.output.share)
+            else:
+                machine = self.machine
+                inactive = machine.state is SafetyState.INACTIVE
+                local.rest(torques, checks, stopped=machine.latched or inactive)
         return torques
 
     def _look_at_efforts(self, joints: JointReading) -> None:
@@ -417,38 +390,13 @@ class Guard:
             if before:
                 return
             self.monitor.refuse("efforts_differ")
-            self._news.append(
+            self.log.lines.append(
                 "the measured efforts are no longer those commanded: group controller inactive, or "
                 f"another command? {PROBE:.0%} of the torque is sent until they follow again"
             )
         else:
-            self._news.append("the measured efforts follow again: start ramp")
+            self.log.lines.append("the measured efforts follow again: start ramp")
             self.output.go_on()
-
-    def _lead_on(self, sent: np.ndarray) -> None:
-        """Make the command that goes with the torques (na,) of this period.
-
-        What ramp, blending and limits changed of them stays changed until the next solution. While
-        states are bad or missing a trajectory goes on, and ends at rest by itself; all else, a stop
-        and the end of commanding say rest at once.
-        """
-        command, result, checks = self._command, self.result, self.checks
-        if command is None:
-            return
-        if result is not None:
-            if self.ahead.solved_now:
-                added = sent - result.torques
-                command.copy_from(self.ahead.command, added, self.output.share)
-                self._leads = True
-            return
-        stopped = self.machine.latched or self.machine.state is SafetyState.INACTIVE
-        if stopped or not (self._leads and command.holds_still):
-            command.rest(checks.time_s, checks.position, sent)
-            self._leads = False
-
-    def _forget_ahead(self) -> None:
-        if self.ahead is not None:
-            self.ahead.begin()
 
     def finish(self, arrival_s: float) -> float:
         """After the command has left: count and time the step; how long it took, s.
@@ -457,51 +405,39 @@ class Guard:
         """
         step_s = self.clock() - arrival_s
         result = self.result
-        if self._reader.done:
-            read = self._reader.done.popleft()
-            self.guarded(read.what, self._follow_read, read)
-        self.monitor.pace = self._slower
+        if self.plans.reader.done:
+            self.plans.follow_read(self.controller, self.state.now_s)
+        self.monitor.pace = self.good.slower
         if result is not None:
-            lost = self.monitor.step(
-                self._now_s,
-                arrival_s,
-                step_s,
-                result.step_time_s,
-                result.solve_time_s,
-                result.status,
-            )
-            self._count_solution()
-            self.guarded("following", self._look_at_following, result)
+            now_s, settings, ahead = self.state.now_s, self.controller.settings, self.ahead
+            lost = self.monitor.step(now_s, arrival_s, step_s, result)
+            if ahead is None or ahead.solved_now:
+                rate = self.monitor.solutions
+                if rate.count(now_s) and settings.solve_every == AS_FAST_AS_IT_CAN:
+                    self.log.lines.append(f"solves {rate.hz:.0f} times a second")
+            self.guarded("following", self._look_at_following)
             # Solving as fast as it can, it means to miss states.
-            self.machine.timed(lost and self.controller.settings.solve_every != AS_FAST_AS_IT_CAN)
+            self.machine.timed(lost and settings.solve_every != AS_FAST_AS_IT_CAN)
             if self.machine.overruns == LATE_STEPS:
-                self._news.append(
+                self.log.lines.append(
                     f"late: the last {LATE_STEPS} states were each more than 1.5 times period_s "
-                    f"{self._period_s:g} s apart, this step took {step_s:.2g} s: states came while "
+                    f"{settings.period_s:g} s apart, this step took {step_s:.2g} s: states came while "
                     "others were answered, or are published less often than period_s says"
                 )
-            if self.ahead is not None:
-                until_s = -math.inf if self.lockstep else arrival_s + 0.5 * self._period_s
-                self.guarded("torques_ahead", self.ahead.solve_ahead, until_s, self.clock)
+            if ahead is not None:
+                until_s = -math.inf if self.lockstep else arrival_s + 0.5 * settings.period_s
+                self.guarded("torques_ahead", ahead.solve_ahead, until_s, self.clock)
         return step_s
 
-    def _look_at_following(self, result: StepResult) -> None:
+    def _look_at_following(self) -> None:
         """Judge whether the robot does what is planned, after the command of the step has left."""
         following = self.following
         before = following.reason
-        now = following.look(self.controller, result, self._now_s, self._measured)
+        now = following.look(self.controller, self.state.now_s, self.state.measured)
         if now and not before:
-            self._news.append(f"not following: {now}")
+            self.log.lines.append(f"not following: {now}")
         elif before and not now:
-            self._news.append("following again")
-
-    def _count_solution(self) -> None:
-        if self.ahead is not None and not self.ahead.solved_now:
-            return
-        rate = self.monitor.solutions
-        told = rate.count(self._now_s)
-        if told and self.controller.settings.solve_every == AS_FAST_AS_IT_CAN:
-            self._news.append(f"solves {rate.hz:.0f} times a second")
+            self.log.lines.append("following again")
 
     def silent_in_s(self) -> float:
         """So long from now, s, it is silent if no good state comes.
@@ -509,91 +445,94 @@ class Guard:
         Negative: it is, none has come for `state_timeout_s` in which the door listened.
         """
         self.look()
-        return self._silent_in_s()
+        return self.good.overdue_in_s(self.clock())
 
     def silence(self, refusal: Refusal | None = None) -> np.ndarray:
         """No good state has come for `state_timeout_s`: the safe output (na,) to send at once."""
         self.result = None
-        refusal = refusal or Refusal("states_stopped", f"no good state for {self.timeout_s:g} s")
+        refusal = refusal or Refusal(
+            "states_stopped", f"no good state for {self.good.timeout_s:g} s"
+        )
         self.refuse(refusal)
         self.machine.interrupt(refusal.detail)
         return self._jump(self.safe_torques())
 
     def safe_torques(self) -> np.ndarray:
         """The safe output (na,), N·m; it damps only a velocity measured a moment ago."""
-        fresh = self.clock() - self._velocity_s <= self.timeout_s
+        good = self.good
+        fresh = self.clock() - good.velocity_s <= good.timeout_s
         stopped = self.machine.state is SafetyState.EMERGENCY_STOP
         safe = self._emergency if stopped else self._safe
         return safe.torques(self.checks.velocity if fresh else None)
 
     def _wanted(self, joints: JointReading | Refusal | None, now_ns: int | None):
         """Torques wanted; `result` stays None when they are the safe output."""
-        state, controller = self._take(joints, now_ns), self.controller
-        limits = self.machine.limits
-        if not isinstance(state, RobotState):
-            self.checks.prediction.forget()  # what the safe output does to the base is not known
-        if state is None:
-            return None
-        if isinstance(state, Refusal):
-            self.refuse(state)
-            self.machine.interrupt(f"{state.reason}: {state.detail}")
-            return self.safe_torques()
-        if self._now_s is None:
-            controller.reset(state, self._keep_upright)
+        found, controller, state = self._take(joints, now_ns), self.controller, self.state
+        machine, good = self.machine, self.good
+        if not isinstance(found, RobotState):
+            return self._without_state(found)
+        time_s = found.time_s
+        if state.now_s is None:
+            controller.reset(found, state.keep_upright)
             self.output.ramp()  # however long the first good state was waited for
-        elif self._moved or self._slept_through_s(state.time_s) > limits.recovery_window_s:
-            controller.hold_here(state)
-            self.following.begin()
-            self._forget_ahead()
-            self._parts.clear()
-            self.output.blend()
-        self._now_s, self._moved = state.time_s, False
-        tilt, slept_s = controller.tilt(state.q), self._slept_between_s
-        if not self.machine.good_state(state.time_s, tilt, slept_s):
+        # Time of the robot that passed while no state could be taken; a simulation may have waited.
+        elif state.moved or (
+            min(good.slept_between_s, time_s - state.now_s) > machine.limits.recovery_window_s
+        ):
+            self._hold_here(found)
+        state.now_s, state.moved = time_s, False
+        if not machine.good_state(time_s, controller.tilt(found.q), good.slept_between_s):
             return self.safe_torques()
-        if self._parts.waiting:
-            for part in self._parts.due(state.time_s):
-                self.guarded("plan", self.follow, part)
-        self._measured = None
-        if self._new_forces:
-            self._new_forces = False
-            controller.measure_feet(self._forces)
-            self._measured = self._forces if self._all_measured else None
+        if self.plans.parts.waiting:
+            self.plans.follow_due(controller, time_s)
+        state.measured = None
+        if self.contacts.forces_came:
+            state.measured = self.contacts.pass_forces_on(controller)
         if controller.settings.measured_delay and not self.lockstep:
-            age_s = 0.0 if now_ns is None else now_ns * states.NANO - state.time_s
+            age_s = 0.0 if now_ns is None else now_ns * states.NANO - time_s
             delay_s = controller.settings.command_delay_s + self.monitor.delay_s(age_s)
             controller.act_after(min(delay_s, LONGEST_DELAY_S))
-        if self._before is not None:
-            self.guarded("blend", self._continue, self._before, state)
-        result = (self.ahead or controller).step(state)
+        if state.before is not None:
+            self.guarded("blend", self._continue, state.before, found)
+        result = (self.local.ahead or controller).step(found)
         if not all_finite(result.torques):
             self.refuse(Refusal("torque_not_finite", f"controller returned {result.torques}"))
-            self.machine.failed("torque not finite")
+            machine.failed("torque not finite")
             return self.safe_torques()
         if self.checks.predicts:
-            self._carry_on(state, result)
-        self.machine.stepped(self._failure(result), result.following, self.following.reason)
-        if self.machine.commanding:
+            self._carry_on(found, result)
+        failure = self.log.failure(result) if result.status in TROUBLED else ""
+        machine.stepped(failure, result.following, self.following.reason)
+        if machine.commanding:
             self.result = result
         return result.torques
+
+    def _without_state(self, refusal: Refusal | None) -> np.ndarray | None:
+        """The safe output where a state was refused; None where reading it failed."""
+        self.checks.prediction.forget()  # what the safe output does to the base is not known
+        if refusal is None:
+            return None
+        self.refuse(refusal)
+        self.machine.interrupt(f"{refusal.reason}: {refusal.detail}")
+        return self.safe_torques()
+
+    def _hold_here(self, found: RobotState) -> None:
+        """Drop the plans and hold the posture of a state."""
+        self.controller.hold_here(found)
+        self.following.begin()
+        self.local.forget()
+        self.plans.parts.clear()
+        self.output.blend()
 
     def _carry_on(self, state: RobotState, result: StepResult) -> None:
         """Let a base that is predicted accelerate as this solution says."""
         if result.solution is not None and (self.ahead is None or self.ahead.solved_now):
             speed = self.controller.answered.v
-            acceleration = (result.solution.velocity[:6] - speed[:6]) / self._period_s
+            acceleration = (
+                result.solution.velocity[:6] - speed[:6]
+            ) / self.controller.settings.period_s
             if all_finite(acceleration):
                 self.checks.prediction.accelerate(round(state.time_s / states.NANO), acceleration)
-
-    def _failure(self, result: StepResult) -> str:
-        """What is wrong with a step's solution, which by itself stops nothing; empty: nothing."""
-        if result.status == NOT_CONVERGED:
-            return "solver not converged"
-        gave_way = gave_way_m_s(result)
-        self._gave_way_m_s = max(self._gave_way_m_s, gave_way)
-        if gave_way > TOUCHING_SPEED:
-            return f"contacts give way by {gave_way:.2g} m/s"
-        return ""
 
     def _continue(self, before: Controller, state: RobotState) -> None:
         """Blend from what the controller until now would do in this state."""
@@ -601,60 +540,24 @@ class Guard:
         if all_finite(torques):
             self.output.blend_from(torques)
 
-    def _slept_through_s(self, time_s: float) -> float:
-        """Time of the robot since the last good state that passed while nobody listened, s.
-
-        A simulation may have waited, or run slower than the clock.
-        """
-        return min(self._slept_between_s, time_s - self._now_s)
-
     def _take(
         self, joints: JointReading | Refusal | None, now_ns: int | None
     ) -> RobotState | Refusal | None:
-        if joints is None or isinstance(joints, Refusal):
-            state = joints
-        else:
+        found, good, contacts = joints, self.good, self.contacts
+        if isinstance(joints, JointReading):
             checks = self.checks
-            state = checks.take(joints, now_ns)
+            found = checks.take(joints, now_ns)
             if checks.velocity_is_true:
-                self._velocity_s = self.clock()
+                good.velocity_s = self.clock()
             # Kept until it has been acted on: an error on the way must not lose it.
-            self._moved = self._moved or checks.moved_elsewhere
-            if isinstance(state, RobotState):
-                state = self._check_contact(state.time_s) or state
-        if isinstance(state, RobotState):
-            self._good_s, self._good_stamp_s = self.clock(), state.time_s
-            if self.simulated_time:
-                self._pace.state(state.time_s, self._good_s)
-                self._slower = self._pace.factor
-            slept_s = self._attention.slept_s
-            self._slept_between_s = (slept_s - self._slept_by_good_s) / self._slower
-            self._slept_by_good_s = slept_s
-        elif state is not None:
-            self._trouble = state.detail
-        return state
-
-    def _check_contact(self, time_s: float) -> Refusal | None:
-        """Hand on what was measured of the contacts; refuse a state when that is nothing at all.
-
-        No foot would be in contact by it: the robot would be let go as if it flew.
-        """
-        detector = self.controller.sources.detector
-        if self._new_sizes:
-            detector.take_forces(self._sizes, time_s)
-            self._sizes[:] = math.nan
-        if self._new_contacts:
-            detector.take_states(self._contacts, time_s)
-        self._new_sizes = self._new_contacts = False
-        if not self._needs_contact or detector.knows_any(time_s):
-            return None
-        return Refusal(
-            "contact_not_measured", f"no contact was measured for {detector.timeout_s:g} s"
-        )
-
-    def _silent_in_s(self) -> float:
-        slept_s = self._attention.slept_s - self._slept_by_good_s
-        return self.timeout_s * self._slower - (self.clock() - self._good_s - slept_s)
+            self.state.moved = self.state.moved or checks.moved_elsewhere
+            if (contacts.came or contacts.needed) and isinstance(found, RobotState):
+                found = contacts.pass_on(self.controller, found.time_s) or found
+        if isinstance(found, RobotState):
+            good.came(found.time_s, self.clock())
+        elif found is not None:
+            good.trouble = found.detail
+        return found
 
     def _jump(self, torques: np.ndarray) -> np.ndarray:
         """Send torques (na,) at once; the controller's rate limit counts from them."""
@@ -667,7 +570,7 @@ class Guard:
 
         So is the next one 10 s later, with their number.
         """
-        self._incidents.count(refusal.reason, refusal.detail)
+        self.log.incidents.count(refusal.reason, refusal.detail)
 
     def news(self) -> list[str]:
         """Lines for the log since the last call: new refusals, a stop with its reason, its end.
@@ -675,43 +578,12 @@ class Guard:
         Not on the way from a state to its torques: an emergency stop is written down here.
         """
         if self._latch is not None and (failure := self._latch.keep()):
-            self._news.append(failure)
-        stopped = self.machine.reason if self.machine.latched else ""
-        if stopped != self._stop_told:
-            if stopped:
-                self._news.append(f"stopped: {stopped}")
-            elif self.machine.state is not SafetyState.INACTIVE:
-                self._news.append("commanding again")
-            self._stop_told = stopped
-        if not self._news:
-            return self._news
-        news, self._news = self._news, []
-        return news
+            self.log.lines.append(failure)
+        return self.log.news(self.machine)
 
     def summary(self) -> tuple[int, str]:
         """Level and words for diagnostics: what it does now, and what went wrong since last time."""
-        machine, monitor = self.machine, self.monitor
-        (refusals, statuses), new = (
-            self._reported,
-            (
-                monitor.refusals.total(),
-                monitor.statuses.copy(),
-            ),
-        )
-        self._reported = new
-        gave_way, self._gave_way_m_s = self._gave_way_m_s, 0.0
-        if machine.state is SafetyState.INACTIVE:
-            return OK, "inactive"
-        if machine.latched:
-            return ERROR, f"{machine.state.value}: {machine.reason}"
-        if self.result is None:
-            return ERROR, f"safe output: {machine.reason}"
-        if machine.state is SafetyState.NOT_FOLLOWING:
-            return ERROR, f"not following: {machine.reason}"
-        if new[0] > refusals:
-            return WARNING, "commanding, some input refused"
-        problems = shortfall(new[1], statuses, gave_way)
-        return (WARNING, f"commanding; {problems}") if problems else (OK, "commanding")
+        return self.log.summary(self.machine, self.result)
 
     def figures(self) -> dict[str, str]:
         """Names and values of all counts and times, of the state and of the last solution."""

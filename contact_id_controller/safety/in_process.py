@@ -173,7 +173,7 @@ class InProcessController:
             )
         time_ns = self._time_ns()
         if values.size > 2 * na:
-            self.guard.take_base(values[2 * na :], time_ns)
+            self.guard.checks.take_base(values[2 * na :], time_ns)
         return JointReading(time_ns, values[:na], values[na : 2 * na])
 
     def _time_ns(self) -> int:

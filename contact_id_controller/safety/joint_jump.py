@@ -11,7 +11,7 @@ from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.kernels.turns import whole_turns
 from contact_id_controller.safety.jump_filter import JumpFilter
 
-_FASTEST_RAD_S2 = 1000.0
+FASTEST_RAD_S2 = 1000.0
 """Acceleration that may hide between two states: what a gap in time explains."""
 
 _whole_turns = bare_kernel(whole_turns)
@@ -35,8 +35,8 @@ class JointJump(JumpFilter):
         self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        k, distance = _unexplained(place, row, dt, self._turns)
-        if distance <= self.limit + 0.5 * _FASTEST_RAD_S2 * dt * dt:
+        k, distance = unexplained(place, row, dt, self._turns)
+        if distance <= self.limit + 0.5 * FASTEST_RAD_S2 * dt * dt:
             return ""
         return (
             f"joint {self._names[k]!r} is {distance:.3g} from where its velocity leads "
@@ -45,7 +45,7 @@ class JointJump(JumpFilter):
 
 
 @bare_kernel
-def _unexplained(place, row, dt, turns):
+def unexplained(place, row, dt, turns):
     """The joint, and by how much, that is farthest from where the mean velocity leads in dt."""
     count, worst, most = row.shape[0] // 2, 0, 0.0
     for k in range(count):

@@ -9,23 +9,30 @@ import numpy as np
 AGREEING = 3
 """So many measurements in a row that agree with each other are the new place."""
 
+KNOWN, TIME_NS, AGREES = range(3)
+"""Of a mark: whether there is a place, when it was measured, and how many in a row agree on another one."""
+
 
 class JumpFilter(abc.ABC):
     """Follows measurements that say where something is and how it moves.
 
     Args:
         size: numbers of a measurement.
+
+    Attributes:
+        place: (size,) the last measurement that was accepted.  mark: (3,) of it. Both are the same arrays from
+            the beginning on; `examination.examine` writes into them, too.
     """
 
     def __init__(self, size: int):
-        self._place, self._candidate = np.zeros(size), np.zeros(size)
+        self.place, self._candidate = np.zeros(size), np.zeros(size)
+        self.mark = np.zeros(3, dtype=np.int64)
         self.reset()
 
     def reset(self) -> None:
         """The next measurement may be anywhere."""
-        self._place_ns: int | None = None
+        self.mark[:] = 0
         self._candidate_ns = 0
-        self._agreeing = 0
 
     @abc.abstractmethod
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
@@ -36,22 +43,22 @@ class JumpFilter(abc.ABC):
 
         Returns why it is refused (empty: it is not), and whether it is accepted at a new place.
         """
-        last_ns = self._place_ns
-        away = "" if last_ns is None else self._away(self._place, row, 1e-9 * (stamp_ns - last_ns))
+        known, last_ns, _ = self.mark.tolist()
+        away = self._away(self.place, row, 1e-9 * (stamp_ns - last_ns)) if known else ""
         moved = bool(away) and self._is_confirmed(row, stamp_ns)
         if away and not moved:
             return away, False
-        self._place[:] = row
-        self._place_ns, self._agreeing = stamp_ns, 0
+        self.place[:] = row
+        self.mark[:] = 1, stamp_ns, 0
         return "", moved
 
     def _is_confirmed(self, row: np.ndarray, stamp_ns: int) -> bool:
         """Whether enough measurements in a row, this is the last, agree on a new place."""
         if stamp_ns != self._candidate_ns:
-            agrees = self._agreeing and not self._away(
+            agrees = self.mark[AGREES] and not self._away(
                 self._candidate, row, 1e-9 * (stamp_ns - self._candidate_ns)
             )
-            self._agreeing = self._agreeing + 1 if agrees else 1
+            self.mark[AGREES] = self.mark[AGREES] + 1 if agrees else 1
             self._candidate[:] = row
             self._candidate_ns = stamp_ns
-        return self._agreeing >= AGREEING
+        return bool(self.mark[AGREES] >= AGREEING)

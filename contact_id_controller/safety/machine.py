@@ -243,10 +243,11 @@ class SafetyMachine:
             self.failed(failure)
             if self.latched:
                 return
+        state = SafetyState.FOLLOWING if following else SafetyState.HOLDING
         if astray:
-            self._enter(SafetyState.NOT_FOLLOWING, astray)
-        else:
-            self._enter(SafetyState.FOLLOWING if following else SafetyState.HOLDING)
+            state = SafetyState.NOT_FOLLOWING
+        if state is not self.state or astray != self.reason:
+            self._enter(state, astray)
 
     def timed(self, overrun: bool) -> None:
         """Whether states were lost before the last step: the one before took too long."""

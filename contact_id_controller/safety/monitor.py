@@ -102,20 +102,13 @@ class StepMonitor:
         self._last = None
         self.solutions.pause()
 
-    def step(
-        self,
-        stamp_s: float,
-        arrival_s: float,
-        step_s: float,
-        controller_s: float,
-        solve_s: float,
-        status: str,
-    ) -> bool:
+    def step(self, stamp_s: float, arrival_s: float, step_s: float, result: StepResult) -> bool:
         """Count a step: stamp and arrival of its state, and how long it took; whether states were lost.
 
-        step_s: from the arrival to the publication; of it controller_s: `Controller.step`; of that
-        solve_s: the contact problem and its solution.
+        step_s: from the arrival to the publication; of it ``result.step_time_s``: `Controller.step`; of that
+        ``result.solve_time_s``: the contact problem and its solution.
         """
+        controller_s, solve_s = result.step_time_s, result.solve_time_s
         last_stamp_s, last_arrival_s = self._last or (stamp_s, arrival_s)
         self._last = stamp_s, arrival_s
         self._step_s = step_s
@@ -126,7 +119,7 @@ class StepMonitor:
         self.long_steps += step_s > 0.5 * self._period_s
         self.long_controller_steps += controller_s > 0.5 * self._period_s
         self._times_s[:, self.steps % _WINDOW] = interval_s, step_s, controller_s, solve_s
-        self.statuses[status] += 1
+        self.statuses[result.status] += 1
         self.steps += 1
         return lost
 

@@ -37,7 +37,7 @@ class OdometryJump(JumpFilter):
         return self.judge(self._row, stamp_ns)
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
-        distance, angle = _unexplained(place, row, dt)
+        distance, angle = unexplained(place, row, dt)
         if (
             distance <= self.limit_m + 0.5 * FASTEST_M_S2 * dt * dt
             and angle <= self.limit_rad + 0.5 * FASTEST_RAD_S2 * dt * dt
@@ -50,7 +50,7 @@ class OdometryJump(JumpFilter):
 
 
 @bare_kernel
-def _unexplained(place, pose, dt):
+def unexplained(place, pose, dt):
     """Distance, m, and angle, rad, of a pose from where place (pose, twist) leads in dt."""
     x, y, z, w = place[3], place[4], place[5], place[6]
     a, b, c = place[7], place[8], place[9]

@@ -156,7 +156,7 @@ class Replay:
         self._told: list[tuple[float, str]] = []
         self._clock_s = bag[STATES][0].time_ns / NANO
         self.loop = ControlLoop(Controller(self.robot, settings), self._tell)
-        self.loop.guard.reads_at_once = True
+        self.loop.guard.plans.reads_at_once = True
         self.loop.guard.clock = lambda: self._clock_s
         self.loop.warm_up()
         self._commands = bag[sent_as(recorded)[0]]

@@ -1,12 +1,14 @@
-"""For how long a process really listened: what it slept through is nobody's silence."""
+"""Whether good states still come, by the time in which this process could have taken one."""
 
 from __future__ import annotations
+
+import math
 
 LONGEST_S = 0.01
 """Longest time between two looks of a process that is awake: a wait for messages and a step."""
 
 
-class Attention:
+class Listening:
     """Counts the time in which a process could not have noticed a message.
 
     Without ``look`` that is none: then whoever calls is the one who knows the time.
@@ -60,3 +62,51 @@ class Pace:
             self._mean += weight * (ratio - self._mean)
             self.factor = max(1.0, self._mean)
         self._last = stamp_s, now_s
+
+
+NO_STATE = "no joint state"
+"""What is wrong before the first one."""
+
+
+class GoodStates:
+    """When the last good state came, and whether the next one is overdue.
+
+    Times are of a clock that never jumps, but ``stamp_s``.
+
+    Attributes:
+        timeout_s: longest time between two good states, s.
+        simulated_time: whether stamps are of a time that may go slower than the clock.
+        last_s: when the last one came; -inf: none since the beginning.  stamp_s: its own time.
+        velocity_s: when a velocity was measured last that may be damped.
+        trouble: why the last bad state was one.
+        slower: seconds of the clock in one of the states' time.
+        slept_between_s: of the time between the last two, that in which no state could have been taken.
+        listening: what counts it.
+    """
+
+    def __init__(self) -> None:
+        self.timeout_s, self.simulated_time = math.inf, False
+        self.slower, self.slept_between_s = 1.0, 0.0
+        self.velocity_s = -math.inf
+        self.stamp_s: float | None = None
+        self.listening, self._pace, self._slept_s = Listening(), Pace(), 0.0
+        self.forget()
+
+    def forget(self) -> None:
+        """None came."""
+        self.last_s, self.trouble = -math.inf, NO_STATE
+
+    def came(self, stamp_s: float, now_s: float) -> None:
+        """A good state of this time has come."""
+        self.last_s, self.stamp_s = now_s, stamp_s
+        if self.simulated_time:
+            self._pace.state(stamp_s, now_s)
+            self.slower = self._pace.factor
+        slept_s = self.listening.slept_s
+        self.slept_between_s = (slept_s - self._slept_s) / self.slower
+        self._slept_s = slept_s
+
+    def overdue_in_s(self, now_s: float) -> float:
+        """So long the next one may still take; negative: it is overdue."""
+        slept_s = self.listening.slept_s - self._slept_s
+        return self.timeout_s * self.slower - (now_s - self.last_s - slept_s)

@@ -1,0 +1,78 @@
+"""What the guard reports: lines for the log, level and words for the diagnostics, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from contact_id_controller.control.controller import StepResult
+from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.safety.incidents import Incidents
+from contact_id_controller.safety.machine import SafetyMachine, SafetyState
+from contact_id_controller.safety.monitor import StepMonitor, gave_way_m_s, shortfall
+from contact_id_controller.solution import NOT_CONVERGED, RELAXED
+
+OK, WARNING, ERROR = range(3)
+"""Levels of `GuardLog.summary`."""
+
+TROUBLED = frozenset((NOT_CONVERGED, RELAXED))
+"""Statuses of solutions that `GuardLog.failure` looks at."""
+
+
+class GuardLog:
+    """Collects lines until they are fetched, and what went wrong since the last summary.
+
+    Args:
+        monitor: whose refusals are counted.  clock: seconds of a clock that never jumps.
+
+    Attributes:
+        lines: since the last ``news``.  incidents: what counts them.
+    """
+
+    def __init__(self, monitor: StepMonitor, clock: Callable[[], float]) -> None:
+        self.lines: list[str] = []
+        self.incidents = Incidents(lambda line: self.lines.append(line), monitor.refusals, clock)
+        self._monitor, self._stop_reported = monitor, ""
+        self._reported, self._gave_way_m_s = (0, monitor.statuses.copy()), 0.0
+
+    def failure(self, result: StepResult) -> str:
+        """What is wrong with a solution, which by itself stops nothing; empty: nothing."""
+        if result.status == NOT_CONVERGED:
+            return "solver not converged"
+        gave_way = gave_way_m_s(result)
+        self._gave_way_m_s = max(self._gave_way_m_s, gave_way)
+        if gave_way > TOUCHING_SPEED:
+            return f"contacts give way by {gave_way:.2g} m/s"
+        return ""
+
+    def news(self, machine: SafetyMachine) -> list[str]:
+        """Lines since the last call: new refusals, a stop with its reason, its end."""
+        stopped = machine.reason if machine.latched else ""
+        if stopped != self._stop_reported:
+            if stopped:
+                self.lines.append(f"stopped: {stopped}")
+            elif machine.state is not SafetyState.INACTIVE:
+                self.lines.append("commanding again")
+            self._stop_reported = stopped
+        if not self.lines:
+            return self.lines
+        news, self.lines = self.lines, []
+        return news
+
+    def summary(self, machine: SafetyMachine, result: StepResult | None) -> tuple[int, str]:
+        """Level and words: what is done now, and what went wrong since the last call."""
+        monitor = self._monitor
+        refusals, statuses = self._reported
+        self._reported = new = monitor.refusals.total(), monitor.statuses.copy()
+        gave_way, self._gave_way_m_s = self._gave_way_m_s, 0.0
+        if machine.state is SafetyState.INACTIVE:
+            return OK, "inactive"
+        if machine.latched:
+            return ERROR, f"{machine.state.value}: {machine.reason}"
+        if result is None:
+            return ERROR, f"safe output: {machine.reason}"
+        if machine.state is SafetyState.NOT_FOLLOWING:
+            return ERROR, f"not following: {machine.reason}"
+        if new[0] > refusals:
+            return WARNING, "commanding, some input refused"
+        problems = shortfall(new[1], statuses, gave_way)
+        return (WARNING, f"commanding; {problems}") if problems else (OK, "commanding")

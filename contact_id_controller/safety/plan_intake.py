@@ -1,0 +1,70 @@
+"""How plans come to be followed: at once, or read beside the steps; their parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from contact_id_controller.control.controller import Controller
+from contact_id_controller.exceptions import TrajectoryError
+from contact_id_controller.plans.parts import PlanParts
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.safety.plan_reader import PlanReader, Read
+
+
+class PlanIntake:
+    """Joins the parts of plans and hands them to the controller, in the order in which they came.
+
+    Args:
+        guarded: calls what may raise, see `Incidents.guarded`.
+        reads_at_once: whether nothing waits for the next step while a long plan is read.
+
+    Attributes:
+        parts: those that wait for each other.  reader: of long plans.
+    """
+
+    def __init__(self, guarded: Callable[..., Any], reads_at_once: bool) -> None:
+        self.reads_at_once = reads_at_once
+        self.parts, self.reader = PlanParts(), PlanReader()
+        self._guarded = guarded
+
+    def clear(self) -> None:
+        """Forget all that came so far."""
+        self.parts.clear()
+        self.reader.clear()
+
+    def follow(self, controller: Controller, plan: Plan, now_s: float | None) -> None:
+        """Follow a plan, or parts of one.  now_s: time of the last state, None before the first.
+
+        Raises:
+            TrajectoryError: it is refused; the plan before is followed.
+        """
+        if now_s is None:
+            raise TrajectoryError("a plan before the first state of the robot is not followed")
+        joined = self.parts.join(plan, now_s)
+        if joined is None:
+            return
+        try:
+            controller.follow(joined, now_s)
+        except TrajectoryError:
+            self.parts.told(joined, refused=True)
+            raise
+        self.parts.told(joined, refused=False)
+
+    def follow_due(self, controller: Controller, now_s: float) -> None:
+        """Follow the parts that have waited long enough for others."""
+        for part in self.parts.due(now_s):
+            self._guarded("plan", self.follow, controller, part, now_s)
+
+    def follow_read(self, controller: Controller, now_s: float | None) -> None:
+        """Follow the oldest plan that was read; there is one."""
+        read = self.reader.done.popleft()
+        self._guarded(read.what, self._follow_read, read, controller, now_s)
+
+    def _follow_read(self, read: Read, controller: Controller, now_s: float | None) -> None:
+        read.taken()
+        self.follow(controller, read.result(), now_s)
+
+    def waits(self, long: bool) -> bool:
+        """Whether a plan that comes now is read beside the steps."""
+        return not self.reads_at_once and (long or self.reader.is_busy)

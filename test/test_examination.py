@@ -1,0 +1,103 @@
+"""One compiled call examines a state; jumps are judged as by the filters alone."""
+
+import sys
+
+import numpy as np
+import pytest
+from paths import QUADRUPED_URDF
+
+from contact_id_controller.robot import RobotModel
+from contact_id_controller.runs.one_process import section
+from contact_id_controller.safety.joint_jump import JointJump
+from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
+from contact_id_controller.safety.states import JointReading, Refusal, StateChecks
+from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.state import RobotState
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return RobotModel.from_urdf(QUADRUPED_URDF)
+
+
+@pytest.fixture
+def checks(robot):
+    checks = StateChecks(robot)
+    checks.apply(ControllerSettings.from_mapping(section("quadruped", "controller")))
+    return checks
+
+
+def base(x=0.0):
+    numbers = np.zeros(BASE_SIZE)
+    numbers[0], numbers[2], numbers[6] = x, 0.2, 1.0
+    return numbers
+
+
+def take(checks, ms, position, x=0.0):
+    checks.take_base(base(x), ms * MS)
+    return checks.take(JointReading(ms * MS, position, np.zeros(len(position))), None)
+
+
+def test_jumps_of_joints_and_base_are_those_of_the_filters_alone(robot, checks):
+    """A random walk with outliers and moves that stay; plain filters look at the same measurements."""
+    settings = ControllerSettings.from_mapping(section("quadruped", "controller"))
+    joints = JointJump(robot.joint_names, settings.joint_jump)
+    bases = OdometryJump(settings.odometry_jump_m, settings.odometry_jump_rad)
+    rng, place, x, told = np.random.default_rng(4), np.zeros(robot.na), 0.0, set()
+    for ms in range(1, 2000):
+        if rng.random() < 0.03:
+            place = place + rng.uniform(-0.6, 0.6, robot.na)
+        if rng.random() < 0.03:
+            x += rng.uniform(-0.5, 0.5)
+        out, aside = rng.random(2) < 0.05
+        position = place + 1.0 * out * np.eye(robot.na)[3]
+        here = x + 0.7 * aside
+        row = np.concatenate([position, np.zeros(robot.na)])
+        away, moved = joints.judge(row, ms * MS)
+        reason = "joint_jump" if away else ""
+        if not away:
+            away, base_moved = bases.judge(base(here), ms * MS)
+            reason, moved = "odometry_jump" if away else "", moved or base_moved
+        found = take(checks, ms, position, here)
+        told.add((reason, moved))
+        if reason:
+            assert isinstance(found, Refusal) and found == Refusal(reason, away)
+            if reason == "odometry_jump":
+                assert np.array_equal(checks.position, position), "the joints are good"
+        else:
+            assert isinstance(found, RobotState) and found.q[0] == here
+            assert np.array_equal(found.q[robot.q_index], position)
+        assert checks.moved_elsewhere == moved
+        assert checks.velocity_is_true == (reason != "joint_jump")
+    assert len(told) == 5, (
+        "refused by each, also where the joints had moved, and accepted at a new place"
+    )
+
+
+def test_numbers_come_before_stamps_and_stamps_before_places(checks, robot):
+    still = np.zeros(robot.na)
+    assert isinstance(take(checks, 5, still), RobotState)
+    assert take(checks, 5, np.full(robot.na, np.nan)).reason == "joint_state_not_finite"
+    assert take(checks, 5, still + 1.0).reason == "out_of_order"
+    assert take(checks, 6, still + 1.0).reason == "joint_jump"
+    assert take(checks, 6, still).reason == "out_of_order", "a stamp counts without its joints"
+    assert isinstance(take(checks, 7, still), RobotState)
+
+
+def test_a_state_is_examined_in_few_calls(checks, robot):
+    """The way of each state: no function for what one condition says, none of numba's for a struct."""
+    still, entered = np.zeros(robot.na), []
+    for ms in (1, 2, 3):
+        checks.take_base(base(), ms * MS)
+        reading = JointReading(ms * MS, still, still)
+        entered.clear()
+        sys.setprofile(
+            lambda frame, event, _: event == "call" and entered.append(frame.f_code.co_name)
+        )
+        try:
+            checks.take(reading, ms * MS)
+        finally:
+            sys.setprofile(None)
+    assert len(entered) <= 6, entered
