@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -28,12 +27,13 @@ from robots import SOLO_FEET, frame_positions, point_kinematics, solo12
 from contact_id_controller import ContactSet, build_problem, cli, solve
 from contact_id_controller.exceptions import ContactIdError, MissingExtraError, RecordError
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
-from contact_id_controller.labels.campaign import FAILED, Workers, _through, label_files
+from contact_id_controller.labels.campaign import FAILED, Workers, label_files
 from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
 from contact_id_controller.labels.labeller import LABELS, LAW, RECORDED, STATUSES, Labeller
 from contact_id_controller.labels.motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.opening import open_motion
 from contact_id_controller.labels.sources import BagReading, NpzMotion, Shapes
+from contact_id_controller.runs.batch import by_executor
 from contact_id_controller.runs.record import COLUMNS, RunRecord
 from contact_id_controller.settings.parameter_file import load_settings
 
@@ -344,8 +344,8 @@ def test_memory_does_not_grow_with_the_motion(robot, tmp_path):
             yield block
 
     with ThreadPoolExecutor(2) as slow:
-        executor = SimpleNamespace(submit=lambda _, data, block: slow.submit(time.sleep, 2e-3))
-        for done, _ in enumerate(_through(executor, 4, b"", blocks(), [])):
+        results = by_executor(slow, lambda block: time.sleep(2e-3), blocks(), 4, [])
+        for done, _ in enumerate(results):
             waiting.append(len(read) - done)
     assert done == 79 and max(waiting) <= 4
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,23 @@ from contact_id_controller.labels.labeller import (
     REFUSED_FRAMES,
     STATUSES,
     Labeller,
-    label_packed,
-    packed,
 )
 from contact_id_controller.labels.motion import NO_PERIOD, MotionBlock, blocks_of
 from contact_id_controller.labels.opening import open_motion
 from contact_id_controller.labels.sources import BagReading, MotionFile, Shapes
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.batch import cluster_executor, processes
+from contact_id_controller.runs.batch import (
+    AHEAD,
+    by_executor,
+    cluster_executor,
+    in_processes,
+    reason,
+)
 from contact_id_controller.runs.fingerprint import code_fingerprint
 from contact_id_controller.solution import RELAXED, SOLVED
 
 CHUNK = 4096
 """Frames of a chunk: a fraction of a second of work, some megabytes."""
-
-AHEAD = 2
-"""Chunks that are read for each worker before it asks for them; all that is kept in memory."""
 
 PIECE_BYTES = 1 << 20
 """Of a motion's file, read at once for its fingerprint."""
@@ -92,86 +94,67 @@ class Workers:
     cluster: str | None = None
 
     def label(
-        self, labeller: Labeller, blocks: Iterator[MotionBlock]
-    ) -> Iterator[tuple[MotionBlock, Labels | str]]:
-        """Each block with its labels, or with the reason why there are none, in any order.
+        self, labeller: Labeller, folder: LabelFolder, blocks: Iterator[MotionBlock]
+    ) -> Generator[tuple[MotionBlock, str], None, None]:
+        """Label blocks into a folder; each with the reason why it has no labels, in any order; empty: it has.
 
         Raises:
             MissingExtraError, RunError: see ``runs.batch.cluster_executor``.
+            RecordError: the folder cannot be written to.
         """
-        data = packed(labeller)
-        if self.cluster is not None:
-            with cluster_executor(self.cluster) as (executor, threads):
-                yield from _through(executor, AHEAD * max(1, threads), data, blocks, [])
-        elif self.jobs == 1:
-            for block in blocks:
-                yield block, _result(lambda block=block: label_packed(data, block))
-        else:
-            yield from self._in_processes(data, blocks)
+        # The workers of a cluster need not see the folder.
+        task = partial(
+            label_packed, pickle.dumps((labeller, None if self.cluster is not None else folder))
+        )
+        with contextlib.ExitStack() as stack:
+            if self.cluster is not None:
+                executor, threads = stack.enter_context(cluster_executor(self.cluster))
+                results = by_executor(executor, task, blocks, AHEAD * max(1, threads), [])
+            elif self.jobs == 1:
+                results = by_executor(_Here(), task, blocks, 1, [])
+            else:
+                results = in_processes(task, blocks, self.jobs)
+            for block, labels in stack.enter_context(contextlib.closing(results)):
+                if isinstance(labels, RecordError):
+                    raise labels
+                if isinstance(labels, Exception):
+                    yield block, reason(labels)
+                    continue
+                if labels is not None:
+                    folder.save(block.first, labels)
+                yield block, ""
 
-    def _in_processes(self, data, blocks) -> Iterator[tuple[MotionBlock, Labels | str]]:
-        """One that dies takes nobody's labels along."""
-        while True:
-            begun: list[tuple[MotionBlock, Future | None]] = []
-            try:
-                with processes(self.jobs) as executor:
-                    yield from _through(executor, AHEAD * self.jobs, data, blocks, begun)
-                return
-            except BrokenProcessPool:
-                pass
-            # Nobody knows whose process it was: one block after the other tells.
-            yield from _alone(data, [block for block, _ in begun])
 
+class _Here(Executor):
+    """Calls at once, in this process."""
 
-def _alone(data: bytes, blocks: list) -> Iterator[tuple[MotionBlock, Labels | str]]:
-    """In one process, and in another one after each that dies."""
-    while blocks:
+    def submit(self, function: Callable[..., Any], /, *values: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         try:
-            with processes(1) as executor:
-                while blocks:
-                    labels = _result(executor.submit(label_packed, data, blocks[0]).result)
-                    yield blocks.pop(0), labels
-        except BrokenProcessPool:
-            yield blocks.pop(0), "its process died"
+            future.set_result(function(*values, **named))
+        except Exception as error:  # noqa: BLE001  one bad block must not end the others, and is listed
+            future.set_exception(error)
+        return future
 
 
-def _through(
-    executor: Executor, most: int, data: bytes, blocks: Iterator[MotionBlock], begun: list
-) -> Iterator[tuple[MotionBlock, Labels | str]]:
-    """At most ``most`` blocks are under way; ``begun`` holds those, with their futures."""
-    try:
-        for block in blocks:
-            begun.append((block, None))
-            begun[-1] = (block, executor.submit(label_packed, data, block))
-            if len(begun) >= most:
-                yield from _done(begun)
-        while begun:
-            yield from _done(begun)
-    except BrokenProcessPool:
-        raise
-    except BaseException:
-        for _, future in begun:
-            if future is not None:
-                future.cancel()
-        raise
+def label_packed(data: bytes, block: MotionBlock) -> Labels | None:
+    """In a worker, which keeps what it unpacked last: save the labels of a block, or return them.
+
+    data: pickle of the ``Labeller``, which then needs none of the files of its settings, and of the
+    ``LabelFolder`` or None. What a worker writes itself need not go through the process that hands out blocks.
+    """
+    labeller, folder = _unpacked(data)
+    labels = labeller.label(block)
+    if folder is None:
+        return labels
+    folder.save(block.first, labels)
+    return None
 
 
-def _done(begun: list) -> Iterator[tuple[MotionBlock, Labels | str]]:
-    """Those that are ready, at least one; taken off the list."""
-    wait([future for _, future in begun], return_when=FIRST_COMPLETED)
-    for entry in [entry for entry in begun if entry[1].done()]:
-        labels = _result(entry[1].result)
-        begun.remove(entry)
-        yield entry[0], labels
-
-
-def _result(ask: Callable[[], Labels]) -> Labels | str:
-    try:
-        return ask()
-    except BrokenProcessPool:
-        raise
-    except Exception as error:  # noqa: BLE001  one bad block must not end the others, and is listed
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+@lru_cache(maxsize=2)
+def _unpacked(data: bytes) -> tuple[Labeller, LabelFolder | None]:
+    unpacked: tuple[Labeller, LabelFolder | None] = pickle.loads(data)
+    return unpacked
 
 
 def label_files(
@@ -248,12 +231,10 @@ def _label(
                 yield block
 
     unlabelled: dict[int, str] = {}
-    with contextlib.closing(workers.label(labeller, missing())) as results:
-        for block, labels in results:
-            if isinstance(labels, str):
-                unlabelled[block.first] = labels
-            else:
-                folder.save(block.first, labels)
+    with contextlib.closing(workers.label(labeller, folder, missing())) as results:
+        for block, why in results:
+            if why:
+                unlabelled[block.first] = why
             done += block.count
             told(motion, done)
     counts = write_failures(folder.folder)

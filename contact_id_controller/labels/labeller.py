@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from functools import lru_cache
-
 import numpy as np
 import pinocchio as pin
 
@@ -239,19 +236,3 @@ def _slip(contacts: ContactFrames, solutions: FrameSolutions) -> np.ndarray:
         return solutions.slip_m_s
     along = speeds - (speeds * normals).sum(axis=2, keepdims=True) * normals
     return np.where(contacts.touching, np.linalg.norm(along, axis=2), np.nan)
-
-
-def packed(labeller: Labeller) -> bytes:
-    """For ``label_packed`` in another process, which needs none of the files of the settings."""
-    return pickle.dumps(labeller)
-
-
-def label_packed(data: bytes, block: MotionBlock) -> dict[str, np.ndarray]:
-    """``Labeller.label`` in a worker, which keeps the labellers that it was last asked for."""
-    return _labeller(data).label(block)
-
-
-@lru_cache(maxsize=2)
-def _labeller(data: bytes) -> Labeller:
-    labeller: Labeller = pickle.loads(data)
-    return labeller

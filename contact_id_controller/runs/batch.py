@@ -7,15 +7,94 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
+from typing import TypeVar
 
 from contact_id_controller.exceptions import MissingExtraError, RunError
 from contact_id_controller.runs.fingerprint import code_fingerprint
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_S, CLOSE_S = 30.0, 5.0
+
+AHEAD = 2
+"""Items that are taken for each process before it asks for them; all that is kept in memory."""
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+def reason(error: Exception) -> str:
+    """Why an item has no result, in one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RunError) else f"{type(error).__name__}: {text}"
+
+
+def by_executor(
+    executor: Executor,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    most: int,
+    begun: list[Item],
+) -> Generator[tuple[Item, Result | Exception], None, None]:
+    """Each item with ``function(item)``, in any order; what it raises is the result.
+
+    Args:
+        executor: calls the function.
+        most: items that are under way at once; no others are taken.
+        begun: filled with those under way; they are left there when a process dies.
+
+    Raises:
+        BrokenProcessPool: a process died.
+    """
+    futures: dict[Future[Result], Item] = {}
+
+    def finished() -> Iterator[tuple[Item, Result | Exception]]:
+        for future in wait(futures, return_when=FIRST_COMPLETED).done:
+            item, error = futures.pop(future), future.exception()
+            if isinstance(error, BrokenProcessPool):
+                raise error
+            if isinstance(error, BaseException) and not isinstance(error, Exception):
+                raise error
+            begun.remove(item)
+            yield item, future.result() if error is None else error
+
+    try:
+        for item in items:
+            begun.append(item)
+            futures[executor.submit(function, item)] = item
+            if len(futures) >= most:
+                yield from finished()
+        while futures:
+            yield from finished()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def in_processes(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Generator[tuple[Item, Result | Exception], None, None]:
+    """The same in processes of this machine. One that dies takes no other item's result along."""
+    waiting = iter(items)
+    while True:
+        begun: list[Item] = []
+        try:
+            with processes(jobs) as executor:
+                yield from by_executor(executor, function, waiting, AHEAD * jobs, begun)
+            return
+        except BrokenProcessPool:
+            pass
+        # It is not known whose process it was: one item after the other shows it.
+        while begun:
+            item = begun[0]
+            try:
+                with processes(1) as executor:
+                    yield from by_executor(executor, function, [item], 1, [])
+            except BrokenProcessPool:
+                yield item, RunError("its process died")
+            begun.remove(item)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,8 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, as_completed
-from concurrent.futures.process import BrokenProcessPool
 
-from contact_id_controller.runs.batch import cluster_executor, processes
+from contact_id_controller.runs.batch import by_executor, cluster_executor, in_processes, reason
 from contact_id_controller.runs.machine import describe_machine
 from experiments.papers.store import RunDescription, RunResult, RunStore, code_fingerprint
 
@@ -69,63 +67,26 @@ def run_all(
 
     together = [task[:2] for task in pending if not task[2]]
     alone = [task[:2] for task in pending if task[2]]
-    with (
-        cluster_executor(cluster, code_fingerprint)
-        if cluster
-        else contextlib.nullcontext() as found
-    ):
-        executor = None if found is None else found[0]
+    with contextlib.ExitStack() as stack:
+        executor = None
+        if cluster:
+            executor, _ = stack.enter_context(cluster_executor(cluster, code_fingerprint))
         for batch, count in ((together, jobs), *(([task], 1) for task in alone)):
-            if not batch:
-                continue
-            if executor is not None:
-                _collect(executor, batch, keep)
+            most = max(1, len(batch))
+            if executor is None:
+                results = in_processes(_perform, batch, min(count, most))
             else:
-                _locally(batch, count, keep)
+                results = by_executor(executor, _perform, batch, most, [])
+            for task, result in results:
+                if isinstance(result, Exception):  # such as a worker of the cluster that was killed
+                    result = _lost(task[1], reason(result))
+                keep(result)
     return [store.load(task[1]) or _lost(task[1], "its result cannot be read") for task in tasks]
 
 
-def _collect(executor: Executor, batch, keep) -> None:
-    futures = {executor.submit(perform, *task): task for task in batch}
-    try:
-        for future in as_completed(futures):
-            keep(_result(future, futures[future][1]))
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
+def _perform(task: tuple[RunFunction, RunDescription]) -> RunResult:
+    return perform(*task)
 
 
-def _result(future: Future, description: RunDescription) -> RunResult:
-    """Of a future that is done; what kept a worker from answering becomes the error."""
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        raise
-    except Exception as error:  # noqa: BLE001  such as a worker of the cluster that was killed
-        return _lost(description, f"{type(error).__name__}: {error}")
-
-
-def _locally(batch, jobs: int, keep) -> None:
-    """In processes of this machine. One that dies takes nobody's result along."""
-    left = {task[1].key: task for task in batch}
-
-    def keep_and_strike(result: RunResult) -> None:
-        keep(result)
-        del left[result.description.key]
-
-    try:
-        with processes(min(jobs, len(batch))) as executor:
-            _collect(executor, batch, keep_and_strike)
-    except BrokenProcessPool:
-        # Nobody knows whose process it was: each run that is left gets a process of its own.
-        for task in list(left.values()):
-            try:
-                with processes(1) as executor:
-                    _collect(executor, [task], keep_and_strike)
-            except BrokenProcessPool:
-                keep_and_strike(_lost(task[1], "its process died"))
-
-
-def _lost(description: RunDescription, reason: str) -> RunResult:
-    return RunResult(description, {}, reason, 0.0, "")
+def _lost(description: RunDescription, why: str) -> RunResult:
+    return RunResult(description, {}, why, 0.0, "")
