@@ -1,4 +1,4 @@
-"""Public names of a package that load when they are first asked for.
+"""Names of the package that load when they are first asked for.
 
 Processes that compute no dynamics, such as the watchdog of commands, start in a moment and depend
 on neither pinocchio nor numba.
@@ -27,3 +27,10 @@ def public_names(
         return sorted({*namespace, *homes})
 
     return load, names
+
+
+def loaded(place: str) -> Callable[..., Any]:
+    """The function or class that "module:name" names in this package, as "lcp.lemke:lemke"."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found

@@ -27,6 +27,9 @@ from launch.event_handlers import OnProcessExit, OnProcessIO
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, Node
 
+from contact_id_controller.settings.command_interfaces import INTERFACES
+from contact_id_controller.settings.command_interfaces import TOPICS as COMMANDS
+
 PACKAGE = "contact_id_controller"
 TEMPLATE = "template"  # names no robot
 YES_OR_NO = ("true", "false")
@@ -105,7 +108,7 @@ ARGUMENTS = {
     ),
     "command_interface": dict(
         default_value="",
-        choices=["", "effort", "joint_trajectory", "linear_feedback"],
+        choices=["", *INTERFACES],
         description="what is commanded: efforts, or set-points and efforts over a horizon for a "
         "joint_trajectory_controller, on /<name>/joint_trajectory with ros2_control:=name, or torques "
         "with feedback of the whole state for linear_feedback_controller, on control; empty: "
@@ -197,7 +200,7 @@ def make_nodes(context):
     guarded = yes["watchdog"]
     if guarded:
         chosen["second_commander"] = "report"  # the watchdog passes on the commands of one only
-    inner = [("commands", "commands_in"), ("joint_commands", "joint_commands_in")]
+    inner = [(topic, f"{topic}_in") for topic in COMMANDS]
     unguarded = {**common, "remappings": [*inner, *common["remappings"][1:-1]]}
     nodes = [
         LifecycleNode(

@@ -291,7 +291,7 @@ def test_a_command_from_the_future_is_of_another_clock():
     watchdog = forwarding()
     assert watchdog.take_command(COMMAND, 0.001, age_s=-1.0) is None
     assert watchdog.refused == {"from_the_future": 1}
-    assert watchdog.take_trajectory(COMMAND[None], 0.002, "", -1.0) is None
+    assert watchdog.take_command(COMMAND[None], 0.002, "", -1.0) is None
     assert watchdog.take_command(COMMAND, 0.003, age_s=-0.001) is not None
 
 

@@ -203,8 +203,8 @@ def test_damping_does_not_wait_and_the_return_begins_from_it():
 
 def test_one_row_of_feedback_is_limited_alike():
     watchdog = make(rate=EffortRate(np.full(3, 100.0)))
-    watchdog.take_trajectory(np.zeros((1, 3)), 1.0)
-    sent = watchdog.take_trajectory(np.full((1, 3), 4.0), 1.01)
+    watchdog.take_command(np.zeros((1, 3)), 1.0)
+    sent = watchdog.take_command(np.full((1, 3), 4.0), 1.01)
     np.testing.assert_allclose(sent, np.full((1, 3), 1.0))
 
 

@@ -204,7 +204,7 @@ def test_the_simulated_robot_follows_by_itself(context):
     try:
         trajectory = random_trajectory(2, 12)
         trajectory.rest(0.0, STANDING, np.zeros(12))
-        node._on_trajectory(sent(trajectory, LEGS).data)
+        node._on_command(sent(trajectory, LEGS).data)
         for _ in range(300):
             node._step()
         state = node._state
@@ -212,7 +212,7 @@ def test_the_simulated_robot_follows_by_itself(context):
         assert np.abs(state.q[7:] - STANDING).max() < 0.05  # it would have fallen over
         assert state.q[2] > 0.14
         before = node._local.trajectory
-        node._on_trajectory(spoiled(nan_effort))
+        node._on_command(spoiled(nan_effort))
         assert node._local.trajectory is before and node.simulated.refused_commands == 1
     finally:
         node.destroy_node()
@@ -239,14 +239,14 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
     reader = EffortReader(JOINTS)
     try:
         trajectory = random_trajectory()
-        node._on_trajectory(sent(trajectory).data, NOW)
+        node._on_command(sent(trajectory).data, NOW)
         forwarded = reader.read(wire.data)
         np.testing.assert_array_equal(forwarded.positions, trajectory.positions)
         np.testing.assert_array_equal(forwarded.efforts, np.clip(trajectory.efforts, -0.5, 0.5))
         assert node.watchdog.clipped == 1
         node.watchdog.velocities.take(["knee"], [1.0], 0.0, [0.25])
         for _ in range(3):
-            node._on_trajectory(spoiled(nan_effort), NOW)
+            node._on_command(spoiled(nan_effort), NOW)
         assert node.watchdog.state.value == "tripped"
         rest = reader.read(wire.data)
         assert rest.start_s == 0.0
@@ -255,7 +255,7 @@ def test_the_watchdog_forwards_clips_and_says_a_posture_at_rest(context):
         np.testing.assert_array_equal(rest.positions, [place, place])
         np.testing.assert_array_equal(rest.velocities, 0.0)
         wire.data = b""
-        node._on_trajectory(sent(trajectory).data, NOW)
+        node._on_command(sent(trajectory).data, NOW)
         assert not wire.data and node.watchdog.refused["tripped"] == 1
         node.release()
         np.testing.assert_array_equal(reader.read(wire.data).efforts, 0.0)

@@ -21,20 +21,24 @@ from test_torques_ahead import JOINTS, QUADRUPED_VALUES
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.plans.state_feedback import LinearFeedback
-from contact_id_controller.ros import command_watchdog, simulated_robot
+from contact_id_controller.ros import command_watchdog, linear_feedback_messages, simulated_robot
+from contact_id_controller.ros.command_messages import message_class, messages_of
 from contact_id_controller.ros.linear_feedback_messages import (
+    FeedbackForwarder,
     FeedbackMessage,
     _matrix,
-    control_messages,
     read_control,
     read_feedback,
 )
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.commanders import Commanders
 from contact_id_controller.safety.incidents import Incidents
+from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
+
+LINEAR = INTERFACES["linear_feedback"]
 
 
 class Sensor:
@@ -87,15 +91,15 @@ def test_without_the_package_one_line_says_so(monkeypatch, robot):
     with pytest.raises(
         ConfigurationError, match="linear_feedback_controller_msgs: the package is not"
     ):
-        control_messages()
+        message_class(LINEAR)
     with pytest.raises(ConfigurationError, match="not installed"):
-        FeedbackMessage(robot)
+        messages_of(LINEAR)
 
 
 def test_matrices_have_the_layout_of_the_packages_conversions(messages, robot):
     """Rows and cols, strides in numbers, by rows; a vector is one column."""
     feedback = random_feedback(robot)
-    message = FeedbackMessage(robot)
+    message = FeedbackMessage(robot, Control)
     message.fill(feedback)
     gain, effort = message.message.feedback_gain, message.message.feedforward
     dims = [(dim.label, dim.size, dim.stride) for dim in gain.layout.dim]
@@ -111,7 +115,7 @@ def test_matrices_have_the_layout_of_the_packages_conversions(messages, robot):
 def test_a_message_gives_back_its_feedback(messages, robot):
     feedback = random_feedback(robot)
     feedback.time_s = 12.345678901
-    message = FeedbackMessage(robot)
+    message = FeedbackMessage(robot, Control)
     sent = []
     for seed in (1, 2):
         feedback = random_feedback(robot, seed)
@@ -141,7 +145,7 @@ def test_a_message_gives_back_its_feedback(messages, robot):
     ],
 )
 def test_what_is_no_feedback_is_refused(messages, robot, spoil, message):
-    made = FeedbackMessage(robot)
+    made = FeedbackMessage(robot, Control)
     made.fill(random_feedback(robot))
     arrived = travelled(made.message)
     spoil(arrived)
@@ -154,7 +158,7 @@ def test_what_is_no_feedback_is_refused(messages, robot, spoil, message):
 
 @pytest.mark.parametrize("columns", [1, 12, 22, 25])
 def test_a_gain_of_too_few_coordinates_is_refused(messages, robot, columns):
-    made = FeedbackMessage(robot).message
+    made = FeedbackMessage(robot, Control).message
     _matrix(12, columns, made.feedback_gain)
     made.initial_state.joint_state.position = made.initial_state.joint_state.velocity = array.array(
         "d", bytes(96)
@@ -164,7 +168,7 @@ def test_a_gain_of_too_few_coordinates_is_refused(messages, robot, columns):
 
 
 def test_a_time_that_no_stamp_says_is_said_as_the_farthest(messages, robot):
-    made, feedback = FeedbackMessage(robot), random_feedback(robot)
+    made, feedback = FeedbackMessage(robot, Control), random_feedback(robot)
     feedback.time_s = 2.0**31 + 3.5
     made.fill(feedback)
     assert travelled(made.message).header.stamp.sec == 2**31 - 1
@@ -173,16 +177,16 @@ def test_a_time_that_no_stamp_says_is_said_as_the_farthest(messages, robot):
 def test_a_reserve_keeps_no_bad_feedback_to_damp_with(messages, robot, monkeypatch):
     """It says damping by the last message with its gains zero; zero times a state that is none is none."""
     lines = []
-    monkeypatch.setattr(command_watchdog, "read_message", lambda _, message: message)
-    node, good = watchdog_node([0.0]), FeedbackMessage(robot)
+    monkeypatch.setattr(linear_feedback_messages, "read_message", lambda _, message: message)
+    node, good = watchdog_node([0.0]), FeedbackMessage(robot, Control)
     node.incidents = Incidents(lines.append)
     good.fill(random_feedback(robot))
     bad = travelled(good.message)
     bad.initial_state.joint_state.position[3] = np.nan
     for message, kept in ((bad, None), (Control(), None), (good.message, good.message)):
         monkeypatch.setattr(command_watchdog, "take_newest", lambda _, taken=message: taken)
-        node.incidents.guarded("message", node._keep_control)
-        assert node._forwarded_control is kept
+        node.incidents.guarded("message", node._keep_command)
+        assert node._forwarder._forwarded is kept and node._forwarder.prepared is (kept is not None)
     assert len(lines) == 1 and "not finite" in lines[0]
 
 
@@ -203,11 +207,11 @@ def watchdog_node(clock):
     )
     node = object.__new__(command_watchdog.CommandWatchdogNode)
     node.watchdog = command_watchdog.watchdog_of(settings)
-    node._joints, node._trajectories, node._linear = settings.joints, False, True
-    node._forwarded_control, node._commands = None, Publisher()
+    node._interface, node._commands = settings.interface, Publisher()
+    node._forwarder = FeedbackForwarder(JOINTS, Control)
     node._state = node.watchdog.state
     node._report_change = lambda: setattr(node, "_state", node.watchdog.state)
-    node._commands_in, node.incidents = SimpleNamespace(msg_type=None), Incidents(pytest.fail)
+    node._commands_in, node.incidents = None, Incidents(pytest.fail)
     node._commanders = Commanders((), "/controller", dict)
     return node
 
@@ -217,12 +221,12 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     monkeypatch.setattr(command_watchdog.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(command_watchdog, "hand_on_newest", lambda _: False)
     monkeypatch.setattr(
-        command_watchdog, "read_message", lambda _, message: message
+        linear_feedback_messages, "read_message", lambda _, message: message
     )  # no types here
-    node, message = watchdog_node(now), FeedbackMessage(robot)
+    node, message = watchdog_node(now), FeedbackMessage(robot, Control)
     feedback = random_feedback(robot)
     message.fill(feedback)
-    node._on_control(travelled(message.message), {})
+    node._on_command(travelled(message.message), {})
     effort, gain = node._commands.sent[-1]
     np.testing.assert_array_equal(effort, np.clip(feedback.effort, -0.5, 0.5))
     np.testing.assert_array_equal(gain, feedback.gain)
@@ -236,32 +240,33 @@ def test_the_watchdog_clips_torques_and_takes_the_feedback_away(messages, robot,
     # A bad message counts as such.
     bad = travelled(message.message)
     bad.feedback_gain.data[0] = np.nan
-    node._on_control(bad, {})
+    node._on_command(bad, {})
     assert node.watchdog.refused["not_a_good_feedback"] == 1
     # So does a gain beyond any sense: the robot's side obeys it without anybody's limits.
     wild = travelled(message.message)
     wild.feedback_gain.data[0] = 1e30
-    node._on_control(wild, {})
+    node._on_command(wild, {})
     assert node.watchdog.refused["not_a_good_feedback"] == 2
 
 
 def test_the_simulated_robot_applies_it_to_its_own_state(messages, robot, monkeypatch):
     """The last good one, at each of its states, within its effort limits; a bad one is counted."""
-    monkeypatch.setattr(simulated_robot, "read_message", lambda _, message: message)
+    monkeypatch.setattr(linear_feedback_messages, "read_message", lambda _, message: message)
     node = object.__new__(simulated_robot.SimulatedRobot)
     node.simulated = SimpleNamespace(robot=robot, refused_commands=0)
     node.get_logger = lambda: SimpleNamespace(warning=lambda *_, **__: None)
     node._local, node._commands_received = LinearFeedback(np.full(12, 2.0)), 0
+    node._read_command, node._state = messages_of(LINEAR).reader(robot), RobotState(0.0, None, None)
     feedback, other = random_feedback(robot), random_feedback(robot, 7)
-    message = FeedbackMessage(robot)
+    message = FeedbackMessage(robot, Control)
     message.fill(feedback)
-    node._on_control(None, travelled(message.message))
+    node._on_command(travelled(message.message))
     state = RobotState(3.0, other.q, other.v)
     expected = np.clip(feedback.torques(other.q, other.v), -2.0, 2.0)
-    np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)
+    np.testing.assert_allclose(node._local.answer(robot, state), expected, atol=1e-12)
     assert np.abs(expected).max() == 2.0 > np.abs(expected).min()
     bad = travelled(message.message)
     bad.feedforward.data[0] = np.inf
-    node._on_control(None, bad)
+    node._on_command(bad)
     assert (node.simulated.refused_commands, node._commands_received) == (1, 1)
-    np.testing.assert_allclose(node._own_feedback(state), expected, atol=1e-12)
+    np.testing.assert_allclose(node._local.answer(robot, state), expected, atol=1e-12)

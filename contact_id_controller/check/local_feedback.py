@@ -10,30 +10,25 @@ import numpy as np
 
 from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.linear_feedback import LinearSteps
+from contact_id_controller.control.linear_feedback import ahead_of
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.command_interfaces import DEFAULT
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import (
-    EFFORT,
-    JOINT_TRAJECTORY,
-    LINEAR_FEEDBACK,
-    LOCAL_GAINS,
-)
+from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 
 SUBJECT = "local feedback"
-MESSAGES = "linear_feedback_controller_msgs"
 LARGEST_RATIO = 4.0
 """Between the robot's gains and ours, either way, that is no reason for a warning."""
 
 
 def check_interfaces(sections: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Whether all sections speak of the same command interface."""
-    wanted = sections["controller"].get("command_interface", EFFORT)
+    wanted = sections["controller"].get("command_interface", DEFAULT)
     findings = []
     for name in ("simulated_robot", "command_watchdog"):
-        found = sections.get(name, {}).get("command_interface", EFFORT)
+        found = sections.get(name, {}).get("command_interface", DEFAULT)
         if name in sections and found != wanted:
             findings.append(
                 error(
@@ -52,9 +47,9 @@ def check_local_feedback(
     simulated: Mapping[str, Any],
 ) -> list[Finding]:
     """Compare the gains of the simulated robot with those that fit in a posture (na,)."""
-    if settings.command_interface == LINEAR_FEEDBACK:
-        return _check_linear_feedback(robot, settings)
-    if settings.command_interface != JOINT_TRAJECTORY:
+    if settings.interface.needs_derivative:
+        return _check_derivative(robot, settings)
+    if not settings.interface.has_joint_gains:
         return []
     q = robot.neutral()
     robot.put_joints(q, posture)
@@ -87,16 +82,17 @@ def compare_gains(name: str, given: np.ndarray, fits: np.ndarray, joints: Sequen
     return note(SUBJECT, f"{name} fit: at most {ratio[worst]:.2g} times ours")
 
 
-def _check_linear_feedback(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
-    """Whether nodes can speak of it, and which order of joints the plugin must be told."""
+def _check_derivative(robot: RobotModel, settings: ControllerSettings) -> list[Finding]:
+    """Whether each solution has one and its messages are installed; the order of joints that the plugin needs."""
+    package = settings.interface.package
     try:
-        LinearSteps(Controller(robot, settings))
+        ahead_of(Controller(robot, settings))
     except ConfigurationError as refusal:
         return [error(SUBJECT, str(refusal))]
     joints = ", ".join(robot.joint_names)
     findings = [note(SUBJECT, f"moving_joint_names of linear_feedback_controller: [{joints}]")]
-    if importlib.util.find_spec(MESSAGES) is None:
+    if importlib.util.find_spec(package) is None:
         findings.append(
-            warning(SUBJECT, f"the messages of {MESSAGES} are not installed: no node can start")
+            warning(SUBJECT, f"the messages of {package} are not installed: no node can start")
         )
     return findings

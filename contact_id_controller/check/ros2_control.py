@@ -12,22 +12,12 @@ from contact_id_controller.check.findings import Finding, error, note, warning
 from contact_id_controller.check.local_feedback import compare_gains
 from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.settings.command_interfaces import Host
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 SUBJECT = "ros2_control"
 MANAGER = "controller_manager"
-
-TYPES = {
-    EFFORT: (
-        "effort_controllers/JointGroupEffortController",
-        "forward_command_controller/ForwardCommandController",
-    ),
-    JOINT_TRAJECTORY: ("joint_trajectory_controller/JointTrajectoryController",),
-    LINEAR_FEEDBACK: ("linear_feedback_controller/LinearFeedbackControllerRos",),
-}
-"""Command interface -> controllers of ros2_control that take it."""
 
 _RATE_TOLERANCE = 1e-3
 
@@ -44,23 +34,22 @@ def check_ros2_control(
     manager = file.section(MANAGER)
     kinds = {name: body["type"] for name, body in manager.items() if _has_type(body)}
     findings = _check_rate(manager.get("update_rate"), settings.period_s)
-    wanted = TYPES[settings.command_interface]
-    names = [name for name, kind in kinds.items() if kind in wanted]
+    host = settings.interface.host
+    names = [name for name, kind in kinds.items() if kind in host.types]
     if not names:
         findings.append(
             error(
                 SUBJECT,
-                f"{path} starts no {' or '.join(wanted)}, which command_interface "
+                f"{path} starts no {' or '.join(host.types)}, which command_interface "
                 f"{settings.command_interface!r} needs",
             )
         )
     sections = file.sections()
     for name in names:
         section = sections.get(name, {})
-        if settings.command_interface == EFFORT:
-            findings += _check_group(name, section, robot.joint_names)
-        elif settings.command_interface == JOINT_TRAJECTORY:
-            findings += _check_trajectories(name, section, robot, settings, posture)
+        findings += _check_section(name, section, host, robot.joint_names)
+        if host.has_gains:
+            findings += _check_gains(name, section, robot, settings, posture)
     return findings
 
 
@@ -80,47 +69,40 @@ def _check_rate(rate: Any, period_s: float) -> list[Finding]:
     return [note(SUBJECT, f"update_rate {rate} Hz")]
 
 
-def _check_group(name: str, section: Mapping[str, Any], joints: Sequence[str]) -> list[Finding]:
-    """A list of efforts without names: the same joints in the same order."""
-    findings, theirs = [], list(section.get("joints", ()))
-    if theirs != list(joints):
-        findings.append(
-            error(SUBJECT, f"{name}.joints is [{', '.join(theirs)}], must be [{', '.join(joints)}]")
-        )
-    if section.get("interface_name", EFFORT) != EFFORT:
-        findings.append(
-            error(
-                SUBJECT, f"{name}.interface_name is {section['interface_name']!r}, must be 'effort'"
+def _check_section(
+    name: str, section: Mapping[str, Any], host: Host, joints: Sequence[str]
+) -> list[Finding]:
+    """The same joints, in the same order where commands do not name them; parameters with one right value."""
+    findings = []
+    if host.names_joints is not None:
+        theirs = list(section.get("joints", ()))
+        arranged, must = (sorted, "must hold") if host.names_joints else (list, "must be")
+        if arranged(theirs) != arranged(joints):
+            findings.append(
+                error(
+                    SUBJECT,
+                    f"{name}.joints is [{', '.join(theirs)}], {must} [{', '.join(joints)}]",
+                )
             )
-        )
-    return findings or [note(SUBJECT, f"{name} takes the joints in the order of the command")]
+    for each in host.requires:
+        found = section.get(each.parameter, each.default)
+        if found != each.value:
+            words = f"{name}.{each.parameter} is {found!r}, must be {each.value!r}"
+            findings.append(error(SUBJECT, words + f": {each.why}" * bool(each.why)))
+    if findings or host.names_joints is not False:
+        return findings
+    return [note(SUBJECT, f"{name} takes the joints in the order of the command")]
 
 
-def _check_trajectories(
+def _check_gains(
     name: str,
     section: Mapping[str, Any],
     robot: RobotModel,
     settings: ControllerSettings,
     posture: np.ndarray,
 ) -> list[Finding]:
-    """Joints by name, efforts as command, and a PID that is the local feedback."""
+    """A PID that is the local feedback."""
     findings, joints = [], robot.joint_names
-    if sorted(section.get("joints", ())) != sorted(joints):
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.joints is [{', '.join(section.get('joints', ()))}], must hold "
-                f"[{', '.join(joints)}]",
-            )
-        )
-    if list(section.get("command_interfaces", ())) != [EFFORT]:
-        findings.append(
-            error(
-                SUBJECT,
-                f"{name}.command_interfaces is {section.get('command_interfaces')}, must be "
-                "['effort']: only then are the efforts of a trajectory added",
-            )
-        )
     gains = section.get("gains", {})
     rows = {joint: gains.get(joint, {}) for joint in joints}
     wrong = [

@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from contact_id_controller.exit_codes import DONE
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
     parser.add_argument(
         "--command-interface",
-        choices=("effort", "joint_trajectory", "linear_feedback"),
-        default="effort",
-        help="of all nodes (default: effort)",
+        choices=tuple(INTERFACES),
+        default=DEFAULT,
+        help=f"of all nodes (default: {DEFAULT})",
     )
     parser.add_argument(
         "--ros2-control",

@@ -17,8 +17,9 @@ from contact_id_controller.control.controller import Controller, StepResult
 from contact_id_controller.control.state_gain import StateGain
 from contact_id_controller.control.torques_ahead import TorquesAhead, local_gains
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.lazy import loaded
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN, LINEAR_FEEDBACK
+from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN
 from contact_id_controller.state import RobotState
 
 _BASE = 6
@@ -42,7 +43,8 @@ class LinearSteps:
         robot = controller.robot
         if robot.nu != (_BASE if robot.floating_base else 0):
             raise ConfigurationError(
-                f"parameter 'command_interface' is {LINEAR_FEEDBACK!r}, which needs a command for each "
+                f"parameter 'command_interface' is {controller.settings.command_interface!r}, which "
+                "needs a command for each "
                 f"joint: {robot.na} joints are commanded, {robot.nv} coordinates move"
             )
         self.controller = controller
@@ -106,6 +108,6 @@ class LinearSteps:
 def ahead_of(controller: Controller) -> TorquesAhead | LinearSteps | None:
     """What steps a controller so that the robot's side can go on without it; None: itself."""
     settings = controller.settings
-    if settings.command_interface == LINEAR_FEEDBACK:
-        return LinearSteps(controller)
+    if settings.interface.steps:
+        return loaded(settings.interface.steps)(controller)
     return TorquesAhead(controller) if settings.looks_ahead else None

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from contact_id_controller.lazy import loaded
 from contact_id_controller.parameter_spec import ParameterSpec
 
 
@@ -73,14 +73,6 @@ DERIVABLE = {
 def literal(names: Iterable[str]) -> str:
     """The type of a value that is one of these names."""
     return f"Literal[{', '.join(repr(name) for name in names)}]".replace("'", '"')
-
-
-def _loaded(place: str) -> Callable[..., Any]:
-    """The function that "module:function" names in ``models``."""
-    module, _, function = place.partition(":")
-    home = importlib.import_module(f"contact_id_controller.models.{module}")
-    found: Callable[..., Any] = getattr(home, function)
-    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,17 +164,18 @@ class ContactModel:
         if callable(self.home):
             return self.home
         name = f"{self.friction}_{self.solver}"
-        return _loaded(self.home or f"{name}:solve_{name}")
+        place = self.home or f"{name}:solve_{name}"
+        return loaded(f"models.{place}")
 
     @functools.cached_property
     def contacts_carry(self) -> Callable[..., Any]:
         """The function that ``carried`` names, loaded when first asked for."""
-        return _loaded(self.carried)
+        return loaded(f"models.{self.carried}")
 
     @functools.cached_property
     def prepare_frames(self) -> Callable[..., Any] | None:
         """The function that ``frames`` names, loaded when first asked for; None where there is none."""
-        return _loaded(self.frames) if self.frames else None
+        return loaded(f"models.{self.frames}") if self.frames else None
 
     def not_derivable(self, settings: Any) -> str:
         """Why the derivative of its torques by the state is not known; empty where it is.

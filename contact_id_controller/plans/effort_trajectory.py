@@ -9,12 +9,18 @@ the command interface effort, its PID having the gains K and D.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contact_id_controller.exceptions import TrajectoryError
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
+    from contact_id_controller.state import RobotState
 
 REST_S = 0.05
 """Efforts fade in this time where set-points come to rest: nobody may come back."""
@@ -126,9 +132,25 @@ class LocalFeedback:
         self.torques(0.5, self._limits, self._limits)
         self.forget()
 
+    @classmethod
+    def of(
+        cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
+    ) -> LocalFeedback:
+        """That of a robot, with gains K and D."""
+        return cls(*gains, effort_limits, robot.turns)
+
     def forget(self) -> None:
         """Nobody has said anything."""
         self.trajectory = None
+
+    def follow(self, trajectory: EffortTrajectory, now_s: float) -> None:
+        """Follow another trajectory, from now on where it has no start: a stamp of 0 says at once."""
+        trajectory.start_s = trajectory.start_s or now_s
+        self.trajectory = trajectory
+
+    def answer(self, robot: RobotModel, state: RobotState) -> np.ndarray:
+        """Torques (na,), N·m, in a state of the robot."""
+        return self.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
 
     def torques(self, t_s: float, position: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, at a time for measured positions and velocities (na,); zero without a trajectory."""

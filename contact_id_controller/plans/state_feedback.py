@@ -9,12 +9,14 @@ linear_feedback_controller makes of its message Control, with K as it stands the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
+    from contact_id_controller.state import RobotState
 
 
 class StateFeedback:
@@ -79,9 +81,24 @@ class LinearFeedback:
         self._limits = np.asarray(effort_limits, dtype=float)
         self.command: StateFeedback | None = None
 
+    @classmethod
+    def of(
+        cls, robot: RobotModel, effort_limits: np.ndarray, gains: Sequence[np.ndarray]
+    ) -> LinearFeedback:
+        """That of a robot, whose gains come with each command."""
+        return cls(effort_limits)
+
     def forget(self) -> None:
         """Nobody has said anything."""
         self.command = None
+
+    def follow(self, command: StateFeedback, now_s: float) -> None:
+        """Follow another command from now on."""
+        self.command = command
+
+    def answer(self, robot: RobotModel, state: RobotState) -> np.ndarray:
+        """Torques (na,), N·m, in a state of the robot."""
+        return self.torques(state.q, state.v)
 
     def torques(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torques (na,), N·m, at a measured state; zero without a command."""

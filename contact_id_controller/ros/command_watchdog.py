@@ -10,7 +10,6 @@ hangs. When something kills the keeper the one that works goes on until another 
 
 from __future__ import annotations
 
-import array
 import functools
 import gc
 import os
@@ -39,9 +38,9 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
-from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.ros import output, scheduling
 from contact_id_controller.ros.at_work import AtWork
+from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import (
     DirectLoop,
@@ -50,24 +49,15 @@ from contact_id_controller.ros.direct_loop import (
     take,
     take_newest,
 )
-from contact_id_controller.ros.effort_messages import EffortMessage, EffortReader
 from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order
 from contact_id_controller.ros.heartbeat import HeartbeatInput, HeartbeatTopic
 from contact_id_controller.ros.keeper import Worker, keep
-from contact_id_controller.ros.linear_feedback_messages import (
-    TOPIC,
-    control_messages,
-    read_control,
-    set_feedback,
-)
 from contact_id_controller.ros.packed import (
     JOINT_STATE,
     PackedReader,
     read_goal_state,
-    read_message,
-    read_numbers,
     read_true,
 )
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
@@ -91,7 +81,6 @@ from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 
@@ -209,7 +198,7 @@ class CommandWatchdogNode(Node):
             # Publishers and subscriptions are discovered while the question is asked.
             self._connect(settings)
             if settings.group_controller and not checked:
-                by_name = settings.command_interface == JOINT_TRAJECTORY
+                by_name = settings.interface.host.names_joints is True
                 check_joint_order(self, settings.group_controller, settings.joints, by_name=by_name)
         except ConfigurationError:
             self.destroy_node()
@@ -222,37 +211,17 @@ class CommandWatchdogNode(Node):
 
     def _connect(self, settings: CommandWatchdogSettings) -> None:
         """Make the topics, and the client that asks the controller."""
-        linear = settings.command_interface == LINEAR_FEEDBACK
-        control = control_messages().Control if linear else None
-        self._joints = settings.joints
-        self._trajectories = settings.command_interface == JOINT_TRAJECTORY
-        self._linear, self._forwarded_control = linear, None
-        if self._trajectories:
-            self._reader = EffortReader(settings.joints)
-            self._forwarded: EffortTrajectory | None = None
-            self._messages: dict[int, EffortMessage] = {}
-            self._rest = EffortTrajectory(2, len(settings.joints))
-            self._commands = self._sends(JointTrajectory, "joint_commands")
-        elif linear:
-            self._commands = self._sends(control, TOPIC)
-        else:
-            data = array.array("d", bytes(8 * len(settings.joints)))
-            self._message = Float64MultiArray(data=data)
-            self._efforts = np.frombuffer(self._message.data)
-            self._commands = self._sends(Float64MultiArray, "commands")
+        self._joints, self._interface = settings.joints, settings.interface
+        messages, topic = messages_of(self._interface), self._interface.topic
+        self._forwarder = messages.forwarder(settings.joints)
+        self._commands = self._sends(messages.kind, topic)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
         self._counts = (0, 0, 0)
         self._state = WatchdogState.WAITING
         listen = self.create_subscription
-        if self._trajectories:
-            topic = "joint_commands_in"
-            commands_in = listen(JointTrajectory, topic, self._on_trajectory, _COMMANDS, raw=True)
-        elif linear:
-            commands_in = listen(control, f"{TOPIC}_in", self._on_control, _COMMANDS, raw=True)
-        else:
-            topic = "commands_in"
-            commands_in = listen(Float64MultiArray, topic, self._on_command, _COMMANDS, raw=True)
-        self._commands_in = commands_in
+        self._commands_in = listen(
+            messages.kind, f"{topic}_in", self._on_command, _COMMANDS, raw=True
+        )
         self._stops_in = listen(Bool, "emergency_stop", self._on_stop, _BUTTON, raw=True)
         self._states_in = listen(
             JointState, "joint_states", self._on_joint_states, _NEWEST, raw=True
@@ -318,33 +287,27 @@ class CommandWatchdogNode(Node):
     def is_prepared(self) -> bool:
         """Whether all is there to go on with what another one does: the robot's side knows this one.
 
-        And the ceiling of the URDF is known, and with gains how large they are.
+        And the ceiling of the URDF is known, and whatever a stop needs.
         """
         self._look_at_description()
         self.listen_in()
-        for _ in range(_COMMANDS.depth if self._linear else 0):
-            self.incidents.guarded("message", self._keep_control)
+        for _ in range(0 if self._forwarder.prepared else _COMMANDS.depth):
+            self.incidents.guarded("message", self._keep_command)
         if self._known_s is None and self._knows_the_robot():
             self._known_s = time.monotonic()
         known = self._known_s is not None and time.monotonic() - self._known_s > _KNOWN_S
-        return (
-            known
-            and self._stated is None
-            and (not self._linear or self._forwarded_control is not None)
-        )
+        return known and self._stated is None and self._forwarder.prepared
 
     def listen_in(self) -> None:
         """Whose joint states they are."""
         self.watchdog.velocities.stand_by()
         self._hand_on(self._states_in)
 
-    def _keep_control(self) -> None:
-        """Keep a good feedback: by it a damping is said that takes the gains away."""
+    def _keep_command(self) -> None:
+        """Keep a good command, without which no stop could be sent."""
         data = take_newest(self._commands_in)
         if data is not None:
-            message = read_message(self._commands_in.msg_type, data)
-            read_control(message, self._joints)
-            self._forwarded_control = message
+            self._forwarder.keep(data)
 
     def _knows_the_robot(self) -> bool:
         """Whether somebody else listens to what it would command, and is connected."""
@@ -414,13 +377,9 @@ class CommandWatchdogNode(Node):
             time.sleep(_LAST_WORD_S)
 
     def _send(self, torques: np.ndarray | None) -> None:
-        if torques is not None and self._trajectories:
-            self._send_rest(torques)
-        elif torques is not None and self._linear:
-            self._send_without_gain(torques)
-        elif torques is not None:
-            self._efforts[:] = torques
-            self._commands.publish(self._message)
+        if torques is not None:
+            place = self.watchdog.velocities.position
+            self._forwarder.stop(self._commands, torques, place)
         # Only now: a line in the log takes longer than the torques.
         if self.watchdog.state is not self._state:
             self._report_change()
@@ -485,81 +444,21 @@ class CommandWatchdogNode(Node):
             self.get_logger().warning(line)
 
     def _on_command(self, message: bytes, info: Mapping[str, Any]) -> None:
-        now_s, fault = time.monotonic(), ""
+        """Forward a command as it came, its efforts within the limits."""
+        now_s, efforts, fault = time.monotonic(), None, ""
         if not self._may_command(info, now_s):
             return
         try:
-            torques = read_numbers(message)
+            efforts = self._forwarder.read(message)
         except StateError:
-            torques, fault = None, "not_a_good_message"
-        self._send(self.watchdog.take_command(torques, now_s, fault, age_s(info)))
-        self._follow(info, now_s)
-
-    def _on_trajectory(self, message: bytes, info: Mapping[str, Any]) -> None:
-        """Forward set-points and efforts as they came, efforts within the limits."""
-        now_s = time.monotonic()
-        if not self._may_command(info, now_s):
-            return
-        try:
-            trajectory = self._reader.read(message)
-        except StateError:
-            self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_trajectory"))
-            return
-        answer = self.watchdog.take_trajectory(trajectory.efforts, now_s, "", age_s(info))
+            fault = self._interface.unread
+        answer = self.watchdog.take_command(efforts, now_s, fault, age_s(info))
         if answer is None or answer.ndim == 1:
             self._send(answer)
             return
-        trajectory.efforts[:] = answer
-        self._forwarded = trajectory
-        self._publish_trajectory(trajectory)
+        self._forwarder.forward(self._commands, answer)
         self._send(None)
         self._follow(info, now_s)
-
-    def _on_control(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Forward torques and their feedback as they came, torques within the limits."""
-        now_s = time.monotonic()
-        if not self._may_command(info, now_s):
-            return
-        try:
-            message = read_message(self._commands_in.msg_type, data)
-            effort, _ = read_control(message, self._joints)
-        except StateError:
-            self._send(self.watchdog.take_trajectory(None, now_s, "not_a_good_feedback"))
-            return
-        answer = self.watchdog.take_trajectory(effort[None], now_s, "", age_s(info))
-        if answer is None or answer.ndim == 1:
-            self._send(answer)
-            return
-        set_feedback(message, answer[0], keep_gain=True)
-        self._forwarded_control = message
-        self._commands.publish(message)
-        self._send(None)
-        self._follow(info, now_s)
-
-    def _send_without_gain(self, torques: np.ndarray) -> None:
-        """Torques without feedback; nothing before the first message, which says how large a gain is."""
-        if self._forwarded_control is not None:
-            set_feedback(self._forwarded_control, torques, keep_gain=False)
-            self._commands.publish(self._forwarded_control)
-
-    def _send_rest(self, torques: np.ndarray) -> None:
-        """Say that the joints shall rest where they are: the local feedback then only damps them.
-
-        Where a joint was never measured, where it was to be last; nothing where that is unknown too.
-        """
-        place = self.watchdog.velocities.position
-        if self._forwarded is not None:
-            place = np.where(np.isfinite(place), place, self._forwarded.positions[0])
-        if np.isfinite(place).all():
-            self._rest.rest(0.0, place, torques)
-            self._publish_trajectory(self._rest)
-
-    def _publish_trajectory(self, trajectory: EffortTrajectory) -> None:
-        points = len(trajectory.times_s)
-        if points not in self._messages:
-            self._messages[points] = EffortMessage(self._joints, points)
-        self._messages[points].fill(trajectory)
-        self._messages[points].publish(self._commands)
 
     def _on_joint_states(self, message: bytes, info: Mapping[str, Any]) -> None:
         numbers = self._states.arrays(message)

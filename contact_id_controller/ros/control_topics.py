@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import math
 import time
 from functools import partial
@@ -18,27 +17,25 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
+from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_waiting
-from contact_id_controller.ros.effort_messages import EffortMessage
 from contact_id_controller.ros.heartbeat import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
-from contact_id_controller.ros.linear_feedback_messages import TOPIC, FeedbackMessage
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
-from contact_id_controller.ros.packed import PackedMessage, markers, stamp_ns
+from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.senders import OtherSenders, Sources
 from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.incidents import Incidents
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK, STOP
+from contact_id_controller.settings.shared_rows import STOP
 
 _CHORES_PERIOD_S = 0.05
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -99,20 +96,10 @@ class ControlTopics:
         reliable = QoSProfile(depth=stream.depth, reliability=ReliabilityPolicy.RELIABLE)
         self._markers = node.create_publisher(MarkerArray, "~/contact_forces", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 1)
-        # What says the guard's command; torques alone are sent where nothing does.
-        self._said: EffortMessage | FeedbackMessage | None = None
-        if settings.command_interface == JOINT_TRAJECTORY:
-            points = len(loop.guard.ahead.trajectory.times_s)
-            self._said = EffortMessage(self._robot.joint_names, points)
-            self._commands = self._sends(JointTrajectory, "joint_commands", reliable)
-        elif settings.command_interface == LINEAR_FEEDBACK:
-            self._said = FeedbackMessage(self._robot)
-            self._commands = self._sends(type(self._said.message), TOPIC, reliable)
-        else:
-            data = markers(self._robot.na, 0)
-            self._command = PackedMessage(Float64MultiArray(data=array.array("d", data)))
-            self._efforts = self._command.doubles(data)
-            self._commands = self._sends(Float64MultiArray, "commands", reliable)
+        interface, ahead = settings.interface, loop.guard.ahead
+        messages, self._bridges = messages_of(interface), interface.bridges
+        self._command = messages.writer(self._robot, None if ahead is None else ahead.command)
+        self._commands = self._sends(messages.kind, interface.topic, reliable)
         # Simulated time may stand still; these must not.
         timer = partial(node.create_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         # Not set anew by each state: when it is due it looks when the last good one came.
@@ -405,14 +392,10 @@ class ControlTopics:
         return response
 
     def _publish(self, torques: np.ndarray) -> None:
-        if self._said is None:
-            self._efforts[:] = torques
-            self._command.publish(self._commands)
-            return
-        command = self._loop.guard.command
+        command = self._loop.guard.command if self._bridges else torques
         if command is not None:
-            self._said.fill(command)
-            self._said.publish(self._commands)
+            self._command.fill(command)
+            self._command.publish(self._commands)
 
     def note_settings(self, changed: dict[str, Any]) -> None:
         """Other settings, name -> value, hold from the next state on."""

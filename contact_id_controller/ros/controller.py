@@ -19,6 +19,7 @@ from std_srvs.srv import SetBool
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, RecordError
 from contact_id_controller.ros import scheduling
+from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
 from contact_id_controller.ros.direct_loop import DirectLoop
@@ -26,11 +27,9 @@ from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
 from contact_id_controller.ros.heartbeat import HeartbeatTopic
-from contact_id_controller.ros.linear_feedback_messages import control_messages
 from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 _WAIT_S = 0.005
 """Longest wait for a message while active."""
@@ -172,15 +171,14 @@ class ControllerNode(LifecycleNode):
         """Load the robot, compile, allocate; a bad configuration fails with one line in the log."""
         try:
             settings = ControllerSettings.from_mapping(self._parameter_table.values())
-            if settings.command_interface == LINEAR_FEEDBACK:
-                control_messages()
+            message_class(settings.interface)  # refused here where it is not installed
             with self._interrupt.leaving_at_once(self):
                 robot = settings.robot()
                 controller = Controller(robot, settings)
                 loop = ControlLoop(controller, self.get_logger().warning, self.latch)
                 loop.warm_up()
             group = settings.group_controller
-            by_name = settings.command_interface == JOINT_TRAJECTORY
+            by_name = settings.interface.host.names_joints is True
             if group and check_joint_order(self, group, robot.joint_names, by_name=by_name):
                 loop.guard.host_enforces = enforces_limits(self, group)
         except ContactIdError as error:

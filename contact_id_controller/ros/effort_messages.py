@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import array
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.ros.command_messages import CommandMessages, Forwarder
 from contact_id_controller.ros.packed import (
     Cursor,
     Packable,
@@ -21,6 +23,9 @@ from contact_id_controller.ros.packed import (
     word,
     words_of,
 )
+
+if TYPE_CHECKING:
+    from contact_id_controller.robot import RobotModel
 
 _DURATION = struct.Struct("<iI")
 _PARTS = ("positions", "velocities", "accelerations", "effort")
@@ -144,6 +149,59 @@ class EffortReader:
         if sorted(names) != sorted(self._names):
             raise StateError(f"the trajectory has joints {names}, must have {self._names}")
         return [names.index(name) for name in self._names]
+
+
+class _Forwarder(Forwarder):
+    """Set-points go on as they came, efforts within the limits."""
+
+    def __init__(self, joints: Sequence[str]) -> None:
+        self._joints, self._reader = list(joints), EffortReader(joints)
+        self._read: EffortTrajectory | None = None
+        self._forwarded: EffortTrajectory | None = None
+        self._messages: dict[int, EffortMessage] = {}
+        self._rest = EffortTrajectory(2, len(self._joints))
+
+    def read(self, data: bytes) -> np.ndarray:
+        """The efforts (p, n) of a trajectory; raises as ``EffortReader.read``."""
+        self._read = self._reader.read(data)
+        return self._read.efforts
+
+    def forward(self, publisher, efforts: np.ndarray) -> None:
+        self._forwarded = self._read
+        self._forwarded.efforts[:] = efforts
+        self._publish(publisher, self._forwarded)
+
+    def stop(self, publisher, torques: np.ndarray, position: np.ndarray) -> None:
+        """Let the joints rest where they are: the local feedback then only damps them.
+
+        Where a joint was never measured, where it was to be last; nothing where that is unknown too.
+        """
+        if self._forwarded is not None:
+            position = np.where(np.isfinite(position), position, self._forwarded.positions[0])
+        if np.isfinite(position).all():
+            self._rest.rest(0.0, position, torques)
+            self._publish(publisher, self._rest)
+
+    def _publish(self, publisher, trajectory: EffortTrajectory) -> None:
+        points = len(trajectory.times_s)
+        if points not in self._messages:
+            self._messages[points] = EffortMessage(self._joints, points)
+        self._messages[points].fill(trajectory)
+        self._messages[points].publish(publisher)
+
+
+class TrajectoryMessages(CommandMessages):
+    """See there."""
+
+    def writer(self, robot: RobotModel, command: EffortTrajectory) -> EffortMessage:
+        """Of trajectories with as many points."""
+        return EffortMessage(robot.joint_names, len(command.times_s))
+
+    def reader(self, robot: RobotModel) -> Callable[[bytes], EffortTrajectory]:
+        return EffortReader(robot.joint_names).read
+
+    def forwarder(self, joints: Sequence[str]) -> Forwarder:
+        return _Forwarder(joints)
 
 
 def _index(places: Sequence[int], points: int, order: Sequence[int]) -> np.ndarray:

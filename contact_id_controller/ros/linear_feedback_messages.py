@@ -12,53 +12,30 @@ in our order.
 from __future__ import annotations
 
 import array
-import importlib
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
-from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.exceptions import StateError
 from contact_id_controller.plans.state_feedback import StateFeedback
-from contact_id_controller.ros.packed import stamp_parts
-from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN, LINEAR_FEEDBACK
+from contact_id_controller.ros.command_messages import CommandMessages, Forwarder
+from contact_id_controller.ros.packed import read_message, stamp_parts
+from contact_id_controller.settings.shared_rows import GREATEST_LOCAL_GAIN
 
 if TYPE_CHECKING:
     from contact_id_controller.robot import RobotModel
 
-PACKAGE = "linear_feedback_controller_msgs"
-TOPIC = "control"
 _NANO = 1_000_000_000
 
 
-def control_messages() -> ModuleType:
-    """The package's module of messages.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    try:
-        return importlib.import_module(f"{PACKAGE}.msg")
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"parameter 'command_interface' is {LINEAR_FEEDBACK!r}, which needs the messages of "
-            f"{PACKAGE}: the package is not installed here"
-        ) from error
-
-
 class FeedbackMessage:
-    """The message Control of one robot, made once and filled again and again.
+    """The message Control, of class ``kind``, of one robot, made once and filled again and again."""
 
-    Raises:
-        ConfigurationError: its package is not installed.
-    """
-
-    def __init__(self, robot: RobotModel) -> None:
-        messages = control_messages()
+    def __init__(self, robot: RobotModel, kind: type[Any]) -> None:
         self._robot = robot
-        self.message: Any = messages.Control()
+        self.message: Any = kind()
         self._gain = _matrix(robot.na, 2 * robot.nv, self.message.feedback_gain)
         self._effort = _matrix(robot.na, 1, self.message.feedforward)
         state = self.message.initial_state.joint_state
@@ -154,6 +131,56 @@ def set_feedback(message, effort: np.ndarray, *, keep_gain: bool) -> None:
     message.feedforward.data = array.array("d", effort.tolist())
     if not keep_gain:
         message.feedback_gain.data = array.array("d", bytes(8 * len(message.feedback_gain.data)))
+
+
+class FeedbackForwarder(Forwarder):
+    """The feedback goes on as it came, torques within the limits."""
+
+    def __init__(self, joints: Sequence[str], kind: type[Any]) -> None:
+        self._joints, self._kind = list(joints), kind
+        self._read: Any = None
+        self._forwarded: Any = None
+
+    @property
+    def prepared(self) -> bool:
+        """Whether a message is known, which says how large a gain is: only then it can be taken away."""
+        return self._forwarded is not None
+
+    def read(self, data: bytes) -> np.ndarray:
+        """The torques (1, n) of a message; raises as ``read_control``."""
+        message = read_message(self._kind, data)
+        efforts, _ = read_control(message, self._joints)
+        self._read = message
+        return efforts[None]
+
+    def keep(self, data: bytes) -> None:
+        """Read a message whose gain can be taken away."""
+        self.read(data)
+        self._forwarded = self._read
+
+    def forward(self, publisher, efforts: np.ndarray) -> None:
+        set_feedback(self._read, efforts[0], keep_gain=True)
+        self._forwarded = self._read
+        publisher.publish(self._forwarded)
+
+    def stop(self, publisher, torques: np.ndarray, position: np.ndarray) -> None:
+        """Torques without feedback; nothing before the first message."""
+        if self._forwarded is not None:
+            set_feedback(self._forwarded, torques, keep_gain=False)
+            publisher.publish(self._forwarded)
+
+
+class FeedbackMessages(CommandMessages):
+    """See there."""
+
+    def writer(self, robot: RobotModel, command: StateFeedback) -> FeedbackMessage:
+        return FeedbackMessage(robot, self.kind)
+
+    def reader(self, robot: RobotModel) -> Callable[[bytes], StateFeedback]:
+        return lambda data: read_feedback(read_message(self.kind, data), robot)
+
+    def forwarder(self, joints: Sequence[str]) -> Forwarder:
+        return FeedbackForwarder(joints, self.kind)
 
 
 def _matrix(rows: int, columns: int, message: Float64MultiArray) -> np.ndarray:

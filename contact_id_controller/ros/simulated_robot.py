@@ -10,44 +10,33 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 
 import numpy as np
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ContactIdError, SimulationError, StateError
+from contact_id_controller.lazy import loaded
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import scheduling
+from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.direct_loop import hand_on_newest
-from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.lateness import Lateness
-from contact_id_controller.ros.linear_feedback_messages import (
-    TOPIC,
-    control_messages,
-    read_feedback,
-)
-from contact_id_controller.ros.packed import read_message, read_numbers, stamp_ns
+from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.sim_progress import SimulationProgress
 from contact_id_controller.ros.state_publisher import StatePublisher
-from contact_id_controller.settings.shared_rows import (
-    JOINT_TRAJECTORY,
-    LINEAR_FEEDBACK,
-    LOCAL_GAINS,
-)
+from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors, place
 from contact_id_controller.simulation.recording import FallDetector, SimulationRecorder
-from contact_id_controller.state import RobotState
 
 HOLD_PERIOD_S = 0.005
 """Wall time between states while the robot is held; shorter than a controller's patience."""
@@ -82,8 +71,7 @@ class SimulatedRobot(Node):
             self.settings = read_settings(self, SimulatedRobotSettings)
             self.simulated = build_robot(self.settings)
             self.sensors = build_sensors(self.simulated, self.settings)
-            linear = self.settings.command_interface == LINEAR_FEEDBACK
-            control = control_messages().Control if linear else None
+            messages = messages_of(self.settings.interface)
             path = self.settings.record_path
             self._recorder = SimulationRecorder(path) if path else None
         except ContactIdError:
@@ -107,27 +95,16 @@ class SimulatedRobot(Node):
             if self.settings.publish_robot
             else None
         )
+        robot, interface = self.simulated.robot, self.settings.interface
         self._local: LocalFeedback | LinearFeedback | None = None
-        if self.settings.command_interface == JOINT_TRAJECTORY:
-            robot = self.simulated.robot
-            self._local = LocalFeedback(
-                *(self.settings.spread(name, robot.na) for name in LOCAL_GAINS),
-                robot.effort_limits,
-                robot.turns,
-            )
-            self._reader = EffortReader(robot.joint_names)
-            self._commands = self.create_subscription(
-                JointTrajectory, "joint_commands", self._on_trajectory, qos, raw=True
-            )
-        elif linear:
-            self._local = LinearFeedback(self.simulated.robot.effort_limits)
-            self._commands = self.create_subscription(
-                control, TOPIC, partial(self._on_control, control), qos, raw=True
-            )
-        else:
-            self._commands = self.create_subscription(
-                Float64MultiArray, "commands", self._on_command, qos, raw=True
-            )
+        if interface.robot_side:
+            names = LOCAL_GAINS if interface.has_joint_gains else ()
+            gains = [self.settings.spread(name, robot.na) for name in names]
+            self._local = loaded(interface.robot_side).of(robot, robot.effort_limits, gains)
+        self._read_command = messages.reader(robot)
+        self._commands = self.create_subscription(
+            messages.kind, interface.topic, self._on_command, qos, raw=True
+        )
         self._plans = (
             self.create_subscription(
                 JointTrajectory, "joint_trajectory", self._on_plan, 1, raw=True
@@ -347,7 +324,7 @@ class SimulatedRobot(Node):
     def _step(self) -> None:
         before = self._state
         if self._local is not None:
-            self._command = self._own_feedback(before)
+            self._command = self._local.answer(self.simulated.robot, before)
         command = self._command
         refused = self.simulated.refused_commands
         self._state = self.simulated.step(command)
@@ -368,13 +345,6 @@ class SimulatedRobot(Node):
         if line := self._progress.line(self._step_count * self.settings.period_s):
             self.get_logger().info(line)
 
-    def _own_feedback(self, state: RobotState) -> np.ndarray:
-        """What the robot's own side makes of the last command."""
-        robot = self.simulated.robot
-        if isinstance(self._local, LinearFeedback):
-            return self._local.torques(state.q, state.v)
-        return self._local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
-
     def _publish(self, extra_ns: int = 0) -> None:
         now_ns = self._step_count * self._period_ns + extra_ns
         imu, wrenches, forces = self._listened_to
@@ -391,30 +361,14 @@ class SimulatedRobot(Node):
 
     def _on_command(self, message: bytes) -> None:
         try:
-            self._command = read_numbers(message)
+            command = self._read_command(message)
         except StateError as error:
             self._refuse(error)
             return
-        self._commands_received += 1
-
-    def _on_trajectory(self, message: bytes) -> None:
-        try:
-            trajectory = self._reader.read(message)
-        except StateError as error:
-            self._refuse(error)
-            return
-        # Stamp 0 asks to start at once.
-        trajectory.start_s = trajectory.start_s or self._state.time_s
-        self._local.trajectory = trajectory
-        self._commands_received += 1
-
-    def _on_control(self, kind: type, message: bytes) -> None:
-        try:
-            control = read_message(kind, message)
-            self._local.command = read_feedback(control, self.simulated.robot)
-        except StateError as error:
-            self._refuse(error)
-            return
+        if self._local is None:
+            self._command = command
+        else:
+            self._local.follow(command, self._state.time_s)
         self._commands_received += 1
 
     def _refuse(self, error: StateError) -> None:

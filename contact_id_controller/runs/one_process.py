@@ -16,6 +16,7 @@ from contact_id_controller.control.torques_ahead import local_gains
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import SimulationError, TrajectoryError
 from contact_id_controller.geometry import FeetOnGround, HeightField, SphereFoot, stand_on
+from contact_id_controller.lazy import loaded
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory, LocalFeedback
 from contact_id_controller.plans.plan import Plan
@@ -27,7 +28,6 @@ from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LINEAR_FEEDBACK
 from contact_id_controller.simulation.recording import FallDetector
 from contact_id_controller.state import RobotState
 
@@ -202,14 +202,10 @@ class InProcessRun:
         if told is not None:
             self.believed = told.begin(self.controller, self.state)
         self.controller.reset(self.believed)
-        if settings.command_interface == JOINT_TRAJECTORY:
-            self.local = LocalFeedback(
-                *local_gains(self.robot, settings, self.believed.q),
-                self.controller.effort_limits,
-                self.robot.turns,
-            )
-        elif settings.command_interface == LINEAR_FEEDBACK:
-            self.local = LinearFeedback(self.controller.effort_limits)
+        if settings.interface.robot_side:
+            side = loaded(settings.interface.robot_side)
+            gains = local_gains(self.robot, settings, self.believed.q)
+            self.local = side.of(self.robot, self.controller.effort_limits, gains)
         self._stabiliser = (
             Stabiliser(
                 self.robot,
@@ -276,12 +272,8 @@ class InProcessRun:
         result = self.ahead.step(believed)
         self.ahead.solve_ahead()
         if self.local is not None:
-            said = self.said(believed, result)
-            if isinstance(self.local, LinearFeedback):
-                self.local.command = said
-            else:
-                self.local.trajectory = said
-            result = result._replace(torques=self._local_torques(believed))
+            self.local.follow(self.said(believed, result), believed.time_s)
+            result = result._replace(torques=self.local.answer(self.robot, believed))
         return result
 
     def said(self, believed: RobotState, result: StepResult) -> EffortTrajectory | StateFeedback:
@@ -296,14 +288,8 @@ class InProcessRun:
             step_time_s=0.0,
         )
         if self.local is not None:
-            result = result._replace(torques=self._local_torques(believed))
+            result = result._replace(torques=self.local.answer(self.robot, believed))
         return result
-
-    def _local_torques(self, state: RobotState) -> np.ndarray:
-        if isinstance(self.local, LinearFeedback):
-            return self.local.torques(state.q, state.v)
-        robot = self.robot
-        return self.local.torques(state.time_s, robot.joints_of(state.q), state.v[robot.actuated])
 
     def record(
         self,

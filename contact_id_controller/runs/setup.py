@@ -32,7 +32,7 @@ from contact_id_controller.settings.parameter_file import (
     write_parameters,
 )
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
-from contact_id_controller.settings.shared_rows import JOINT_TRAJECTORY, LOCAL_GAINS
+from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.simulation.sensors import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
@@ -336,7 +336,7 @@ def _scheduling(
 def _give_local_feedback(simulated: dict[str, Any], settings: ControllerSettings) -> None:
     """Let the simulated robot take what the controller commands, with gains that fit."""
     simulated["command_interface"] = settings.command_interface
-    if settings.command_interface == JOINT_TRAJECTORY:
+    if settings.interface.has_joint_gains:
         robot = settings.robot()
         q = robot.neutral()
         robot.put_joints(q, simulated.get("initial_joint_positions") or 0.0)

@@ -181,25 +181,13 @@ class CommandWatchdog:
     def take_command(
         self, torques: np.ndarray | None, now_s: float, fault: str = "", age_s: float = 0.0
     ) -> np.ndarray | None:
-        """Judge a command, N·m; the torques (n,) to send because of it, or None.
+        """Judge a command, (n,) N·m, or (p, n) at p times; what to send because of it, or None.
+
+        That is the command within the limits, of the same shape; where it trips the torques (n,) of a stop.
 
         fault: why it could not be read; the torques are None then.  age_s: since it was sent.
         """
-        return self._take(torques, fault or self._fault(torques), now_s, age_s)
-
-    def take_trajectory(
-        self, efforts: np.ndarray | None, now_s: float, fault: str = "", age_s: float = 0.0
-    ) -> np.ndarray | None:
-        """The same for a trajectory's efforts (p, n), N·m, which are answered by (p, n) clipped ones.
-
-        After a trip the answer is (n,), the torques of a posture at rest. fault: why the trajectory
-        could not be read; its efforts are None then.
-        """
-        return self._take(efforts, fault, now_s, age_s)
-
-    def _take(
-        self, torques: np.ndarray | None, reason: str, now_s: float, age_s: float
-    ) -> np.ndarray | None:
+        reason = fault or self._fault(torques)
         if self.state is WatchdogState.EMERGENCY_STOP:
             self.refused["emergency_stop"] += 1
             return None
@@ -344,7 +332,7 @@ class CommandWatchdog:
         return self.state is WatchdogState.WAITING and not self._damp_first
 
     def _fault(self, torques: np.ndarray) -> str:
-        if torques.shape != self._limits.shape:
+        if torques.shape[-1:] != self._limits.shape:
             return "wrong_size"
         return "" if np.isfinite(torques).all() else "not_finite"
 

@@ -19,8 +19,8 @@ from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.latch import EmergencyLatch, state_folder
 from contact_id_controller.safety.machine import SafetyMachine
 from contact_id_controller.safety.states import BASE_SIZE, JointReading, Refusal
+from contact_id_controller.settings.command_interfaces import TORQUES_ONLY
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import EFFORT
 
 _NANO = 1_000_000_000
 
@@ -59,10 +59,10 @@ class InProcessController:
         warn: Callable[[str], None] = print,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if settings.command_interface != EFFORT:
+        if settings.interface.bridges:
             raise ConfigurationError(
                 f"parameter 'command_interface' is {settings.command_interface!r}, must be "
-                f"{EFFORT!r} in the process of ros2_control, which takes torques"
+                f"{TORQUES_ONLY} in the process of ros2_control, which takes torques"
             )
         for name, why in _NODES_ONLY.items():
             if getattr(settings, name):

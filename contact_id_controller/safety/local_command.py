@@ -10,7 +10,6 @@ from contact_id_controller.control.torques_ahead import TorquesAhead
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety.states import StateChecks
-from contact_id_controller.settings.shared_rows import EFFORT
 
 
 class LocalCommand:
@@ -30,7 +29,7 @@ class LocalCommand:
     def take_over(self, controller: Controller) -> None:
         """From now on of another controller; what was commanded last stays until the next solution."""
         self.ahead = ahead_of(controller)
-        if self.command is None and controller.settings.command_interface != EFFORT:
+        if self.command is None and controller.settings.interface.bridges:
             self.command = self.ahead.command.like()
 
     def forget(self) -> None:

@@ -6,8 +6,8 @@ import dataclasses
 
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.command_interfaces import Commanded
 from contact_id_controller.settings.shared_rows import (
-    JOINT_TRAJECTORY,
     command_interface,
     emergency_stop_output,
     full_names,
@@ -18,7 +18,7 @@ from contact_id_controller.settings.specification import parameter
 
 
 @dataclasses.dataclass(frozen=True)
-class CommandWatchdogSettings(Settings):
+class CommandWatchdogSettings(Commanded, Settings):
     """Settings of the watchdog; none may change while it runs."""
 
     joints: tuple[str, ...] = parameter(
@@ -103,8 +103,8 @@ class CommandWatchdogSettings(Settings):
         """Raise ConfigurationError when joints are missing or named twice, or rates have no meaning."""
         self.require("joints", "the joints")
         self.refuse_repeated("joints")
-        if self.command_interface == JOINT_TRAJECTORY and self.effort_rate_limits_nm_s:
+        if self.interface.has_horizon and self.effort_rate_limits_nm_s:
             raise ConfigurationError(
                 "parameter 'effort_rate_limits_nm_s' must be empty with command_interface "
-                f"{JOINT_TRAJECTORY}: its efforts are those of times to come"
+                f"{self.command_interface}: its efforts are those of times to come"
             )

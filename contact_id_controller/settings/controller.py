@@ -14,6 +14,7 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import ROWS, ContactModel, Tangential
 from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.base import Settings
+from contact_id_controller.settings.command_interfaces import TORQUES_ONLY, Commanded
 from contact_id_controller.settings.controller_rows import (
     ContactSettings,
     Experimental,
@@ -24,7 +25,6 @@ from contact_id_controller.settings.controller_rows import (
     RobotSettings,
     SafetySettings,
 )
-from contact_id_controller.settings.shared_rows import EFFORT, LINEAR_FEEDBACK
 from contact_id_controller.settings.specification import table_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class ControllerSettings(
     ModelOptions,
     ModelSettings,
     RobotSettings,
+    Commanded,
     Settings,
 ):
     """Settings of the controller; `from_mapping` and `parameter_file.load_settings` check every value."""
@@ -62,7 +63,7 @@ class ControllerSettings(
     @property
     def looks_ahead(self) -> bool:
         """Whether torques are solved ahead on the plan."""
-        return self.command_interface != EFFORT or self.solve_every > 1
+        return self.interface.bridges or self.solve_every > 1
 
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
@@ -114,27 +115,27 @@ class ControllerSettings(
         if row and (row.feedback_only or row.takes("forces")):
             raise ConfigurationError(
                 f"solver {self.solver!r} knows no torques ahead: 'command_interface' must be "
-                f"{EFFORT} and 'solve_every' 0 or 1"
+                f"{TORQUES_ONLY} and 'solve_every' 0 or 1"
             )
-        if self.command_interface == LINEAR_FEEDBACK:
-            self._check_linear_feedback(row)
+        if self.interface.needs_derivative:
+            self._check_derivative(row)
         elif self.command_horizon_s < self.solve_every * self.period_s:
             raise ConfigurationError(
                 f"parameter 'command_horizon_s' is {self.command_horizon_s:g}, must not be below "
                 f"solve_every times period_s = {self.solve_every * self.period_s:g}"
             )
 
-    def _check_linear_feedback(self, row: ContactModel | None) -> None:
+    def _check_derivative(self, row: ContactModel | None) -> None:
         if row and (reason := row.not_derivable(self)):
             known = choices(str(other) for other in ROWS.values() if other.carried)
             raise ConfigurationError(
-                f"parameter 'command_interface' is {LINEAR_FEEDBACK!r}, which needs the derivative of "
+                f"parameter 'command_interface' is {self.command_interface!r}, which needs the derivative of "
                 f"the torques: {reason}; it is known of {known}"
             )
         if self.base_feedback != "base":
             raise ConfigurationError(
                 f"parameter 'base_feedback' is {self.base_feedback!r}, of which no derivative is known: "
-                f"must be 'base' with command_interface {LINEAR_FEEDBACK}"
+                f"must be 'base' with command_interface {self.command_interface}"
             )
 
 

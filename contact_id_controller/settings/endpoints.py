@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from contact_id_controller.settings.command_interfaces import TOPICS
+
 
 class Endpoints(NamedTuple):
     """Names of topics and services of one node.
@@ -62,24 +64,24 @@ ORDER_CHECK = ("*/get_parameters",)
 NODES: dict[str, Endpoints] = {
     "controller": Endpoints(
         publishes=(
-            *("commands", "joint_commands", "control"),
+            *TOPICS,
             *("/diagnostics", "~/contact_forces", "~/events", "~/heartbeat"),
         ),
         subscribes=(
             *("joint_states", "odometry", *PLANS, "contact_states", "ground_reaction/*"),
             "command_watchdog/heartbeat",
             # Its own commands: while another publisher of them is known.
-            *("commands", "joint_commands", "control"),
+            *TOPICS,
         ),
         serves=("~/emergency_stop", "~/resume"),
         calls=ORDER_CHECK,
     ),
     "command_watchdog": Endpoints(
-        publishes=("commands", "joint_commands", "control", "/diagnostics", "~/heartbeat"),
+        publishes=(*TOPICS, "/diagnostics", "~/heartbeat"),
         subscribes=(
-            *("emergency_stop", "commands_in", "joint_commands_in", "control_in"),
+            *("emergency_stop", *(f"{topic}_in" for topic in TOPICS)),
             *("joint_states", "controller/transition_event", "controller/heartbeat"),
-            *("commands", "joint_commands", "control"),
+            *TOPICS,
         ),
         serves=("~/emergency_stop", "~/reset"),
         calls=("controller/get_state", *ORDER_CHECK),
@@ -106,7 +108,7 @@ NODES: dict[str, Endpoints] = {
             *("ground_truth/odometry", "ground_truth/contact_states"),
             *("ground_truth/ground_reaction/*", "/robot_description", "/tf"),
         ),
-        subscribes=("commands", "joint_commands", "control", "joint_trajectory"),
+        subscribes=(*TOPICS, "joint_trajectory"),
         serves=("~/reset",),
     ),
     "viewer": Endpoints(

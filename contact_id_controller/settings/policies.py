@@ -10,19 +10,14 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES, TOPICS
 from contact_id_controller.settings.endpoints import NODES, OPERATOR, Endpoints, endpoints_of
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK
 
 COMMAND = "contact_id policies --write"
 PATH = "config/sros2/policy.xml"
 
 ENCLAVE = "/contact_id"
 """Above the enclaves of all nodes."""
-
-TOPICS = {EFFORT: "commands", JOINT_TRAJECTORY: "joint_commands", LINEAR_FEEDBACK: "control"}
-"""Topic of the commands by ``command_interface``."""
-
-_GROUP_TOPICS = {EFFORT: "commands", JOINT_TRAJECTORY: "joint_trajectory"}
 
 
 class Wiring(NamedTuple):
@@ -35,7 +30,7 @@ class Wiring(NamedTuple):
         namespace: of all nodes, such as `/left`; empty: none.
     """
 
-    interface: str = EFFORT
+    interface: str = DEFAULT
     group: str = ""
     watchdog: bool = True
     namespace: str = ""
@@ -92,10 +87,11 @@ def _enclave(node: str, found: Endpoints, wiring: Wiring) -> str:
 
 def _remapped(node: str, wiring: Wiring) -> Mapping[str, str | None]:
     """Topic of a node -> its name in this wiring; None where it has none."""
-    topic, group = TOPICS[wiring.interface], wiring.group.strip("/")
-    to_robot = f"/{group}/{_GROUP_TOPICS.get(wiring.interface, topic)}" if group else topic
+    row, group = INTERFACES[wiring.interface], wiring.group.strip("/")
+    topic = row.topic
+    to_robot = f"/{group}/{row.host.topic}" if group else topic
     names: dict[str, str | None] = {}
-    for other in TOPICS.values():
+    for other in TOPICS:
         used = other == topic
         first = f"{topic}_in" if node == "controller" and wiring.watchdog else to_robot
         names[other] = first if used else None

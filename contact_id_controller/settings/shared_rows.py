@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from contact_id_controller.settings import command_interfaces
 from contact_id_controller.settings.specification import parameter
 
 ODOMETRY_AGE_LIMIT_S = 0.1
@@ -60,7 +61,7 @@ def full_names(values: tuple[str, ...]) -> str:
     )
 
 
-EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK = "effort", "joint_trajectory", "linear_feedback"
+EFFORT, JOINT_TRAJECTORY = "effort", "joint_trajectory"
 """Values of ``command_interface``."""
 
 STOP, REPORT = "stop", "report"
@@ -76,15 +77,10 @@ LOCAL_GAINS = ("local_position_gain", "local_velocity_gain")
 def command_interface() -> Any:
     """The row of ``command_interface``."""
     return parameter(
-        EFFORT,
-        """What is commanded each period. effort: torques, on the topic commands. joint_trajectory:
-        positions, velocities, accelerations and efforts over command_horizon_s, on the topic
-        joint_commands, for a joint_trajectory_controller with command interface effort, whose
-        feedback goes on while the controller is late. linear_feedback: torques with the feedback of
-        the whole state that the solved problem has, on the topic control, for the plugin
-        linear_feedback_controller, whose messages must be installed.""",
-        when="joint_trajectory or linear_feedback where the robot's side shall go on while this node is late.",
-        choices=(EFFORT, JOINT_TRAJECTORY, LINEAR_FEEDBACK),
+        command_interfaces.DEFAULT,
+        command_interfaces.description(),
+        when=f"{command_interfaces.BRIDGING} where the robot's side shall go on while this node is late.",
+        choices=tuple(command_interfaces.INTERFACES),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.settings.command_interfaces import Commanded
 from contact_id_controller.settings.robot_rows import RobotRows
 from contact_id_controller.settings.shared_rows import (
-    JOINT_TRAJECTORY,
     LOCAL_GAINS,
     command_interface,
     contact_radii,
@@ -23,7 +23,7 @@ _REFUSED = "refused with command_interface joint_trajectory"
 
 
 @dataclasses.dataclass(frozen=True)
-class SimulatedRobotSettings(RobotRows):
+class SimulatedRobotSettings(Commanded, RobotRows):
     """Settings of the simulated robot; names shared with the controller mean the same there."""
 
     # The robot
@@ -169,9 +169,9 @@ class SimulatedRobotSettings(RobotRows):
         self.refuse_repeated("force_torque_sensors")
         self.check_feet()
         missing = [name for name in LOCAL_GAINS if not getattr(self, name)]
-        if missing and self.command_interface == JOINT_TRAJECTORY:
+        if missing and self.interface.has_joint_gains:
             raise ConfigurationError(
-                f"parameter '{missing[0]}' is empty, command_interface {JOINT_TRAJECTORY} needs it: "
+                f"parameter '{missing[0]}' is empty, command_interface {self.command_interface} needs it: "
                 "contact_id check says which value fits"
             )
         _ = self.locked

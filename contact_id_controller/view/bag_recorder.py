@@ -19,9 +19,10 @@ from rosbags.typesys import Stores, get_typestore
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.models import row_of
 from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.settings.command_interfaces import TOPICS
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.view.topics import COMMANDS, EVENTS, STATES, Topic, replayed_topics
+from contact_id_controller.view.topics import EVENTS, STATES, Topic, replayed_topics
 
 STORAGES = {"sqlite3": StoragePlugin.SQLITE3, "mcap": StoragePlugin.MCAP}
 READY = "ready"
@@ -67,8 +68,7 @@ class BagRecorder:
         self._save_at = time.monotonic() + _SAVE_S
         self._node = node
         self._known_at: float | None = None
-        names = {name for name, _ in COMMANDS.values()}
-        self._sent = [name for name, *_ in topics if name in names or name.endswith(EVENTS)]
+        self._sent = [name for name, *_ in topics if name in TOPICS or name.endswith(EVENTS)]
 
     def is_ready(self) -> bool:
         """Whether states come, and the controller has known for a moment that it is listened to.

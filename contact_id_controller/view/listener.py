@@ -13,7 +13,6 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -23,6 +22,7 @@ from contact_id_controller.plans.points import started
 from contact_id_controller.plans.trajectories import JointTrajectory as JointPlan
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.ros import conversions
+from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.direct_loop import Polled, take_newest, take_waiting
 from contact_id_controller.ros.executor import incidents_of
 from contact_id_controller.ros.packed import read_message
@@ -31,7 +31,6 @@ from contact_id_controller.safety.command_watchdog import WatchdogState
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import EFFORT
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Nobody waits for a viewer, and a viewer that is slow misses messages."""
@@ -97,8 +96,11 @@ class Listener:
         self._base_plan = listen(MultiDOFJointTrajectory, "base_trajectory")
         self._markers = listen(MarkerArray, f"{controller}/contact_forces")
         self._diagnostics = listen(DiagnosticArray, "/diagnostics", FROM_SOME)
-        effort = settings.command_interface == EFFORT
-        self._commands = listen(Float64MultiArray, "commands") if effort else None
+        self._commands: Subscription | None = None
+        if not settings.interface.bridges:  # what acts is what is commanded
+            messages = messages_of(settings.interface)
+            self._read_torques = messages.reader(robot)
+            self._commands = listen(messages.kind, settings.interface.topic)
         self._reactions: dict[str, Subscription] = {}
 
     def _listen(self, kind: Any, topic: str, qos: QoSProfile = NEWEST) -> Subscription:
@@ -157,7 +159,7 @@ class Listener:
 
     def _take_commands(self) -> None:
         if self._commands is not None and (data := take_newest(self._commands)) is not None:
-            efforts = read_message(Float64MultiArray, data).data
+            efforts = self._read_torques(data)
             if len(efforts) == self._robot.na:
                 self.torques = np.array(efforts)
 

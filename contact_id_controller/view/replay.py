@@ -10,25 +10,22 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.control.following import Outcome
 from contact_id_controller.exceptions import StateError, choices
+from contact_id_controller.ros.command_messages import messages_of
 from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.conversions import OdometryReader
-from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.ros.packed import read_message, stamp_ns
 from contact_id_controller.safety import states
 from contact_id_controller.safety.states import BASE_SIZE, Refusal
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import EFFORT
 from contact_id_controller.view.bag import Bag, Message
 from contact_id_controller.view.timeline import (
     EVENT,
@@ -286,17 +283,13 @@ class Replay:
     def _sent(self) -> np.ndarray:
         """Torques (c, m), N·m, of the commands, the first ones of trajectories; NaN: unreadable."""
         rows = np.full((len(self._commands), self.robot.na), np.nan)
-        if self._recorded.command_interface == EFFORT:
-            read = partial(_efforts, self.robot.na)
-        else:
-            reader = EffortReader(self.robot.joint_names)
-
-            def read(data: bytes) -> np.ndarray:
-                return reader.read(data).values[0, 3]
-
+        reader = messages_of(self._recorded.interface).forwarder(self.robot.joint_names)
         for row, message in zip(rows, self._commands):
             try:
-                row[:] = read(message.data)
+                first = reader.read(message.data)[0]
+                if len(first) != len(row):
+                    raise StateError(f"a command has {len(first)} efforts, must have {len(row)}")
+                row[:] = first
             except StateError as error:
                 self._tell(f"a command cannot be read: {error}")
         return rows
@@ -395,10 +388,3 @@ class Replay:
             told=self._told,
             remarks=remarks,
         )
-
-
-def _efforts(count: int, data: bytes) -> np.ndarray:
-    message = read_message(Float64MultiArray, data)
-    if len(message.data) != count:
-        raise StateError(f"a command has {len(message.data)} efforts, must have {count}")
-    return np.array(message.data)

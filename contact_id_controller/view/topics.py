@@ -8,13 +8,14 @@ from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.runs.bag_files import ODOMETRY, STATES
+from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 
 EVENTS = "events"
 PLANS = {
@@ -22,12 +23,6 @@ PLANS = {
     "base_trajectory": MultiDOFJointTrajectory,
     "contact_schedule": JointTrajectory,
 }
-COMMANDS = {
-    EFFORT: ("commands", Float64MultiArray),
-    JOINT_TRAJECTORY: ("joint_commands", JointTrajectory),
-}
-"""Command interface -> topic and type of what the controller sends."""
-
 DEPTH = 20_000
 """Messages that wait until a recorder takes them: seconds of a topic."""
 
@@ -53,12 +48,13 @@ def sent_as(settings: ControllerSettings) -> tuple[str, Any]:
     Raises:
         ConfigurationError: a replay does not know that command interface.
     """
-    if settings.command_interface not in COMMANDS:
+    interface = settings.interface
+    if not interface.recorded:
+        known = choices(name for name, row in INTERFACES.items() if row.recorded)
         raise ConfigurationError(
-            f"command_interface {settings.command_interface!r} cannot be replayed, only "
-            f"{choices(COMMANDS)}"
+            f"command_interface {interface.name!r} cannot be replayed, only {known}"
         )
-    return COMMANDS[settings.command_interface]
+    return interface.topic, message_class(interface)
 
 
 def replayed_topics(settings: ControllerSettings, sensed: bool, node: str) -> list[Topic]:

@@ -1,0 +1,197 @@
+"""Command interfaces: what a command is, what a stop sends, what is checked. A new one is one row.
+
+Whoever needs to know what an interface can do reads its row, never its name. What acts by a row (the steps
+of the controller, the feedback on the robot's side, the messages) is loaded when it is first needed, so
+that settings need neither Pinocchio nor ROS.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from contact_id_controller.exceptions import choices
+
+
+class Required(NamedTuple):
+    """A parameter with one right value, and why; default: its value where it is left out."""
+
+    parameter: str
+    value: Any
+    default: Any = None
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """The controllers of ros2_control that take the commands, and what their section must hold.
+
+    Attributes:
+        types: names of their classes.
+        topic: of the commands, below the name of the controller.
+        names_joints: each command names its joints, so that any order of them is right; None: the
+            section has no parameter ``joints``.
+        requires: its parameters that have one right value.
+        has_gains: its PID is the feedback of the robot's side.
+    """
+
+    types: tuple[str, ...]
+    topic: str
+    names_joints: bool | None
+    requires: tuple[Required, ...] = ()
+    has_gains: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandInterface:
+    """One way to command a robot.
+
+    Attributes:
+        name: value of ``command_interface``.  says: what is commanded each period.
+        stop: what a stop, a silence and the end of commanding send.
+        topic: of the commands; a watchdog takes them from this name and ``_in``.
+        message: ROS type of a command, such as ``std_msgs/msg/Float64MultiArray``.
+        messages: place of the ``CommandMessages`` that write and read it (``ros.command_messages``).
+        unread: why the watchdog refuses a message that is no command, as its diagnostics count it.
+        host: what takes the commands in ros2_control.
+        recorded: whether a replay reads the commands.
+        steps: place of what makes commands that go on without the controller (``control``). Empty:
+            torques alone, held until the next ones.
+        robot_side: place of the feedback on the robot's side (``plans``), which goes on while commands
+            are late. Empty: there is none.
+        has_joint_gains: the robot's side has gains of its own, ``LOCAL_GAINS``.
+        has_horizon: a command covers ``command_horizon_s``, so that its efforts are those of times to
+            come: their rate of change says nothing.
+        needs_derivative: each solution is commanded with its derivative by the state.
+    """
+
+    name: str
+    says: str
+    stop: str
+    topic: str
+    message: str
+    messages: str
+    unread: str
+    host: Host
+    recorded: bool
+    steps: str = ""
+    robot_side: str = ""
+    has_joint_gains: bool = False
+    has_horizon: bool = False
+    needs_derivative: bool = False
+
+    @property
+    def bridges(self) -> bool:
+        """Whether the robot's side goes on by itself while commands are late; else the last torque is held."""
+        return bool(self.robot_side)
+
+    @property
+    def package(self) -> str:
+        """The ROS package of the message."""
+        return self.message.partition("/")[0]
+
+
+INTERFACES = {
+    row.name: row
+    for row in (
+        CommandInterface(
+            "effort",
+            "torques",
+            "zero or damping torques",
+            topic="commands",
+            message="std_msgs/msg/Float64MultiArray",
+            messages="ros.torque_messages:TorqueMessages",
+            unread="not_a_good_message",
+            host=Host(
+                (
+                    "effort_controllers/JointGroupEffortController",
+                    "forward_command_controller/ForwardCommandController",
+                ),
+                "commands",
+                names_joints=False,
+                requires=(Required("interface_name", "effort", default="effort"),),
+            ),
+            recorded=True,
+        ),
+        CommandInterface(
+            "joint_trajectory",
+            "positions, velocities, accelerations and efforts over command_horizon_s, for a "
+            "joint_trajectory_controller with command interface effort, whose feedback goes on while "
+            "the controller is late",
+            "rest where the joints are, with torques that fade",
+            topic="joint_commands",
+            message="trajectory_msgs/msg/JointTrajectory",
+            messages="ros.effort_messages:TrajectoryMessages",
+            unread="not_a_good_trajectory",
+            host=Host(
+                ("joint_trajectory_controller/JointTrajectoryController",),
+                "joint_trajectory",
+                names_joints=True,
+                requires=(
+                    Required(
+                        "command_interfaces",
+                        ["effort"],
+                        why="only then are the efforts of a trajectory added",
+                    ),
+                ),
+                has_gains=True,
+            ),
+            recorded=True,
+            steps="control.torques_ahead:TorquesAhead",
+            robot_side="plans.effort_trajectory:LocalFeedback",
+            has_joint_gains=True,
+            has_horizon=True,
+        ),
+        CommandInterface(
+            "linear_feedback",
+            "torques with the feedback of the whole state that the solved problem has, for the plugin "
+            "linear_feedback_controller, whose messages must be installed",
+            "torques without feedback",
+            topic="control",
+            message="linear_feedback_controller_msgs/msg/Control",
+            messages="ros.linear_feedback_messages:FeedbackMessages",
+            unread="not_a_good_feedback",
+            host=Host(
+                ("linear_feedback_controller/LinearFeedbackControllerRos",),
+                "control",
+                names_joints=None,
+            ),
+            recorded=False,
+            steps="control.linear_feedback:LinearSteps",
+            robot_side="plans.state_feedback:LinearFeedback",
+            needs_derivative=True,
+        ),
+    )
+}
+"""``command_interface`` -> its row; the first one is the default."""
+
+DEFAULT = next(iter(INTERFACES))
+
+TOPICS = tuple(row.topic for row in INTERFACES.values())
+"""Topics of the commands of all interfaces."""
+
+TORQUES_ONLY = choices(name for name, row in INTERFACES.items() if not row.bridges)
+"""Interfaces whose commands are torques alone, in words."""
+
+BRIDGING = " or ".join(name for name, row in INTERFACES.items() if row.bridges)
+"""The others, in words."""
+
+
+class Commanded:
+    """Settings with the parameter ``command_interface``."""
+
+    command_interface: str
+
+    @property
+    def interface(self) -> CommandInterface:
+        """The row of ``command_interface``."""
+        return INTERFACES[self.command_interface]
+
+
+def description() -> str:
+    """What ``command_interface`` means, from the rows."""
+    rows = (
+        f"{row.name}, on the topic {row.topic}: {row.says}; a stop sends {row.stop}."
+        for row in INTERFACES.values()
+    )
+    return " ".join(["What is commanded each period.", *rows])
