@@ -20,13 +20,7 @@ def asked(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare):
             sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
-            named = any(
-                isinstance(side, ast.Constant) and side.value in INTERFACES
-                for side in (node.left, *node.comparators)
-            )
-            if any(side.endswith("command_interface") for side in sides) or (
-                named and any("interface" in side for side in sides)
-            ):
+            if any(side.endswith(("interface", "interface.name")) for side in sides):
                 yield node.lineno
         elif isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}

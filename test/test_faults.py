@@ -296,7 +296,7 @@ def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():
 
 def test_rows_for_trajectories_are_those_for_efforts_otherwise_stated():
     names = [fault.name for fault in faults.FAULTS]
-    assert {*states.TRAJECTORY, *processes.TRAJECTORY} <= set(names)
+    assert {*states.BRIDGED, *processes.BRIDGED} <= set(names)
     assert [fault.name for fault in faults.faults_of("joint_trajectory")] == names
     bridged = [
         fault.name

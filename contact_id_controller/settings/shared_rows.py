@@ -61,9 +61,6 @@ def full_names(values: tuple[str, ...]) -> str:
     )
 
 
-EFFORT, JOINT_TRAJECTORY = "effort", "joint_trajectory"
-"""Values of ``command_interface``."""
-
 STOP, REPORT = "stop", "report"
 """Values of ``second_commander``."""
 

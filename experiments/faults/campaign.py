@@ -21,7 +21,7 @@ from typing import NamedTuple
 from contact_id_controller.exceptions import ConfigurationError, RunError, choices
 from contact_id_controller.files import write_text
 from contact_id_controller.runs.machine import describe_machine
-from contact_id_controller.settings.shared_rows import EFFORT
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 from experiments.faults import hangs, inputs, peers, processes, states, web
 from experiments.faults.nodes import REAL_TIME_FACTOR
 from experiments.faults.row import ALLOWANCE_S, Fault, Observed
@@ -31,21 +31,21 @@ FAULTS: tuple[Fault, ...] = (
     states.FAULTS + inputs.FAULTS + peers.FAULTS + web.FAULTS + processes.FAULTS + hangs.FAULTS
 )
 
-BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
-"""Lines between which a document holds the table of ``command_interface: effort``."""
 
-TRAJECTORY_BEGIN, TRAJECTORY_END = (
-    "<!-- faults joint_trajectory: begin -->",
-    "<!-- faults joint_trajectory: end -->",
-)
-"""The same for ``joint_trajectory``."""
+def marks(interface: str) -> tuple[str, str]:
+    """Lines between which a document holds the table of a command interface."""
+    named = f" {interface}" if INTERFACES[interface].bridges else ""
+    return f"<!-- faults{named}: begin -->", f"<!-- faults{named}: end -->"
+
+
+BEGIN, END = marks(DEFAULT)
 
 
 def faults_of(interface: str) -> tuple[Fault, ...]:
     """The faults with what is stated of them for a command interface."""
-    if interface == EFFORT:
+    if not INTERFACES[interface].bridges:
         return FAULTS
-    otherwise = states.TRAJECTORY | processes.TRAJECTORY
+    otherwise = states.BRIDGED | processes.BRIDGED
     return tuple(fault._replace(**otherwise.get(fault.name, {})) for fault in FAULTS)
 
 
@@ -79,7 +79,7 @@ def run_campaign(
     only: str = "",
     real_time_factor: float = REAL_TIME_FACTOR,
     document=None,
-    interface: str = EFFORT,
+    interface: str = DEFAULT,
     tell: Callable[[str], None] = print,
     is_interrupted: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
@@ -87,7 +87,7 @@ def run_campaign(
 
     Args:
         output: folder for parameters and logs.
-        document: in whose table between ``BEGIN`` and ``END`` the rows of these faults are replaced;
+        document: in whose table between its ``marks`` the rows of these faults are replaced;
             None: none.
         interface: ``command_interface`` of all nodes.
         tell: takes the lines.
@@ -104,7 +104,7 @@ def run_campaign(
             f"--only {only!r} fits none of {choices(fault.name for fault in FAULTS)}"
         )
     text = document.read_text(encoding="utf-8") if document else ""
-    begin, end = (BEGIN, END) if interface == EFFORT else (TRAJECTORY_BEGIN, TRAJECTORY_END)
+    begin, end = marks(interface)
     if document and not (text.count(begin) == text.count(end) == 1):
         raise ConfigurationError(f"{document} lacks the lines {begin!r} and {end!r}")
     begun_s, rows = time.monotonic(), []

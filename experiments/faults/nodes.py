@@ -10,9 +10,10 @@ from typing import Any
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.runs.processes import node_command
 from contact_id_controller.runs.setup import robots
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES, TOPICS
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY, REPORT
+from contact_id_controller.settings.shared_rows import REPORT
 
 CONTROLLER, PLANNER = "controller", "gait_planner"
 WATCHDOG, ROBOT = "command_watchdog", "simulated_robot"
@@ -31,10 +32,9 @@ REMAPPED = {
         "joint_states": "robot/joint_states",
         "odometry": "robot/odometry",
         "/clock": "robot/clock",
-        "commands": "robot/commands",
-        "joint_commands": "robot/joint_commands",
+        **{topic: f"robot/{topic}" for topic in TOPICS},
     },
-    CONTROLLER: {"commands": "commands_in", "joint_commands": "joint_commands_in"},
+    CONTROLLER: {topic: f"{topic}_in" for topic in TOPICS},
 }
 
 WALL_CLOCK = {
@@ -43,15 +43,15 @@ WALL_CLOCK = {
 """Parameters that are times by the wall clock, with their defaults: lengthened like time itself. The
 controller's go by the time of the states."""
 
-TRAJECTORY_TIMEOUT_S = 0.13
-"""The watchdog's ``timeout_s`` with trajectories: longer than a stall that they bridge."""
+BRIDGED_TIMEOUT_S = 0.13
+"""The watchdog's ``timeout_s`` where the robot's side goes on: longer than a stall that it bridges."""
 
 SLOWEST = 0.02
 """Smallest real time factor; the watchdog's period would be too long at slower ones."""
 
 
 def campaign_parameters(
-    robot: str, real_time_factor: float, interface: str = EFFORT
+    robot: str, real_time_factor: float, interface: str = DEFAULT
 ) -> dict[str, dict[str, Any]]:
     """Parameters of all nodes: those of the robot's file, with slower time and a command interface.
 
@@ -69,8 +69,8 @@ def campaign_parameters(
     parameters = {name: content.section(name) for name in names}
     for name in (ROBOT, WATCHDOG, CONTROLLER):
         parameters[name]["command_interface"] = interface
-    if interface == JOINT_TRAJECTORY:
-        parameters[WATCHDOG]["timeout_s"] = TRAJECTORY_TIMEOUT_S
+    if INTERFACES[interface].bridges:
+        parameters[WATCHDOG]["timeout_s"] = BRIDGED_TIMEOUT_S
     for name, (defaults, keys) in WALL_CLOCK.items():
         for key in keys:
             own = parameters[name].get(key, getattr(defaults, key))

@@ -12,7 +12,7 @@ import time
 
 from contact_id_controller.files import write_text
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.settings.shared_rows import EFFORT
+from contact_id_controller.settings.command_interfaces import INTERFACES
 from experiments.faults.nodes import CONTROLLER, PLANNER, ROBOT, STALL, WATCHDOG
 from experiments.faults.row import (
     WALKS_AGAIN,
@@ -106,7 +106,7 @@ def solver_stalls(world: FaultWorld) -> Observed:
     world.nodes[CONTROLLER].send(STALL)
     world.spin(STALL_S / world.real_time_factor)
     reaction_s = world.until_safe(begun_s, 0.5)
-    if world.interface == EFFORT:
+    if not INTERFACES[world.interface].bridges:
         world.begin()
         return Observed(reaction_s, WALKS_AGAIN)
     return Observed(None, ending(world))
@@ -235,7 +235,7 @@ def end_of_plan(world: FaultWorld) -> float:
 
 _BRIDGED = {"reaction": "the last trajectory goes on", "within": None, "ends": WALKS_ON}
 
-TRAJECTORY = {
+BRIDGED = {
     **{
         f"controller stalls for {name}": {
             **_BRIDGED,
@@ -247,7 +247,7 @@ TRAJECTORY = {
     "solver stalls for 100 ms": _BRIDGED,
     "kill -9 of the simulated robot": {"reaction": "none", "within": None},
 }
-"""Fault -> what is stated otherwise with ``command_interface: joint_trajectory``."""
+"""Fault -> what is stated otherwise where the robot's side goes on while commands are late."""
 
 FAULTS = (
     Fault(

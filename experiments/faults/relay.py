@@ -23,12 +23,12 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.plans.effort_trajectory import EffortTrajectory
+from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.ros.effort_messages import EffortReader
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 from contact_id_controller.simulation.recording import FALLEN_TILT_RAD, tilt_rad
 from experiments.faults.held_efforts import HeldEfforts, UrdfLimits
 
@@ -67,7 +67,7 @@ class FaultRelay:
         limits: np.ndarray,
         damping: np.ndarray,
         enforced: UrdfLimits | None = None,
-        interface: str = EFFORT,
+        interface: str = DEFAULT,
     ):
         self.joints, self.limits, self.damping = list(joints), limits, damping
         self.group = HeldEfforts(len(joints), enforced)
@@ -88,10 +88,9 @@ class FaultRelay:
         self._message = Float64MultiArray(data=array.array("d", bytes(8 * len(joints))))
         publish, listen = node.create_publisher, node.create_subscription
         self._reader = EffortReader(self.joints)
-        kind, topic, take = Float64MultiArray, "commands", self._on_command
-        if interface == JOINT_TRAJECTORY:
-            kind, topic, take = JointTrajectory, "joint_commands", self._on_trajectory
-        self._to_robot = publish(kind, f"robot/{topic}", _STREAM)
+        row = INTERFACES[interface]
+        kind, take = message_class(row), self._on_trajectory if row.bridges else self._on_command
+        self._to_robot = publish(kind, f"robot/{row.topic}", _STREAM)
         self._joint_states = publish(JointState, "joint_states", _STREAM)
         self._odometry = publish(Odometry, "odometry", _STREAM)
         self._clock = publish(
@@ -99,7 +98,7 @@ class FaultRelay:
         )
         # Odometry is to arrive before the joint state of its time.
         self.subscriptions = [
-            listen(kind, topic, take, _COMMANDS, raw=interface == JOINT_TRAJECTORY),
+            listen(kind, row.topic, take, _COMMANDS, raw=row.bridges),
             listen(Odometry, "robot/odometry", self._on_odometry, _STREAM, raw=True),
             listen(JointState, "robot/joint_states", self._on_joint_states, _STREAM, raw=True),
             listen(Clock, "robot/clock", self._on_clock, _STREAM, raw=True),

@@ -271,7 +271,7 @@ IMPOSSIBLE = {
 GOES_ON = "the last trajectory goes on"
 COMES_TO_REST = "the last trajectory goes on, and ends at rest"
 
-TRAJECTORY = {
+BRIDGED = {
     "joint states pause for 25 ms": {"reaction": GOES_ON, "within": None},
     "stamps and clock go back to 0": {"reaction": COMES_TO_REST, "within": None},
 } | {
@@ -285,7 +285,7 @@ TRAJECTORY = {
         *IMPOSSIBLE,
     )
 }
-"""Fault -> what is stated otherwise with ``command_interface: joint_trajectory``."""
+"""Fault -> what is stated otherwise where the robot's side goes on while commands are late."""
 
 
 def clock_back(world: FaultWorld) -> Observed:

@@ -28,15 +28,16 @@ from trajectory_msgs.msg import (
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
 from contact_id_controller.robot import RobotModel
+from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.runs.processes import NodeGroup, free_domain, ros_environment
 from contact_id_controller.runs.ros_run import READY
 from contact_id_controller.runs.ros_system import RosSystem
+from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.parameter_file import write_parameters
-from contact_id_controller.settings.shared_rows import EFFORT, JOINT_TRAJECTORY
 from experiments.faults.held_efforts import UrdfLimits
 from experiments.faults.nodes import (
     CONTROLLER,
@@ -94,7 +95,7 @@ class FaultWorld:
         folder: Path,
         robot: str = "quadruped",
         real_time_factor: float = REAL_TIME_FACTOR,
-        interface: str = EFFORT,
+        interface: str = DEFAULT,
         is_interrupted: Callable[[], bool] = lambda: False,
     ):
         self._is_interrupted = is_interrupted
@@ -150,10 +151,8 @@ class FaultWorld:
         self.plans = publish(JointTrajectory, "joint_trajectory", 10)
         self.base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", 10)
         self.schedules = publish(JointTrajectory, "contact_schedule", 10)
-        kind, topic = Float64MultiArray, "commands_in"
-        if self.interface == JOINT_TRAJECTORY:
-            kind, topic = JointTrajectory, "joint_commands_in"
-        self._intruder = publish(kind, topic, 10)
+        row = INTERFACES[self.interface]
+        self._intruder = publish(message_class(row), f"{row.topic}_in", 10)
         self._figures: dict[str, dict[str, str]] = {}
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         services = {
@@ -222,7 +221,7 @@ class FaultWorld:
 
     def intrude(self, efforts: list[float]) -> None:
         """Send the watchdog efforts that the controller did not."""
-        if self.interface != JOINT_TRAJECTORY:
+        if not INTERFACES[self.interface].bridges:
             self._intruder.publish(Float64MultiArray(data=efforts))
             return
         zero, names = [0.0] * len(efforts), self.relay.joints[: len(efforts)]
