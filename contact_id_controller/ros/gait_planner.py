@@ -21,7 +21,6 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, ContactIdError, StateError
 from contact_id_controller.planning.gait.planner import GaitPlanner
@@ -32,8 +31,8 @@ from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import read_message, read_text
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
-from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
-from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.plan_messages import PlanSender
+from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.gait import LEAD_TIME_S
@@ -76,7 +75,7 @@ class GaitPlannerNode(Node):
             raise
         stream = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-        subscribe, publish = self.create_subscription, self.create_publisher
+        subscribe = self.create_subscription
         self._odometry = subscribe(Odometry, "odometry", self._keep_odometry, stream, raw=True)
         self._states = subscribe(JointState, "joint_states", self._on_state, stream, raw=True)
         newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -85,17 +84,14 @@ class GaitPlannerNode(Node):
         )
         subscribe(Twist, "cmd_vel", self._on_velocity, plan, raw=True)
         subscribe(String, "gait", self._on_gait, plan, raw=True)
-        self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
-        self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
-        self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
+        self._plans = PlanSender(self)
         self._packed_odometry: collections.deque[bytes] = collections.deque(maxlen=QUEUE)
         self._packed_contacts: bytes | None = None
         self._touching = PositionsByName(self.settings.feet)
         self._last_ns = self._due_ns = NEVER_NS
         self._velocity_ns: int | None = None
         self._unreachable: tuple[str, ...] = ()
-        self._messages: tuple = ()
-        self._sent_s, self._sent_ns = 0.0, NEVER_NS
+        self._sent_ns = NEVER_NS
 
     def _configure(self) -> None:
         """Read the parameters and make planner and state input."""
@@ -241,26 +237,17 @@ class GaitPlannerNode(Node):
     # Plans
 
     def _publish(self, plan: Plan, start_ns: int) -> None:
-        """Publish the three parts; the joints last, because a simulation may wait for them."""
-        self._messages = (
-            (self._contact_plans, stance_message(plan.contacts, start_ns)),
-            (self._base_plans, base_message(plan.base, start_ns)),
-            (self._joint_plans, joint_message(plan.joints, start_ns)),
-        )
-        self._send()
-
-    def _send(self) -> None:
-        for publisher, message in self._messages:
-            publisher.publish(message)
-        self._sent_s, self._sent_ns = time.monotonic(), self._last_ns
+        self._plans.send(plan, start_ns)
+        self._sent_ns = self._last_ns
 
     def _repeat(self) -> None:
         """Publish the last plan again while states come but their time stands (almost) still.
 
         A simulation that is held until it has a plan may not have heard the first one.
         """
-        if self._last_ns != self._sent_ns and time.monotonic() - self._sent_s > REPEAT_S:
-            self._send()
+        if self._last_ns != self._sent_ns and time.monotonic() - self._plans.sent_s > REPEAT_S:
+            self._plans.repeat()
+            self._sent_ns = self._last_ns
 
     def _report(self, plan: Plan) -> None:
         if plan.restarted:
@@ -281,16 +268,9 @@ def take_packed(subscription: Subscription) -> bytes | None:
     return None if taken is None else taken[0]
 
 
-def _serve(node: GaitPlannerNode, interrupt: Interrupt) -> int:
-    node.run()
-    return 0
-
-
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    return run_node(
-        "gait_planner", lambda interrupt: GaitPlannerNode(interrupt=interrupt), _serve, args
-    )
+    return run_by_itself("gait_planner", GaitPlannerNode, args)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import ContactIdError, StateError
@@ -38,8 +38,8 @@ from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
 from contact_id_controller.ros.packed import PackedReader, read_message, stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
-from contact_id_controller.ros.plan_messages import base_message, joint_message, stance_message
-from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.plan_messages import PlanSender
+from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
@@ -93,9 +93,7 @@ class KinoDynamicPlannerNode(Node):
         subscribe(MultiDOFJointTrajectory, "footsteps", self._on_footsteps, plan, raw=True)
         self._steps = PackedReader(STEPS)
         subscribe(PoseStamped, "goal_pose", self._on_goal, plan, raw=True)
-        self._joint_plans = publish(JointTrajectory, "joint_trajectory", plan)
-        self._base_plans = publish(MultiDOFJointTrajectory, "base_trajectory", plan)
-        self._contact_plans = publish(JointTrajectory, "contact_schedule", plan)
+        self._plans = PlanSender(self)
         self._footholds = publish(MarkerArray, "~/footholds", LATCHED)
         self._forces = publish(MarkerArray, "~/planned_forces", LATCHED)
         self._com = publish(PathMessage, "~/com", LATCHED)
@@ -107,8 +105,7 @@ class KinoDynamicPlannerNode(Node):
         self._packed_odometry: bytes | None = None
         self._shown: TimedPlan | None = None
         self._due = self.settings.execute_at_once and self._task is not None
-        self._sent: tuple = ()
-        self._sent_s = self._status_s = 0.0
+        self._status_s = 0.0
         self._begins_ns = self._sent_ns = self._last_ns = 0
         self._planning_s = 0.0
         self._words, self._level = "no plan yet", DiagnosticStatus.OK
@@ -183,18 +180,19 @@ class KinoDynamicPlannerNode(Node):
             if now_ns < self._last_ns - NS_PER_S:
                 self.get_logger().warning("time went back: no plan is followed")
                 self.planner.reset()
-                self._shown, self._sent = None, ()
+                self._shown = None
+                self._plans.forget()
             self._last_ns = now_ns
         if self._due and self._packed is not None and self._packed_odometry is not None:
             self._due = False
             self._say(*self._plan_and_send())
         wall_s = time.monotonic()
-        if self._sent and wall_s - self._sent_s > REPEAT_S:
+        if self._plans.has_sent and wall_s - self._plans.sent_s > REPEAT_S:
             held = abs(self._last_ns - self._sent_ns) < STANDS_NS
             if self._last_ns < self._begins_ns:
-                self._send()
+                self._plans.repeat()
             if not held:
-                self._sent = ()
+                self._plans.forget()
         if wall_s - self._status_s > STATUS_S:
             self._report()
 
@@ -281,21 +279,10 @@ class KinoDynamicPlannerNode(Node):
         self._shown = None
         self._begins_ns, self._sent_ns = round(start_s / NANO), round(state.time_s / NANO)
         self.planner.follow(timed.plan, start_s)
-        plan, begin = timed.plan, self._begins_ns
+        plan = timed.plan
         loads = plan.forces.loads(plan.contacts.frames, plan.contacts.times_s)
-        self._sent = (
-            (self._contact_plans, stance_message(plan.contacts, begin, loads)),
-            (self._base_plans, base_message(plan.base, begin)),
-            (self._joint_plans, joint_message(plan.joints, begin)),
-        )
-        self._send()
+        self._plans.send(plan, self._begins_ns, loads)
         return True, f"sent: {plan.contact_plan.duration_s:.2f} s of motion from {start_s:.3f} s on"
-
-    def _send(self) -> None:
-        """Publish the three parts; the joints last, because a simulation may wait for them."""
-        for publisher, message in self._sent:
-            publisher.publish(message)
-        self._sent_s = time.monotonic()
 
     # Words and pictures
 
@@ -346,19 +333,9 @@ class KinoDynamicPlannerNode(Node):
         )
 
 
-def _serve(node: KinoDynamicPlannerNode, interrupt: Interrupt) -> int:
-    node.run()
-    return 0
-
-
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    return run_node(
-        "kino_dynamic_planner",
-        lambda interrupt: KinoDynamicPlannerNode(interrupt=interrupt),
-        _serve,
-        args,
-    )
+    return run_by_itself("kino_dynamic_planner", KinoDynamicPlannerNode, args)
 
 
 if __name__ == "__main__":

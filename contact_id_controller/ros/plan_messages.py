@@ -5,19 +5,66 @@ As Python objects a plan of walking takes seven times as long to make and to sen
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 
 import numpy as np
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
+from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule, JointTrajectory
 from contact_id_controller.ros.plan_bytes import BASE_FIELDS, JOINT_FIELDS, head_of, write_points
 
 WORLD = "world"
 BASE = "base"
+
+
+class PlanSender:
+    """The three topics of a planner's plans, for its ``node``.
+
+    Attributes:
+        sent_s: when they were sent last, time.monotonic.
+    """
+
+    def __init__(self, node: Node) -> None:
+        qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+        # The joints last, because a simulation may wait for them.
+        self._publishers = (
+            node.create_publisher(JointTrajectoryMessage, "contact_schedule", qos),
+            node.create_publisher(MultiDOFJointTrajectory, "base_trajectory", qos),
+            node.create_publisher(JointTrajectoryMessage, "joint_trajectory", qos),
+        )
+        self._messages: tuple[bytes, ...] = ()
+        self.sent_s = 0.0
+
+    def send(self, plan: Plan, start_ns: int, loads: np.ndarray | None = None) -> None:
+        """Send a plan that starts at ``start_ns``; loads: see ``stance_message``."""
+        self._messages = (
+            stance_message(plan.contacts, start_ns, loads),
+            base_message(plan.base, start_ns),
+            joint_message(plan.joints, start_ns),
+        )
+        self.repeat()
+
+    def repeat(self) -> None:
+        """Send the last plan again, if there is one."""
+        for publisher, message in zip(self._publishers, self._messages):
+            publisher.publish(message)
+        self.sent_s = time.monotonic()
+
+    def forget(self) -> None:
+        """There is none any more."""
+        self._messages = ()
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether there is a plan to repeat."""
+        return bool(self._messages)
 
 
 def joint_message(plan: JointTrajectory, stamp_ns: int) -> bytes:

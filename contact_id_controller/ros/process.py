@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
@@ -90,6 +91,16 @@ def run_node(
     """
     with output.never_waiting(name):
         return _run_node(name, make, serve, arguments)
+
+
+def run_by_itself(name: str, kind: Callable[..., Any], arguments: list[str] | None = None) -> int:
+    """Run the process of a node of class ``kind`` whose ``run`` is its main loop; its exit code as `run_node`."""
+
+    def serve(node: Any, interrupt: Interrupt) -> int:
+        node.run()
+        return 0
+
+    return run_node(name, lambda interrupt: kind(interrupt=interrupt), serve, arguments)
 
 
 def _run_node(

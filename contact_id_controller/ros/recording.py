@@ -127,8 +127,7 @@ class Recorder:
         forces, contact = np.zeros((feet, 3)), np.zeros(feet, dtype=bool)
         _write(
             self._rows.spare[0],
-            *(number,) * 4,
-            0,
+            (number,) * 5,
             *(numbers,) * 5,
             truths,
             forces,
@@ -160,11 +159,13 @@ class Recorder:
         """
         fits = _write(
             self._rows.next(),
-            time_s,
-            result.solve_time_s,
-            step_time_s,
-            result.power_loss_w,
-            self._codes.setdefault(result.status, len(self._codes)),
+            (
+                float(time_s),
+                float(result.solve_time_s),
+                float(step_time_s),
+                float(result.power_loss_w),
+                float(self._codes.setdefault(result.status, len(self._codes))),
+            ),
             position,
             velocity,
             result.torques,
@@ -207,11 +208,7 @@ class Recorder:
 @bare_kernel
 def _write(
     row,
-    time_s,
-    solve_time_s,
-    step_time_s,
-    power_loss_w,
-    status,
+    numbers,
     position,
     velocity,
     torques,
@@ -221,7 +218,10 @@ def _write(
     forces,
     contact,
 ):
-    """A step's numbers, one after the other: one call instead of an assignment for each; whether they fit."""
+    """A step's numbers, one after the other: one call instead of an assignment for each; whether they fit.
+
+    numbers: time, time of the solution and of the step, power loss, code of the status.
+    """
     joints, feet = position.shape[0], contact.shape[0]
     if not (
         velocity.shape[0] == torques.shape[0] == saturated.shape[0] == joints
@@ -230,7 +230,8 @@ def _write(
         and row.shape[0] == 5 + 6 * joints + 4 * feet
     ):
         return False
-    row[0], row[1], row[2], row[3], row[4] = time_s, solve_time_s, step_time_s, power_loss_w, status
+    for k in range(5):
+        row[k] = numbers[k]
     for j in range(joints):
         at = 5 + j
         row[at], row[at + joints], row[at + 2 * joints] = position[j], velocity[j], torques[j]

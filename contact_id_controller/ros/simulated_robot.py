@@ -29,7 +29,7 @@ from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.lateness import Lateness
 from contact_id_controller.ros.packed import stamp_ns
 from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
-from contact_id_controller.ros.process import Interrupt, run_node
+from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.sim_progress import SimulationProgress
 from contact_id_controller.ros.state_publisher import StatePublisher
@@ -440,16 +440,9 @@ class SimulatedRobot(Node):
         )
 
 
-def _serve(node: SimulatedRobot, interrupt: Interrupt) -> int:
-    node.run()
-    return 0
-
-
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    return run_node(
-        "simulated_robot", lambda interrupt: SimulatedRobot(interrupt=interrupt), _serve, args
-    )
+    return run_by_itself("simulated_robot", SimulatedRobot, args)
 
 
 if __name__ == "__main__":
