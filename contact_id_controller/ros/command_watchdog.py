@@ -38,6 +38,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from contact_id_controller.exceptions import ConfigurationError, StateError
+from contact_id_controller.lazy import loaded
 from contact_id_controller.ros import output, scheduling
 from contact_id_controller.ros.at_work import AtWork
 from contact_id_controller.ros.command_messages import messages_of
@@ -80,6 +81,7 @@ from contact_id_controller.safety.commanders import Commanders, Sender
 from contact_id_controller.safety.effort_rate import EffortRate
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.settings import plausibility
+from contact_id_controller.settings.command_interfaces import INTERFACES
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -663,6 +665,8 @@ def _load() -> None:
         check_for_type_support(kind)
     for kind in (GetState, SetBool, Trigger, GetParameters):
         check_for_type_support(kind)
+    for interface in INTERFACES.values():
+        loaded(interface.messages)
     gc.collect()
     gc.freeze()  # workers share these pages with their keeper
 
