@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,9 +29,12 @@ from contact_id_controller import constraints as bilateral
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.frozen import sealed
-from contact_id_controller.problem import Problem, build_problem
+from contact_id_controller.problem import How, Problem, build_problem
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 RANK = 1e-9  # constraint rows below this singular value, relative to the largest, are redundant
 
@@ -102,11 +105,9 @@ def build_forward_problem(
     period: float,
     *,
     constraints: Sequence[bilateral.Constraint] = (),
-    velocity_product_term: bool = False,
-    contact_time_constant_s: float | None = None,
-    penetration_gain: float = 0.0,
     constraint_gain: float = 0.2,
     external_forces: ArrayLike | None = None,
+    **how: Unpack[How],
 ) -> ForwardProblem:
     """What given torques do to the robot within one period; any model's ``solve`` answers.
 
@@ -115,13 +116,14 @@ def build_forward_problem(
     Args:
         q, v: configuration (nq,) and velocity (nv,).
         torques: (na,) N·m in ``robot.joint_names`` order.
-        contacts, period, contact_time_constant_s, penetration_gain: as for ``build_problem``.
+        contacts, period: as for ``build_problem``.
         constraints: ``Pin``, ``Weld``, ``Coupling``, or any object with their method ``rows``.
-        velocity_product_term: keep dt Jdot v and dt Kdot v. Off, contacts and constraints hold with
-            frozen Jacobians, as a time stepper of first order wants it.
         constraint_gain: share in [0, 1] of a constraint's position error undone within one period;
             velocity errors are undone wholly.
         external_forces: (nv,) generalized forces, N and N·m.
+        how: as for ``build_problem``; but ``velocity_product_term``, which keeps dt Jdot v and dt Kdot v, is
+            off by default: contacts and constraints then hold with frozen Jacobians, as a time stepper of
+            first order wants it.
 
     Raises:
         StateError, ConfigurationError, UnknownFrameError, UnknownJointError: as for
@@ -139,17 +141,9 @@ def build_forward_problem(
         if external.shape != force.shape:
             raise StateError(f"external_forces must have shape ({robot.nv},), got {external.shape}")
         force += external
+    with_drift = how.setdefault("velocity_product_term", False)
     problem = build_problem(
-        free_robot(robot),
-        q,
-        v,
-        np.zeros(0),
-        contacts,
-        period,
-        velocity_product_term=velocity_product_term,
-        penetration_gain=penetration_gain,
-        contact_time_constant_s=contact_time_constant_s,
-        external_forces=force,
+        free_robot(robot), q, v, np.zeros(0), contacts, period, external_forces=force, **how
     )
     if not constraints:
         return ForwardProblem(problem)
@@ -157,7 +151,7 @@ def build_forward_problem(
         robot, np.asarray(q, dtype=float), np.asarray(v, dtype=float), constraints
     )
     target = -constraint_gain / period * rows.error
-    if velocity_product_term:
+    if with_drift:
         target -= period * rows.drift
     return ForwardProblem(problem, rows.K, target)
 

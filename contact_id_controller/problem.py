@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +18,20 @@ from contact_id_controller.kernels.reduction import Reduced, empty_store, open_s
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 UNIT_TOLERANCE = 1e-3  # of a quaternion's norm: odometry in single precision is well within
+
+_NO_FORCE, _NO_SURFACE = np.zeros(0), np.zeros((0, 3))
+
+
+class How(TypedDict, total=False):
+    """The options of ``ProblemMaker``, which all doors to a problem take."""
+
+    velocity_product_term: bool
+    contact_time_constant_s: float | None
+    penetration_gain: float
 
 
 @sealed
@@ -65,12 +78,11 @@ class Problem:
         keep: float = 0.0,
         external_forces: NDArray[np.float64] | None = None,
     ) -> Problem:
-        """A problem whose store is to be filled: ``build_problem`` is what you look for."""
+        """A problem whose store is to be filled: see ``ProblemMaker`` and ``build_problem``."""
         problem: Problem = _Draft()
         draft: Any = problem
         draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
-        store = draft.store = empty_store(len(contacts.points), robot.nu, robot.na)
-        store[0], store[1] = period, keep
+        draft.store = empty_store(len(contacts.points), robot.nu, robot.na)
         draft.external_forces, draft._opened = external_forces, None
         draft.__class__ = cls
         return problem
@@ -165,6 +177,100 @@ def _places(n: int, nu: int, na: int) -> dict[str, tuple[slice, tuple[int, ...] 
     return places
 
 
+class ProblemMaker:
+    """Makes the problems of one robot with one period: what does not change between them, checked once.
+
+    Args:
+        robot: the model.  period: dt, s.
+        velocity_product_term: keep dt Jdot v, the drift of the contact points.
+        contact_time_constant_s: T_c, the time over which a contact's present velocity is taken
+            away; None means the period (rigid, deadbeat contact as in the papers).
+        penetration_gain: share in [0, 1] of a penetration that is undone within one period.
+
+    Threads may share one.
+
+    Attributes:
+        keep: share of a contact's present velocity that stays.  how: (1, 4) period and shares, for ``reduce``.
+
+    Raises:
+        ConfigurationError: period, time constant or gain outside its range.
+    """
+
+    __slots__ = ("how", "keep", "period", "robot")
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        period: float,
+        *,
+        velocity_product_term: bool = True,
+        contact_time_constant_s: float | None = None,
+        penetration_gain: float = 0.0,
+    ) -> None:
+        self.robot, self.period = robot, period
+        self.keep = kept_velocity(period, contact_time_constant_s, penetration_gain)
+        drift_share = 1.0 if velocity_product_term else 0.0
+        self.how = np.array([[period, self.keep, penetration_gain, drift_share]])
+
+    def at(
+        self,
+        v: NDArray[np.float64],
+        acceleration: NDArray[np.float64],
+        contacts: ContactSet,
+        external_forces: NDArray[np.float64] | None = None,
+    ) -> Problem:
+        """The problem at the state of ``compute_dynamics``.
+
+        Args:
+            v: (nv,).  acceleration: (na,) desired, rad/s2.  external_forces: (nv,) N and N·m, kept.
+
+        Raises:
+            StateError, UnknownFrameError: as ``build_problem``.
+        """
+        problem = Problem(self.robot, contacts, self.period, self.keep, external_forces)
+        force = _NO_FORCE if external_forces is None else external_forces
+        self.fill(problem.store, v, acceleration, contacts, contacts.points, force)
+        return problem
+
+    def fill(
+        self,
+        store: NDArray[np.float64],
+        v: NDArray[np.float64],
+        acceleration: NDArray[np.float64],
+        contacts: ContactSet,
+        points: NDArray[np.float64],
+        force: NDArray[np.float64] = _NO_FORCE,
+    ) -> None:
+        """The numbers of that problem into ``store``; points (n, 3) m: where the contacts are.
+
+        All arrays as ``dense`` gives them.
+
+        Raises:
+            StateError: numbers that are not finite, or an inertia that is not positive definite.
+        """
+        bodies, pair = contacts.links(self.robot)
+        surface = contacts.surface_velocities
+        sound = reduce(
+            self.robot.mechanism,
+            self.how,
+            v,
+            acceleration,
+            force,
+            bodies,
+            pair,
+            points,
+            contacts.normals,
+            contacts.gaps,
+            _NO_SURFACE if surface is None else surface,
+            store,
+        )
+        if not sound:
+            raise StateError(
+                "state or inertia gives no finite problem: q, v, desired_acceleration must be "
+                "finite and the unactuated inertia positive definite"
+            )
+
+
 def build_problem(
     robot: RobotModel,
     q: ArrayLike,
@@ -173,10 +279,8 @@ def build_problem(
     contacts: ContactSet,
     period: float,
     *,
-    velocity_product_term: bool = True,
-    contact_time_constant_s: float | None = None,
-    penetration_gain: float = 0.0,
     external_forces: ArrayLike | None = None,
+    **how: Unpack[How],
 ) -> Problem:
     """Reduce inverse dynamics with contact to the unactuated coordinates.
 
@@ -189,11 +293,9 @@ def build_problem(
         desired_acceleration: (na,) rad/s2 of the actuated joints, in ``robot.joint_names`` order.
         contacts: where the robot touches or is about to touch.
         period: dt, s.
-        velocity_product_term: keep dt Jdot v, the drift of the contact points.
-        contact_time_constant_s: T_c, the time over which a contact's present velocity is taken
-            away; None means the period (rigid, deadbeat contact as in the papers).
-        penetration_gain: share in [0, 1] of a penetration that is undone within one period.
         external_forces: (nv,) generalized forces known from elsewhere, N and N·m.
+        how: ``velocity_product_term``, ``contact_time_constant_s``, ``penetration_gain``, see
+            ``ProblemMaker``.
 
     Raises:
         StateError: non-finite or wrongly shaped state, a quaternion whose norm is not 1, or an
@@ -203,33 +305,15 @@ def build_problem(
 
     Source: first paper, eq. 34 to 37 and section 4.
     """
-    keep = kept_velocity(period, contact_time_constant_s, penetration_gain)
+    maker = ProblemMaker(robot, period, **how)
     q = vector("q", q, robot.nq)
     v = vector("v", v, robot.nv)
     acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
-    force = NO_FORCE
+    known = None
     if external_forces is not None:
-        force = vector("external_forces", external_forces, robot.nv)
+        known = vector("external_forces", external_forces, robot.nv).copy()
     compute_dynamics(robot, q, v)
-    known = None if external_forces is None else force.copy()
-    problem = Problem(robot, contacts, period, keep, known)
-    fill_store(
-        robot,
-        v,
-        acceleration,
-        force,
-        contacts.links(robot),
-        (contacts.points, contacts.normals, contacts.gaps),
-        contacts.surface_velocities,
-        penetration_gain,
-        1.0 if velocity_product_term else 0.0,
-        problem.store,
-    )
-    return problem
-
-
-NO_FORCE = np.zeros(0)
-_NO_SURFACE = np.zeros((0, 3))
+    return maker.at(v, acceleration, contacts, known)
 
 
 def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
@@ -245,61 +329,6 @@ def compute_dynamics(robot: RobotModel, q: NDArray[np.float64], v: NDArray[np.fl
     model, data = robot.model, robot.data
     pin.crba(model, data, q, pin.Convention.WORLD)  # this convention also fills data.J
     pin.nonLinearEffects(model, data, q, v)
-
-
-def fill_store(
-    robot: RobotModel,
-    v: NDArray[np.float64],
-    acceleration: NDArray[np.float64],
-    force: NDArray[np.float64],
-    links: tuple[NDArray[np.int64], NDArray[np.int64]],
-    places: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    surface: NDArray[np.float64] | None,
-    penetration_gain: float,
-    drift_share: float,
-    store: NDArray[np.float64],
-) -> None:
-    """The numbers of a problem at the state of ``compute_dynamics``; its first two are there already.
-
-    All arrays as ``dense`` gives them.
-
-    Args:
-        acceleration: (na,) desired, rad/s2.  force: (nv,) N and N·m, or ``NO_FORCE``.
-        links: see ``ContactSet.links``.  places: points, normals (n, 3) and gaps (n,).
-        surface: (n, 3) m/s, or None.  penetration_gain, drift_share, store: see ``reduce``.
-
-    Raises:
-        StateError: numbers that are not finite, or an inertia that is not positive definite.
-    """
-    _, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
-    bodies, pair = links
-    points, normals, gaps = places
-    sound = reduce(
-        mass_matrix,
-        jacobian,
-        nonlinear_effects,
-        v,
-        acceleration,
-        force,
-        robot.actuated,
-        robot.unactuated,
-        robot.supports,
-        robot.coordinate_joint,
-        bodies,
-        pair,
-        points,
-        normals,
-        gaps,
-        _NO_SURFACE if surface is None else surface,
-        penetration_gain,
-        drift_share,
-        store,
-    )
-    if not sound:
-        raise StateError(
-            "state or inertia gives no finite problem: q, v, desired_acceleration must be "
-            "finite and the unactuated inertia positive definite"
-        )
 
 
 def kept_velocity(period: float, time_constant: float | None, penetration_gain: float) -> float:

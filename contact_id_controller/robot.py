@@ -22,6 +22,7 @@ from contact_id_controller.exceptions import (
     UnknownJointError,
     choices,
 )
+from contact_id_controller.kernels.reduction import Mechanism
 from contact_id_controller.kernels.turns import nearest
 
 PACKAGE = "contact_id_controller"
@@ -83,7 +84,7 @@ class _Workspace(threading.local):
         self.mass_matrix: NDArray[np.float64] = self.data.M
         self.jacobian: NDArray[np.float64] = self.data.J
         self.nonlinear_effects: NDArray[np.float64] = self.data.nle
-        self.dynamics = (self.data, self.mass_matrix, self.jacobian, self.nonlinear_effects)
+        self.mechanism: Mechanism | None = None
 
 
 class RobotModel:
@@ -191,11 +192,20 @@ class RobotModel:
         return self._workspace.nonlinear_effects
 
     @property
-    def dynamics_views(
-        self,
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """``data``, ``data.M``, ``data.J`` and ``data.nle`` of the calling thread, in one look."""
-        return self._workspace.dynamics
+    def mechanism(self) -> Mechanism:
+        """These three views of the calling thread and the tree of the coordinates, for kernels."""
+        workspace = self._workspace
+        if workspace.mechanism is None:
+            workspace.mechanism = Mechanism(
+                M=workspace.mass_matrix,
+                J=workspace.jacobian,
+                h=workspace.nonlinear_effects,
+                actuated=self.actuated,
+                unactuated=self.unactuated,
+                supports=self.supports,
+                coordinate_joint=self.coordinate_joint,
+            )
+        return workspace.mechanism
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_workspace"}

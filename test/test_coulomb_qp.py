@@ -17,6 +17,7 @@ from scipy import sparse
 
 from contact_id_controller import ContactSet, RobotModel, build_problem, solve
 from contact_id_controller.exceptions import UnknownModelError
+from contact_id_controller.models import row_of
 from contact_id_controller.models.coulomb_qp import prepare_frames
 from contact_id_controller.models.frame_problems import UNTOLD
 from contact_id_controller.models.quadprog.kinetic_energy import generators
@@ -472,7 +473,8 @@ def test_sliding_contacts_have_one_answer_at_all_doors(hyq):
         solution = solve(problem)
         slid += not np.array_equal(solution.torques, solve(problem, sliding="parting").torques)
         np.testing.assert_array_equal(solution.torques, solve(problem, warm_start=last).torques)
-        call = prepare_frames(problem.contacts.friction, problem.contacts.load_share)
+        options = row_of("coulomb", "qp").defaults
+        call = prepare_frames(problem.contacts.friction, problem.contacts.load_share, options)
         room = answer_room(problem)
         call(*matrices(problem), 1, room, UNTOLD)
         np.testing.assert_array_equal(solution.torques, read_answer(problem, room).torques)

@@ -89,16 +89,15 @@ def test_viscous_friction_without_viscosity_is_refused():
 
 
 @each_row
-def test_row_names_the_options_that_the_function_takes(row):
+def test_row_names_the_options_of_its_model_and_their_defaults(row):
     if row.feedback_only:
         assert row.pair not in available() and row.options == ()
         return
-    keywords = inspect.signature(row.function).parameters
-    assert next(iter(keywords)) == "problem" and keywords["warm_start"].default is None
-    assert row.accepted == keywords.keys() - {"problem", "warm_start"}
+    assert list(inspect.signature(row.function).parameters) == ["problem", "options", "warm_start"]
+    assert row.accepted == vars(row.defaults).keys()
     for one in row.options:
-        assert keywords[one.keyword].kind is inspect.Parameter.KEYWORD_ONLY or one.supplied
         assert not one.supplied or (one.keyword in SUPPLIED and one.parameter is None)
+        one.refuse(one.value)  # finds nothing wrong with its own default
     assert row.choose_when
 
 
@@ -142,8 +141,8 @@ def test_table_of_functions_has_every_pair_that_solve_accepts():
 def test_registered_model_is_solved_and_followed_with_the_defaults_of_its_options(monkeypatch):
     seen = {}
 
-    def halved(problem, *, warm_start=None, share=0.1):
-        seen["share"] = share
+    def halved(problem, options, warm_start):
+        seen["share"] = options.share
         return solve(problem, "none", "none")
 
     row = ContactModel(

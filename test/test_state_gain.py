@@ -33,7 +33,7 @@ class Judge:
         self.restore()
         controller, state = self.controller, RobotState(self.time_s, q, v)
         result = controller.step(state)
-        carried = controller.row.contacts_carry(result.solution, **controller.workings.options)
+        carried = controller.row.contacts_carry(result.solution, controller.workings.options)
         pattern = (
             result.status,
             tuple(result.contact),

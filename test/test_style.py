@@ -1,5 +1,9 @@
-"""Lint and layout: `ruff check` and `ruff format --check` find nothing; their rules are in pyproject.toml."""
+"""Lint and layout: `ruff check` and `ruff format --check` find nothing; their rules are in pyproject.toml.
 
+And no list of more than 12 positional arguments, where a struct or names should be.
+"""
+
+import ast
 import subprocess
 import sys
 
@@ -15,6 +19,19 @@ FOLDERS = (
     "launch",
     "setup.py",
 )
+
+MOST_POSITIONAL = 12
+LONGER = (
+    "control/following.py",
+    "control/gain_kernels.py",
+    "control/state_gain.py",
+    "estimation/system.py",
+    "estimation/tree.py",
+    "planning/gait/joint_motion.py",
+    "planning/kinodynamic/momentum_kernel.py",
+    "ros/recording.py",
+)
+"""Files that still have longer lists; no other one may."""
 
 
 def ruff(*arguments, folder=ROOT):
@@ -39,3 +56,34 @@ def test_ruff_reads_the_rules(tmp_path):
     printed = ruff("check", "--output-format=concise", folder=tmp_path).stdout
     assert "D416" in printed and "TID252" in printed
     assert ruff("format", "--check", folder=tmp_path).returncode == 1
+
+
+def long_lists(source):
+    """(line, name, count) of functions that take, and calls that give, more positional arguments; not ``self``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+            name, count = node.name, len(names) - (names[:1] in (["self"], ["cls"]))
+        elif isinstance(node, ast.Call):
+            name, count = ast.unparse(node.func), len(node.args)
+        else:
+            continue
+        if count > MOST_POSITIONAL:
+            yield node.lineno, name, count
+
+
+def test_no_list_of_positional_arguments_is_long():
+    package = ROOT / "contact_id_controller"
+    found = [
+        f"{path}:{line} {name} has {count}"
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).as_posix() not in LONGER
+        for line, name, count in long_lists(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_long_list_is_found():
+    names = ", ".join(f"a{k}" for k in range(MOST_POSITIONAL + 1))
+    source = f"class C:\n    def f(self, {names}): ...\nC.f({names})\ndef g(*, {names}): ...\n"
+    assert sorted(long_lists(source)) == [(2, "f", 13), (3, "C.f", 13)]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from contact_id_controller.control.limits import JointLimits
 from contact_id_controller.control.period import Period
-from contact_id_controller.control.problem_of_step import StepProblem
 from contact_id_controller.geometry import FeetOnGround
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of
 from contact_id_controller.models.contact_model import ContactModel
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
-from contact_id_controller.problem import Problem
+from contact_id_controller.problem import Problem, ProblemMaker
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.solution import RELAXED, SOLVED, Solution
@@ -65,7 +62,13 @@ class StepSolver:
     ):
         self._robot, self._feet, self.period, self._row = robot, feet, period, row
         self._period_s = settings.period_s
-        self._problems = StepProblem(robot, settings)
+        self._problems = ProblemMaker(
+            robot,
+            settings.period_s,
+            velocity_product_term=settings.velocity_product_term,
+            contact_time_constant_s=settings.contact_time_constant_s,
+            penetration_gain=settings.penetration_gain,
+        )
         self._pushes = bool(period.settings.push_n.any())
         self._measured = row.takes("forces")
         self._unbounded = (
@@ -73,8 +76,8 @@ class StepSolver:
             and max(settings.friction_coefficient) >= UNBOUNDED_FRICTION
         )
         supplied = limits.effort, loss_weights(robot, settings), None
-        self.options: dict[str, Any] = row.keywords(
-            settings, dict(zip(SUPPLIED, supplied, strict=True))
+        self.options = row.complete(
+            row.keywords(settings, dict(zip(SUPPLIED, supplied, strict=True)))
         )
 
     def problem(
@@ -100,9 +103,8 @@ class StepSolver:
         forces: NDArray[np.float64],
     ) -> Solution:
         """Its solution; forces (n, 3) N: measured on all contacts, for models that take them."""
-        if self._measured:
-            self.options["forces"] = forces
-        solution: Solution = self._row.function(problem, warm_start=warm_start, **self.options)
+        options = self.options.but(forces=forces) if self._measured else self.options
+        solution: Solution = self._row.function(problem, options, warm_start)
         return solution
 
     def _pushing(self) -> NDArray[np.float64] | None:

@@ -94,7 +94,7 @@ class StateGain:
         radii = np.array([foot.radius_m for foot in controller.feet.feet])
         self._radii = radii[:, None]
         self._torque_weight = 1.0
-        if controller.workings.options.get("distribution") == "least_force":
+        if getattr(controller.workings.options, "distribution", "") == "least_force":
             self._torque_weight = 0.0
         self._fades_s = settings.contact_time_constant_s
         self._drift_share = float(settings.velocity_product_term)
@@ -117,7 +117,7 @@ class StateGain:
             contact = np.flatnonzero(result.contact)
             here, carried = (
                 points.of(contact),
-                controller.row.contacts_carry(solution, **controller.workings.options),
+                controller.row.contacts_carry(solution, controller.workings.options),
             )
             held = self._held(solution, contact, here, carried, v, planned)
             gain = -self._torques(solution, here, carried, q, v, held, result)

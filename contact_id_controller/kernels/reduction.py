@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
 
 from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import bare_kernel, inlined_kernel, kernel
@@ -18,6 +20,7 @@ from contact_id_controller.kernels.spatial import (
     point_velocity,
     tangents,
 )
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.kernels.views import columns, rows, view
 
 SINGULAR_INERTIA = 1e-12  # smallest accepted pivot of M_uu relative to its diagonal
@@ -65,6 +68,44 @@ class Shares(NamedTuple):
     drift_share: Any
 
 
+class Mechanism(Struct):
+    """What the reduction reads of a robot with nv coordinates; one belongs to one thread.
+
+    Attributes:
+        M (nv, nv), J (6, nv), h (nv,): inertia (upper triangle), joint axes in the world and bias forces,
+            where Pinocchio writes them; of m frames M (nv, m nv), J (6, m nv), h (m nv,).
+        actuated (na,), unactuated (nu,): places in v.
+        supports (njoints, nv) bool, coordinate_joint (nv,): who moves whom, see ``RobotModel``.
+    """
+
+    M: NDArray[np.float64]
+    J: NDArray[np.float64]
+    h: NDArray[np.float64]
+    actuated: NDArray[np.int64]
+    unactuated: NDArray[np.int64]
+    supports: NDArray[np.bool_]
+    coordinate_joint: NDArray[np.int64]
+
+
+@structref.register
+class MechanismType(StructType):
+    """numba's type of `Mechanism`."""
+
+
+_pack = packing(Mechanism, MechanismType)
+
+
+@kernel
+def _packed(values):
+    return _pack(values)
+
+
+Mechanism.packed = staticmethod(_packed)
+
+HEAD = 4
+"""Numbers at the beginning of a problem's store: dt, s, and those of ``Shares``."""
+
+
 class Reduced(NamedTuple):
     """The reduced problem (see ``Problem``), n contacts, nu unactuated, na actuated coordinates.
 
@@ -94,7 +135,7 @@ class Reduced(NamedTuple):
 
 def _sizes(nu, na):
     """Numbers that a problem holds whatever its contacts, and those of each contact."""
-    return 2 + nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
+    return HEAD + nu * (nu + na + 1) + na * (na + 2), 3 * (nu + na) + 16
 
 
 sizes = bare_kernel(_sizes)
@@ -103,7 +144,6 @@ sizes = bare_kernel(_sizes)
 def empty_store(n: int, nu: int, na: int, frames: int = 1) -> Any:
     """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them.
 
-    Its first two numbers are to be dt, s, and the share of today's contact velocity that stays.
     frames: of how many problems, one behind the other.
     """
     fixed, each = _sizes(nu, na)
@@ -116,7 +156,7 @@ def open_store(store, actuated, unactuated):
     nu, na = unactuated.shape[0], actuated.shape[0]
     fixed, each = sizes(nu, na)
     n = (store.shape[0] - fixed) // each
-    at_C = 2  # behind dt and what stays of the contact velocity
+    at_C = HEAD
     at_L = at_C + nu * na
     at_schur = at_L + nu * nu
     at_base = at_schur + na * na
@@ -128,21 +168,21 @@ def open_store(store, actuated, unactuated):
     at_gap = at_speed + 3 * n
     at_frames = at_gap + n
     return Reduced(
-        view(store, fixed, (3 * n, nu)),
-        view(store, at_c, (3 * n,)),
-        view(store, at_gap, (n,)),
-        view(store, at_T, (3 * n, na)),
-        view(store, at_offset, (na,)),
-        view(store, at_L, (nu, nu)),
-        view(store, at_C, (nu, na)),
-        view(store, at_base, (nu,)),
-        view(store, at_schur, (na, na)),
-        view(store, at_desired, (na,)),
-        store[0],
-        actuated,
-        unactuated,
-        view(store, at_speed, (3 * n,)),
-        view(store, at_frames, (n, 3, 3)),
+        Y=view(store, fixed, (3 * n, nu)),
+        c=view(store, at_c, (3 * n,)),
+        gap_speed=view(store, at_gap, (n,)),
+        T=view(store, at_T, (3 * n, na)),
+        offset=view(store, at_offset, (na,)),
+        L=view(store, at_L, (nu, nu)),
+        C=view(store, at_C, (nu, na)),
+        base=view(store, at_base, (nu,)),
+        schur=view(store, at_schur, (na, na)),
+        desired=view(store, at_desired, (na,)),
+        dt=store[0],
+        actuated=actuated,
+        unactuated=unactuated,
+        speed=view(store, at_speed, (3 * n,)),
+        frames=view(store, at_frames, (n, 3, 3)),
     )
 
 
@@ -384,42 +424,44 @@ def _reduce(dynamics, tree, contacts, shares, reduced):
 
 @kernel
 def reduce(
-    M,
-    J,
-    h,
+    mechanism,
+    how,
     v,
     acceleration,
     force,
-    actuated,
-    unactuated,
-    supports,
-    coordinate_joint,
     bodies,
     pair,
     points,
     normals,
     gaps,
     surface,
-    penetration_gain,
-    drift_share,
     store,
 ):
     """Fill the stores of m frames, one behind the other; returns how many precede the first without a problem.
 
     Such a frame's numbers are not finite, or A is not definite. A single problem is one frame: both
-    run the same instructions, so that nobody's bits depend on the frames beside him. M (nv, m nv) and
-    J (6, m nv) hold a frame beside the other, all else a frame below the other; tree, bodies and pair
-    are the same in all of them.
+    run the same instructions, so that results do not depend on the other frames of a batch. Arrays hold a
+    frame below the other; the tree, bodies and pair are the same in all of them.
 
-    Flat, because a tuple passed from Python costs microseconds; built here it costs nothing.
+    Args:
+        mechanism: the robot at the m states.  how: (m, HEAD), see there.
+        v (m nv,), acceleration (m na,), force (m nv,) or (0,): see ``Dynamics``.
+        bodies, pair, points, normals, gaps, surface: see ``Contacts``; surface (0, 3): all stand still.
+        store: see ``empty_store``.
+
+    What changes with each period is passed as it is: to make a struct of it costs more than it saves.
     """
+    M, J, h, supports = mechanism.M, mechanism.J, mechanism.h, mechanism.supports
+    actuated, unactuated = mechanism.actuated, mechanism.unactuated
     nv, na, n = actuated.shape[0] + unactuated.shape[0], actuated.shape[0], pair.shape[0]
-    frames = h.shape[0] // nv
+    frames = how.shape[0]
     size = store.shape[0] // frames
     pushed, moving = force.shape[0] // frames, surface.shape[0] // frames
-    tree = Tree(actuated, unactuated, supports, coordinate_joint)
+    tree = Tree(actuated, unactuated, supports, mechanism.coordinate_joint)
     for k in range(frames):
         own = view(store, k * size, (size,))
+        for i in range(HEAD):
+            own[i] = how[k, i]
         sound = _reduce(
             Dynamics(
                 columns(M, k * nv, nv),
@@ -438,7 +480,7 @@ def reduce(
                 view(gaps, k * n, (n,)),
                 rows(surface, k * moving, moving),
             ),
-            Shares(own[1], penetration_gain, drift_share),
+            Shares(how[k, 1], how[k, 2], how[k, 3]),
             open_store(own, actuated, unactuated),
         )
         if not sound:

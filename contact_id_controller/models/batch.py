@@ -10,7 +10,8 @@ forces under the interpreter's lock.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,30 +24,31 @@ from contact_id_controller.exceptions import (
     ConfigurationError,
     ContactSetError,
     StateError,
-    UnknownModelError,
 )
 from contact_id_controller.kernels.nearest_point import SOLVED as SOLVED_CODE
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.kernels.world_forces import world_forces
-from contact_id_controller.models.batch_kernels import keep_frames
+from contact_id_controller.models.batch_kernels import Kept, keep_frames
+from contact_id_controller.models.contact_model import Chosen, ContactModel
 from contact_id_controller.models.frame_problems import (
     FramesCall,
     Places,
     States,
     reduce_frames,
 )
-from contact_id_controller.models.registry import row_of, row_with, solve
+from contact_id_controller.models.registry import parted, solvable
 from contact_id_controller.models.steps.reduced import matrices
 from contact_id_controller.problem import UNIT_TOLERANCE as UNIT_QUATERNION
-from contact_id_controller.problem import build_problem, kept_velocity
+from contact_id_controller.problem import ProblemMaker, compute_dynamics
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import SOLVED, STATUSES, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from contact_id_controller.models.names import Friction, Options, Solver
+    from contact_id_controller.models.names import Friction, Solver
+    from contact_id_controller.models.registry import DoorOptions
 
 REFUSED = "refused"
 """Status of a frame that is no problem, such as one whose state is not finite."""
@@ -289,19 +291,22 @@ class FrameSolutions:
         places: NDArray[np.int64],
     ) -> None:
         """Rows ``places`` out of as many problems and answers; see ``keep_frames``."""
-        keep_frames(
-            *matrices,
-            room,
-            forces,
-            numbers,
-            places,
-            self.torques,
-            self.velocity,
-            self.forces,
-            self.local_forces,
-            self.contact_velocity,
-            self.gap_speed,
+        keep_frames(*matrices, room, forces, numbers, places, self._kept)
+
+    @functools.cached_property
+    def _kept(self) -> Kept:
+        """The arrays that kernels fill."""
+        return Kept(
+            torques=self.torques,
+            velocity=self.velocity,
+            forces=self.forces,
+            local_forces=self.local_forces,
+            contact_velocity=self.contact_velocity,
+            gap_speed=self.gap_speed,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: array for name, array in vars(self).items() if name != "_kept"}
 
     def _keep_solution(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
         problem, moved = solution.problem, solution.attainable
@@ -326,7 +331,8 @@ class FrameSolutions:
         self.reasons[k] = why
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: array for name, array in vars(self).items() if name != "reasons"}
+        names = (field.name for field in dataclasses.fields(self))
+        return {name: getattr(self, name) for name in names if name != "reasons"}
 
     def _take(self, rows: slice, other: FrameSolutions) -> None:
         for name, array in self._arrays().items():
@@ -347,14 +353,11 @@ def solve_batch(
     friction: Friction = "coulomb",
     solver: Solver = "qp",
     *,
-    velocity_product_term: bool = True,
-    contact_time_constant_s: float | None = None,
-    penetration_gain: float = 0.0,
     external_forces: ArrayLike | None = None,
     out: FrameSolutions | None = None,
     executor: Executor | None = None,
     block: int = BLOCK,
-    **keywords: Unpack[Options],
+    **keywords: Unpack[DoorOptions],
 ) -> FrameSolutions:
     """Inverse dynamics with contact for m frames, each as ``build_problem`` and ``solve`` do it, cold.
 
@@ -363,9 +366,9 @@ def solve_batch(
         q, v, desired_acceleration: (m, nq), (m, nv), (m, na), see ``build_problem``.
         contacts: of the m frames.
         period: s, a number or (m,).
-        friction, solver, keywords: see ``solve``.
-        velocity_product_term, contact_time_constant_s, penetration_gain: see ``build_problem``. A
-            longer period than the time constant takes the velocity away within the period.
+        friction, solver: see ``solve``.
+        keywords: options of ``build_problem`` and ``solve``. A longer period than the time constant takes
+            a contact's velocity away within the period.
         external_forces: (m, nv), N and N·m.
         out: room of this size to fill (``FrameSolutions.room``); None: new room.
         executor: does blocks of frames, such as ``ProcessPoolExecutor``, or that of a Dask client;
@@ -380,8 +383,9 @@ def solve_batch(
         ConfigurationError: period, time constant, gain or block outside its range.
         UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``.
     """
-    if row_of(friction, solver).feedback_only:
-        raise UnknownModelError(f"{friction}/{solver} is feedback alone and solves no problem")
+    how, given = parted(keywords)
+    model = friction, solver
+    solvable(*model).complete(given)
     count = len(contacts)
     states = _rows("q", q, count, robot.nq), _rows("v", v, count, robot.nv)
     acceleration = _rows("desired_acceleration", desired_acceleration, count, robot.na)
@@ -400,20 +404,12 @@ def solve_batch(
             f"out has room for forces {out.forces.shape}, must be {count, len(contacts.contacts), 3}"
         )
     out.reasons.clear()
-    how: dict[str, Any] = {
-        "velocity_product_term": velocity_product_term,
-        "contact_time_constant_s": contact_time_constant_s,
-        "penetration_gain": penetration_gain,
-    }
-    frames = _Frames(robot, *states, acceleration, contacts, periods, force)
+    frames = _Frames(robot, *states, acceleration, contacts, periods, force, how)
     if executor is None:
-        _solve_rows(frames, (friction, solver), how, keywords, out)
+        _solve_rows(frames, model, given, out)
         return out
     parts = [slice(k, min(k + block, count)) for k in range(0, count, block)]
-    futures = [
-        executor.submit(_solve_block, frames.part(rows), (friction, solver), how, dict(keywords))
-        for rows in parts
-    ]
+    futures = [executor.submit(_solve_block, frames.part(rows), model, given) for rows in parts]
     try:
         for rows, future in zip(parts, futures):
             out._take(rows, future.result())
@@ -425,7 +421,7 @@ def solve_batch(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Frames:
-    """What is given of m frames."""
+    """What is given of m frames; how: the options of their problems."""
 
     robot: RobotModel
     q: NDArray[np.float64]
@@ -434,67 +430,61 @@ class _Frames:
     contacts: ContactFrames
     periods: NDArray[np.float64]
     external_forces: NDArray[np.float64] | None
+    how: Mapping[str, Any]
 
     def part(self, rows: slice) -> _Frames:
         force = None if self.external_forces is None else self.external_forces[rows]
         arrays = (self.q[rows], self.v[rows], self.acceleration[rows])
-        return _Frames(self.robot, *arrays, self.contacts.part(rows), self.periods[rows], force)
+        contacts, periods = self.contacts.part(rows), self.periods[rows]
+        return _Frames(self.robot, *arrays, contacts, periods, force, self.how)
+
+    def maker(self, period: float) -> ProblemMaker:
+        """Of the problems of frames with this period, s."""
+        constant_s = self.how.get("contact_time_constant_s")
+        if constant_s is None or not constant_s < period:
+            return ProblemMaker(self.robot, period, **self.how)
+        return ProblemMaker(self.robot, period, **{**self.how, "contact_time_constant_s": period})
 
 
 def _solve_block(
-    frames: _Frames, model: tuple[str, str], how: dict[str, Any], keywords: dict[str, Any]
+    frames: _Frames, model: tuple[str, str], keywords: Mapping[str, Any]
 ) -> FrameSolutions:
     """In a worker: room of its own."""
     out = FrameSolutions.room(frames.robot, len(frames.q), len(frames.contacts.contacts))
-    _solve_rows(frames, model, how, keywords, out)
+    _solve_rows(frames, model, keywords, out)
     return out
 
 
 def _solve_rows(
-    frames: _Frames,
-    model: tuple[str, str],
-    how: dict[str, Any],
-    keywords: Any,
-    out: FrameSolutions,
+    frames: _Frames, model: tuple[str, str], keywords: Mapping[str, Any], out: FrameSolutions
 ) -> None:
-    prepare = row_with(*model, keywords).prepare_frames
+    row = solvable(*model)
+    prepare, options = row.prepare_frames, row.complete(keywords)
     left = np.ones(len(frames.q), bool)
     if prepare is not None:
         sound = _sound(frames)
         for rows in _alike(frames.contacts.touching, sound):
-            left[rows] = ~_solve_together(frames, rows, partial(prepare, **keywords), how, out)
+            left[rows] = ~_solve_together(frames, rows, partial(prepare, options=options), out)
     for k in np.flatnonzero(left).tolist():
-        _solve_alone(frames, k, model, how, keywords, out)
+        _solve_alone(frames, k, row, options, out)
 
 
 def _solve_alone(
-    frames: _Frames,
-    k: int,
-    model: tuple[str, str],
-    how: dict[str, Any],
-    keywords: Any,
-    out: FrameSolutions,
+    frames: _Frames, k: int, row: ContactModel, options: Chosen, out: FrameSolutions
 ) -> None:
-    robot, contacts, period = frames.robot, frames.contacts, float(frames.periods[k])
-    force, constant_s = frames.external_forces, how["contact_time_constant_s"]
+    robot, contacts, force = frames.robot, frames.contacts, frames.external_forces
     try:
-        problem = build_problem(
-            robot,
-            frames.q[k],
+        compute_dynamics(robot, frames.q[k], frames.v[k])
+        problem = frames.maker(float(frames.periods[k])).at(
             frames.v[k],
             frames.acceleration[k],
             contacts.at(k, robot),
-            period,
-            **{
-                **how,
-                "contact_time_constant_s": None if constant_s is None else max(constant_s, period),
-            },
-            external_forces=None if force is None else force[k],
+            None if force is None else force[k].copy(),
         )
     except StateError as error:
         out._refuse(k, str(error))
         return
-    solution = solve(problem, *model, **keywords)  # type: ignore[arg-type]
+    solution = row.function(problem, options, None)
     out._keep_solution(k, contacts.numbers(k, robot), solution)
 
 
@@ -502,12 +492,10 @@ def _solve_together(
     frames: _Frames,
     rows: NDArray[np.intp],
     prepare: Callable[..., FramesCall | None],
-    how: dict[str, Any],
     out: FrameSolutions,
 ) -> NDArray[np.bool_]:
     """Frames with the same contacts in one call; which of them are answered: the others are no plain case."""
-    robot, force, periods = frames.robot, frames.external_forces, frames.periods[rows]
-    constant_s, gain = how["contact_time_constant_s"], how["penetration_gain"]
+    robot, force, periods = frames.robot, frames.external_forces, frames.periods[rows].tolist()
     contacts, places = frames.contacts.together(rows, robot)
     numbers, n = frames.contacts.numbers(int(rows[0]), robot), len(contacts)
     problems = reduce_frames(
@@ -520,15 +508,7 @@ def _solve_together(
         ),
         contacts,
         places,
-        periods,
-        np.array(
-            [
-                kept_velocity(dt, None if constant_s is None else max(constant_s, dt), gain)
-                for dt in periods.tolist()
-            ]
-        ),
-        gain,
-        float(how["velocity_product_term"]),
+        np.concatenate([frames.maker(period).how for period in periods]),
     )
     known = np.zeros(len(rows), bool)
     answers = problems.answers(prepare) if len(problems) else None

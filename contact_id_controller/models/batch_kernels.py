@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
+from numba.experimental import structref
+from numpy.typing import NDArray
 
 from contact_id_controller.kernels.arrays import assign
 from contact_id_controller.kernels.compile import inlined_kernel, kernel
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.kernels.views import rows, view
 from contact_id_controller.models.steps.reduced import open_answer
 
 
-class Kept(NamedTuple):
+class Kept(Struct):
     """The arrays of ``FrameSolutions``, a row a frame."""
 
-    torques: Any
-    velocity: Any
-    forces: Any
-    local_forces: Any
-    contact_velocity: Any
-    gap_speed: Any
+    torques: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    forces: NDArray[np.float64]
+    local_forces: NDArray[np.float64]
+    contact_velocity: NDArray[np.float64]
+    gap_speed: NDArray[np.float64]
+
+
+@structref.register
+class KeptType(StructType):
+    """numba's type of `Kept`."""
+
+
+_pack = packing(Kept, KeptType)
+
+
+@kernel
+def _packed(values):
+    return _pack(values)
+
+
+Kept.packed = staticmethod(_packed)
 
 
 @inlined_kernel
@@ -59,22 +76,8 @@ def _keep(reduced, answer, forces, numbers, k, kept):
 
 
 @kernel
-def keep_frames(
-    store,
-    actuated,
-    unactuated,
-    room,
-    forces,
-    numbers,
-    places,
-    torques,
-    velocity,
-    all_forces,
-    local_forces,
-    contact_velocity,
-    gap_speed,
-):
-    """Rows ``places`` (m,) of the arrays out of m problems and answers, one behind the other.
+def keep_frames(store, actuated, unactuated, room, forces, numbers, places, kept):
+    """Rows ``places`` (m,) of the arrays ``kept`` out of m problems and answers, one behind the other.
 
     forces (m n, 3): N, world frame.  numbers (n,): places of the problems' contacts among all of them.
     A negative place: nothing is kept.
@@ -89,5 +92,5 @@ def keep_frames(
                 rows(forces, k * n, n),
                 numbers,
                 places[k],
-                Kept(torques, velocity, all_forces, local_forces, contact_velocity, gap_speed),
+                kept,
             )

@@ -19,7 +19,8 @@ from contact_id_controller.kernels.pyramid import (
     UNBOUNDED_FRICTION,
     effective_friction,
 )
-from contact_id_controller.models.no_slip_qp import unbounded_friction
+from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.no_slip_qp import EDGES, unbounded_friction
 from contact_id_controller.models.steps.motion import (
     CREEPS,
     STICKING_SPEED,
@@ -52,30 +53,23 @@ class Carried(NamedTuple):
     grips: np.ndarray
 
 
-def of_coulomb_qp(
-    solution: Solution,
-    *,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    sliding: str = "coulomb",
-    **options,
-) -> Carried:
+def of_coulomb_qp(solution: Solution, options: Chosen) -> Carried:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
-    parts = sliding == "parting"
-    mu = polygon_friction(problem.contacts.friction, edges, polygon)
+    parts = options.sliding == "parting"
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
     mu = effective_friction(mu, np.inf if parts else NO_SLIP)
-    return _of_stages(solution, mu, edges, parts)
+    return _of_stages(solution, mu, options.edges, parts)
 
 
-def of_no_slip_qp(solution: Solution, **options) -> Carried:
+def of_no_slip_qp(solution: Solution, options: Chosen) -> Carried:
     """The same with unbounded friction where contacts touch."""
-    return _of_stages(solution, unbounded_friction(solution.problem), 4, True)
+    return _of_stages(solution, unbounded_friction(solution.problem), EDGES, True)
 
 
-def of_no_slip_lcp(solution: Solution, *, edges: int = 4, **options) -> Carried:
+def of_no_slip_lcp(solution: Solution, options: Chosen) -> Carried:
     """Of no_slip/lcp: whatever neither parts nor slips is held, within its own friction if it can be."""
-    problem = solution.problem
+    problem, edges = solution.problem, options.edges
     n, z = len(problem), solution.impulses.reshape(-1, 3)
     moved = problem.c if solution.attainable is None else solution.attainable
     tolerance = STICKING_SPEED * np.abs(moved).max(initial=0.0) + STILL_M_S

@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from contact_id_controller.exceptions import UnknownModelError, choices
 from contact_id_controller.lazy import loaded
 from contact_id_controller.parameter_spec import ParameterSpec
 
@@ -44,12 +46,41 @@ class Option:
         supplied: the controller knows the value (``control.controller`` has the list), for example
             the limits of the robot's motors.
         annotation: its type, of an option without a parameter.
+        default: the model's own; None: that of the parameter, where there is one.
+        choices: the values that exist; empty: those of the parameter, or any.
+        least: the smallest value; None: any.
     """
 
     keyword: str
     parameter: ParameterSpec | None = None
     supplied: bool = False
     annotation: str = "Any"
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+
+    def by_default(self, value: Any) -> Option:
+        """The same option of a model with another default."""
+        return dataclasses.replace(self, default=value)
+
+    @property
+    def value(self) -> Any:
+        """Its value where none is given."""
+        if self.default is None and self.parameter is not None:
+            return self.parameter.default
+        return self.default
+
+    def refuse(self, value: Any) -> None:
+        """Refuse a value that does not exist.
+
+        Raises:
+            UnknownModelError: the message names it, and the valid ones.
+        """
+        valid = self.choices or (() if self.parameter is None else self.parameter.choices)
+        if valid and value not in valid:
+            raise UnknownModelError(f"{self.keyword} is {value!r}; choose one of {choices(valid)}")
+        if self.least is not None and value < self.least:
+            raise UnknownModelError(f"{self.keyword} must be at least {self.least}, got {value}")
 
     def type_text(self) -> str:
         """Its type as Python writes it."""
@@ -60,6 +91,17 @@ class Option:
         return {"integer": "int", "number": "float", "boolean": "bool"}.get(
             self.parameter.kind, "Any"
         )
+
+
+class Chosen(types.SimpleNamespace):
+    """The values of all options of a model, by their keywords; they do not change."""
+
+    def but(self, **values: Any) -> Chosen:
+        """Others in the place of some of them."""
+        return Chosen(**{**vars(self), **values})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"options do not change, {name!r} neither: see but")
 
 
 DERIVABLE = {
@@ -83,7 +125,7 @@ class ContactModel:
         friction, solver: the two names by which users choose it.
         choose_when: one line for the tables of the documentation.
         normal, tangential: the law that its solutions obey, to which benchmarks and tests hold them.
-        options: the keyword options that it takes.
+        options: all that it takes, each named once, here.
         home: "module:function" in ``models``, or the function itself; None: the controller needs no
             solution (feedback alone). By default the function ``solve_<friction>_<solver>`` in the
             file ``<friction>_<solver>.py``.
@@ -103,7 +145,7 @@ class ContactModel:
         carried: "module:function" in ``models``, which says of a solution what each contact carries
             and how it moves (``models.carried``): with that held fixed the derivative of its torques
             by the state is known (``control.state_gain``). Empty: it is not.
-        frames: "module:function" in ``models``: ``function(friction, load_share, **options)`` returns what
+        frames: "module:function" in ``models``: ``function(friction, load_share, options)`` returns what
             answers problems with these contacts in one compiled call (``frame_problems.FramesCall``), bit
             for bit as one by one, or None where these options need more. Empty: no such call.
     """
@@ -133,6 +175,10 @@ class ContactModel:
     def __str__(self) -> str:
         return f"{self.friction}/{self.solver}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        names = [field.name for field in dataclasses.fields(self)]
+        return {name: getattr(self, name) for name in names}  # what is remembered, apart
+
     @property
     def pair(self) -> tuple[str, str]:
         """(friction, solver)."""
@@ -160,7 +206,10 @@ class ContactModel:
 
     @functools.cached_property
     def function(self) -> Callable[..., Any]:
-        """``function(problem, *, warm_start=None, **options) -> Solution``, loaded when first asked for."""
+        """``function(problem, options, warm_start) -> Solution``, loaded when first asked for.
+
+        options: see ``complete``.
+        """
         if callable(self.home):
             return self.home
         name = f"{self.friction}_{self.solver}"
@@ -190,6 +239,41 @@ class ContactModel:
                 few = " or ".join(DERIVABLE[keyword])
                 return f"{keyword} is {keywords[keyword]!r}, must be {few}"
         return ""
+
+    @functools.cached_property
+    def defaults(self) -> Chosen:
+        """All options at their defaults."""
+        return Chosen(**{option.keyword: option.value for option in self.options})
+
+    def complete(self, keywords: Mapping[str, Any]) -> Chosen:
+        """All options: those given, the others at their defaults.
+
+        Raises:
+            UnknownModelError: an option that the model does not have, or a value that does not exist.
+        """
+        if not keywords:
+            return self.defaults
+        try:
+            return self._completed(tuple(keywords.items()))
+        except TypeError:  # an array or a list cannot be remembered
+            return self._checked(tuple(keywords.items()))
+
+    @functools.cached_property
+    def _completed(self) -> Callable[[tuple[tuple[str, Any], ...]], Chosen]:
+        """``_checked``, which looks at the same options only once: they come with every problem."""
+        return functools.lru_cache(maxsize=64, typed=True)(self._checked)
+
+    def _checked(self, keywords: tuple[tuple[str, Any], ...]) -> Chosen:
+        given = dict(keywords)
+        for option in self.options:
+            if option.keyword in given:
+                option.refuse(given[option.keyword])
+        unknown = sorted(given.keys() - self.accepted)
+        if unknown:
+            raise UnknownModelError(
+                f"{self} has no option {unknown[0]!r}; it has {choices(self.accepted)}"
+            )
+        return self.defaults.but(**given)
 
     def takes(self, keyword: str) -> bool:
         """Whether it has the option ``keyword``."""

@@ -20,17 +20,12 @@ from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.status import RAY
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
+from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.finish import finished, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.options import (
-    CONSISTENCIES,
-    DISTRIBUTIONS,
-    POLYGONS,
-    check_edges,
-    check_option,
-    polygon_friction,
-)
+from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -52,20 +47,14 @@ NOT_CONVERGED = 2
 
 
 def solve_coulomb_lcp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    distribution: str = "least_torque",
-    consistency: str = "project",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques under Coulomb friction with complementarity.
 
     Args:
         warm_start: the last period's solution; its basis, matched by contact identity, is tried
             first.
-        edges, polygon, distribution, consistency: as for coulomb/qp.
+        options: edges, polygon, distribution, consistency: as for coulomb/qp.
 
     Where stage I of coulomb/qp lets no loaded contact slide, its answer solves the LCP too and is taken
     (but with ``distribution`` none, which keeps Lemke's vertex); elsewhere Lemke's method runs. It
@@ -76,30 +65,26 @@ def solve_coulomb_lcp(
 
     Source: first paper, eq. 54 to 68; Stewart and Trinkle (1996), Anitescu and Potra (1997).
     """
-    check_option("polygon", polygon, POLYGONS)
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_edges(edges)
-    n = len(problem)
+    n, edges, project = len(problem), options.edges, options.consistency == "project"
     room = answer_room(problem)
     basis = np.zeros((n, edges + 2), dtype=np.bool_)
     memory = None if warm_start is None else warm_start.memory
     if memory is not None and memory.shape[1:] == basis.shape[1:]:
         map_identities(problem, warm_start, memory, basis)
-    mu = polygon_friction(problem.contacts.friction, edges, polygon)
-    chosen = DISTRIBUTIONS.index(distribution)
+    mu = polygon_friction(problem.contacts.friction, edges, options.polygon)
+    chosen = DISTRIBUTIONS.index(options.distribution)
     code, steps, contradiction = _solve(
         *matrices(problem),
         mu,
         edges,
         problem.contacts.load_share,
         chosen,
-        consistency == "project",
+        project,
         basis,
         room,
     )
     solution = outcome(problem, code, steps, contradiction, room, basis)
-    solution = with_compliance(solution, mu, edges, chosen, consistency == "project")
+    solution = with_compliance(solution, mu, edges, chosen, project)
     return with_fallback(solution, mu, edges)
 
 

@@ -21,7 +21,9 @@ from contact_id_controller.kernels.arrays import assign, fill
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
+from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.coulomb_lcp import NO_SLIP, solve_coulomb_lcp
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer, map_identities
 from contact_id_controller.models.steps.mode_program import nearest_in_modes
 from contact_id_controller.models.steps.modes import (
@@ -32,7 +34,7 @@ from contact_id_controller.models.steps.modes import (
     nearest_force,
 )
 from contact_id_controller.models.steps.motion import STILL_M_S
-from contact_id_controller.models.steps.options import DISTRIBUTIONS, check_option, polygon_friction
+from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.reduced import Cones, empty_answer
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
 from contact_id_controller.models.steps.yielding import mean_diagonal
@@ -50,13 +52,7 @@ SMALLEST_SPEED = 1e-9  # velocities by at least this share of those that the las
 
 
 def solve_coulomb_lcp_min_diff(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    distribution: str = "none",
-    consistency: str = "project",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Of all contact forces under Coulomb friction with complementarity, those nearest to the last.
 
@@ -65,8 +61,8 @@ def solve_coulomb_lcp_min_diff(
     Args:
         warm_start: the last period's solution; its forces (world frame), matched by contact identity,
             are z_last, zero at new contacts. None: the least impulses.
-        edges, polygon, consistency: as for coulomb/lcp.
-        distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
+        options: edges, polygon, consistency: as for coulomb/lcp.
+            distribution: ``none`` keeps the nearest forces, as in the paper; the others take from them only
             the motion and the slip, and distribute the forces anew; only these heed load shares.
 
     At most 4 contacts: the cost is exponential. The forces are unique but for ties. Each contact of
@@ -75,25 +71,17 @@ def solve_coulomb_lcp_min_diff(
     ``not_converged``) the forces solve the LCP but may not be the nearest.
 
     Raises:
-        UnknownModelError: more than 4 contacts, or an option's value that does not exist.
+        UnknownModelError: more than 4 contacts.
 
     Source: first paper, section 5.3.
     """
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    n = len(problem)
+    n, edges, distribution = len(problem), options.edges, options.distribution
     if n > MOST_CONTACTS:
         raise UnknownModelError(
             f"coulomb/lcp_min_diff takes at most {MOST_CONTACTS} contacts, got {n}; choose coulomb/lcp "
             "or coulomb/qp, whose distribution 'least_torque' keeps forces steady for any number"
         )
-    first = solve_coulomb_lcp(
-        problem,
-        warm_start=warm_start,
-        edges=edges,
-        polygon=polygon,
-        distribution="none",
-        consistency=consistency,
-    )
+    first = solve_coulomb_lcp(problem, options.but(distribution="none"), warm_start)
     if n == 0 or first.status == INCONSISTENT:
         return first
     force = np.zeros((n, 3))
@@ -103,7 +91,8 @@ def solve_coulomb_lcp_min_diff(
     answer = empty_answer(problem)
     z, torques, velocity = answer.z, answer.torques, answer.velocity
     z[:] = first.impulses
-    mu = effective_friction(polygon_friction(problem.contacts.friction, edges, polygon), NO_SLIP)
+    mu = polygon_friction(problem.contacts.friction, edges, options.polygon)
+    mu = effective_friction(mu, NO_SLIP)
     found, complete, nodes = _nearest_solution(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
     )

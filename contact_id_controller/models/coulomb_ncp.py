@@ -30,9 +30,10 @@ from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.lemke_friction import lemke_friction
+from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.exact_law import NOISE, redistribute, rests_otherwise, stick
 from contact_id_controller.models.steps.finish import RELAXED, finished, map_identities, outcome
-from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import project_held, touching
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -62,18 +63,14 @@ POLYGONS = (
 
 
 def solve_coulomb_ncp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    distribution: str = "least_torque",
-    consistency: str = "project",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques under Coulomb's law with complementarity, on exact cones.
 
     Args:
         warm_start: the last period's solution; its impulses, matched by contact identity, are the first
             guess where contacts slide. Of several solutions it finds the one that goes on.
-        distribution, consistency: as for coulomb/qp.
+        options: distribution, consistency: as for coulomb/qp.
 
     A motion without slip is taken where forces in the cones hold it. Elsewhere Newton's method on
     proximal stages (2 starts of 120 steps at most, or of one for each unknown where these are 64 or
@@ -83,16 +80,13 @@ def solve_coulomb_ncp(
 
     Source: Alart and Curnier (1991); de Saxce and Feng (1998); Acary and Brogliato (2008), chapter 13.
     """
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    n, chosen = len(problem), DISTRIBUTIONS.index(distribution)
+    n, chosen = len(problem), DISTRIBUTIONS.index(options.distribution)
+    project = options.consistency == "project"
     room, guess = answer_room(problem), np.zeros((n, 3))
     if warm_start is not None:
         map_identities(problem, warm_start, warm_start.memory, guess)
     mu, share = problem.contacts.friction, problem.contacts.load_share
-    code, steps, contradiction = _solve(
-        *matrices(problem), mu, share, chosen, consistency == "project", guess, room
-    )
+    code, steps, contradiction = _solve(*matrices(problem), mu, share, chosen, project, guess, room)
     answer = read_answer(problem, room)
     if code == NOT_CONVERGED:
         code, more = _from_polygons(problem, mu, share, chosen, room)

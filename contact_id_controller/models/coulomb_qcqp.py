@@ -29,13 +29,13 @@ from contact_id_controller.kernels.interior_point.barrier import NOT_CONVERGED a
 from contact_id_controller.kernels.interior_point.barrier import SOLVED
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.kernels.views import dense
+from contact_id_controller.kernels.views import dense, view
+from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.holding import hold
 from contact_id_controller.models.least_power.interior import solve_by_interior_point
 from contact_id_controller.models.least_power.task import Optimum, Task
 from contact_id_controller.models.steps.finish import finish, gave_way, shift_offset, tolerable
-from contact_id_controller.models.steps.options import CONSISTENCIES, check_option
 from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
 from contact_id_controller.models.steps.reduced import (
     answer_room,
@@ -61,6 +61,8 @@ STATUS_NAMES = {SOLVED: SOLVED_NAME, RELAXED_CODE: RELAXED, CONTRADICTORY: INCON
 
 AS_PLANNED, DISTURBED, YIELDING = 0, 1, 2  # what gives way: nothing, the plan, the contacts too
 
+FIGURES = 3  # of an ``Optimum``
+
 ROUGH = 1e-6  # accuracy that does for a disturbance, in the solver's units
 ROUGHER = 1e-3  # and where contacts yield
 NO_FRICTION = 1e-12  # a coefficient below this is none: what it can hold is rounding
@@ -68,13 +70,7 @@ BACK = 1e-9  # a lifted contact returns when it closes by more than this share o
 
 
 def solve_coulomb_qcqp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    torque_limits=None,
-    weights=None,
-    consistency: str = "project",
-    rho: float = 1e4,
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Forces in their exact cones and torques within limits, of least power.
 
@@ -86,11 +82,11 @@ def solve_coulomb_qcqp(
     Args:
         warm_start: the last period's solution: its active limits and cones are tried first. That saves
             steps and does not change the result.
-        torque_limits: (na,) or scalar, N·m, positive or inf; by default ``robot.effort_limits``.
-        weights: (na,) or scalar, diagonal of W = R/Kt^2 in W/(N·m)^2; by default ones.
-        consistency: ``project`` replaces a plan that the contacts contradict by the closest one
+        options: torque_limits: (na,) or scalar, N·m, positive or inf; by default ``robot.effort_limits``.
+            weights: (na,) or scalar, diagonal of W = R/Kt^2 in W/(N·m)^2; by default ones.
+            consistency: ``project`` replaces a plan that the contacts contradict by the closest one
             that they allow; ``report`` only says so.
-        rho: price of the disturbance, relative: 1 is that of the torques that cause it at joints
+            rho: price of the disturbance, relative: 1 is that of the torques that cause it at joints
             that are free to move.
 
     The status is ``solved``; ``relaxed`` when forces and torques have no solution for the plan, the
@@ -101,18 +97,16 @@ def solve_coulomb_qcqp(
 
     Raises:
         ConfigurationError: limits, weights or rho that are not positive, or of the wrong shape.
-        UnknownModelError: an unknown value of ``consistency``.
     """
-    check_option("consistency", consistency, CONSISTENCIES)
     na, n = problem.robot.na, len(problem)
+    limits, weights, rho = options.torque_limits, options.weights, options.rho
     limits = _per_joint(
-        "torque_limits", problem.robot.effort_limits if torque_limits is None else torque_limits, na
+        "torque_limits", problem.robot.effort_limits if limits is None else limits, na
     )
     W = _uniform(na, 1.0) if weights is None else _per_joint("weights", weights, na)
     if not 0.0 < rho < np.inf:
         raise ConfigurationError(f"rho must be finite and positive, got {rho}")
-    room, disturbance = answer_room(problem), np.empty(na)
-    memory, figures, guess = np.empty(na + 4 * n), np.empty(3), _NO_GUESS
+    room, found, guess = answer_room(problem), np.empty(2 * na + 4 * n + FIGURES), _NO_GUESS
     if (
         warm_start is not None
         and warm_start.certificate is not None
@@ -127,12 +121,10 @@ def solve_coulomb_qcqp(
         limits,
         W,
         rho,
-        consistency == "project",
+        options.consistency == "project",
         guess,
         room,
-        disturbance,
-        memory,
-        figures,
+        found,
     )
     if code == REFUSED:
         raise ConfigurationError(
@@ -149,10 +141,10 @@ def solve_coulomb_qcqp(
         steps,
         delta,
         contradiction,
-        memory,
+        found[na:-FIGURES],
         moved,
-        disturbance,
-        Certificate(*figures.tolist()),
+        found[:na],
+        Certificate(*found[-FIGURES:].tolist()),
     )
 
 
@@ -213,20 +205,20 @@ def _solve(
     project,
     guess,
     room,
-    disturbance,
-    memory,
-    figures,
+    found,
 ):
-    """Opens the arrays for ``_hold_or_lift``."""
+    """Opens the arrays for ``_hold_or_lift``; found: those of an ``Optimum`` but the impulses."""
     reduced = open_store(store, actuated, unactuated)
-    answer = open_answer(room, mu.shape[0], actuated.shape[0])
-    return _hold_or_lift(
-        reduced,
-        Demand(_friction(mu), limits, W, rho, project),
-        guess,
-        answer,
-        Optimum(answer.z, disturbance, memory, figures),
+    n, na = mu.shape[0], actuated.shape[0]
+    answer = open_answer(room, n, na)
+    optimum = Optimum(
+        answer.z,
+        view(found, 0, (na,)),
+        view(found, na, (na + 4 * n,)),
+        view(found, 2 * na + 4 * n, (FIGURES,)),
     )
+    demand = Demand(_friction(mu), limits, W, rho, project)
+    return _hold_or_lift(reduced, demand, guess, answer, optimum)
 
 
 @kernel
@@ -353,21 +345,21 @@ def _judge_torques(demand, torques, figures):
 def _task(reduced, demand, plan, joints, K, rank, unit):
     """The program with the holding equations K, which let ``joints`` give way."""
     return Task(
-        reduced.Y,
-        reduced.T,
-        reduced.schur,
-        reduced.dt,
-        plan.offset,
-        demand.mu,
-        plan.held,
-        demand.limits,
-        demand.W,
-        demand.rho,
-        joints,
-        K,
-        plan.k,
-        rank,
-        unit,
+        Y=reduced.Y,
+        T=reduced.T,
+        schur=reduced.schur,
+        dt=reduced.dt,
+        offset=plan.offset,
+        mu=demand.mu,
+        held=plan.held,
+        limits=demand.limits,
+        W=demand.W,
+        rho=demand.rho,
+        joints=joints,
+        K=K,
+        k=plan.k,
+        rank=rank,
+        unit=unit,
     )
 
 

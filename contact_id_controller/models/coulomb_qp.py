@@ -16,8 +16,10 @@ solves that problem too. Stage II: ``steps.forces``.
 from __future__ import annotations
 
 import importlib
+from functools import lru_cache, partial
 
 import numpy as np
+from numba.experimental import structref
 
 from contact_id_controller.exceptions import MissingExtraError, UnknownModelError
 from contact_id_controller.kernels.arrays import fill
@@ -25,10 +27,12 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED, STEP_LIMIT
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.kernels.views import view
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
+from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
-from contact_id_controller.models.options import BACKENDS, CONES, OBJECTIVES, SLIDINGS
+from contact_id_controller.models.options import BACKENDS, DISTRIBUTIONS, OBJECTIVES
 from contact_id_controller.models.steps.compliance import with_compliance
 from contact_id_controller.models.steps.finish import (
     RELAXED,
@@ -45,15 +49,7 @@ from contact_id_controller.models.steps.motion import (
     classify_stiction,
     stage_one,
 )
-from contact_id_controller.models.steps.options import (
-    CONSISTENCIES,
-    DISTRIBUTIONS,
-    POLYGONS,
-    check_edges,
-    check_option,
-    once,
-    polygon_friction,
-)
+from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -68,36 +64,67 @@ from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
 
+class Stages(Struct):
+    """How the two stages are solved.
+
+    Attributes:
+        edges: of each pyramid.  distribution: place in ``DISTRIBUTIONS``.
+        project: a plan that the contacts contradict is replaced.  parts: what slides, parts.
+    """
+
+    edges: int
+    distribution: int
+    project: bool
+    parts: bool
+
+
+@structref.register
+class StagesType(StructType):
+    """numba's type of `Stages`."""
+
+
+_pack = packing(Stages, StagesType)
+
+
+@kernel
+def _packed(values):
+    return _pack(values)
+
+
+Stages.packed = staticmethod(_packed)
+
+
+@lru_cache(maxsize=64)
+def stages_of(edges: int, distribution: str, consistency: str, sliding: str) -> Stages:
+    """Of the options with these names."""
+    return Stages(
+        edges=edges,
+        distribution=DISTRIBUTIONS.index(distribution),
+        project=consistency == "project",
+        parts=sliding == "parting",
+    )
+
+
 def solve_coulomb_qp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    objective: str = "contact_velocity",
-    distribution: str = "least_torque",
-    consistency: str = "project",
-    backend: str = "kernel",
-    cone: str = "pyramid",
-    sliding: str = "coulomb",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques under Coulomb friction, both stages.
 
     Args:
         warm_start: not needed; the forces are unique, so the last period's have no influence.
-        edges, polygon: the friction pyramid, ``inscribed`` in the cone or ``circumscribed``.
+        options: edges, polygon: the friction pyramid, ``inscribed`` in the cone or ``circumscribed``.
             Inscribed, friction between two edges is cos(pi / edges) of that along them: 4 edges, the
             first along tangent 1, lose 29 % of it at 45 degrees, 8 lose 8 % at 22.5.
-        objective: ``contact_velocity`` (eq. 75) or ``kinetic_energy`` (eq. 69, as in the paper; it
+            objective: ``contact_velocity`` (eq. 75) or ``kinetic_energy`` (eq. 69, as in the paper; it
             brakes a walking robot).
-        distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),
+            distribution: of the forces with the same effect on the base: ``least_torque`` (stage II),
             ``least_force``, or ``none`` (the solver's vertex).
-        consistency: ``project`` replaces a plan that the contacts contradict by the closest one
+            consistency: ``project`` replaces a plan that the contacts contradict by the closest one
             that they allow; ``report`` only says so.
-        cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
+            cone: ``exact`` lets stage II use the whole cone of a contact that sticks, not only the
             pyramid; with ``inscribed``, ``least_torque`` and the kernels only.
-        backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
-        sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
+            backend: ``kernel`` or ``quadprog``, the same two programs by the quadprog library.
+            sliding: ``coulomb``: a loaded contact that slides stays on the ground, its friction against the
             slip. ``parting``: it parts at mu times its slip, as in the paper: forces then grow without
             bound with mu. The objective ``kinetic_energy`` and quadprog know the latter only.
 
@@ -107,133 +134,78 @@ def solve_coulomb_qp(
     found by Lemke's method as in coulomb/lcp, always cold: the answer is a function of the problem.
 
     Raises:
-        UnknownModelError: an option's value that does not exist.
+        UnknownModelError: options that the exact cone does not go with.
 
     Source: first paper, eq. 75, sections 6.1 to 6.2; Anitescu (2006).
     """
-    _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding)
-    mu = polygon_friction(problem.contacts.friction, edges, polygon)
-    return solve_cones(
-        problem,
-        mu,
-        edges,
-        objective,
-        distribution,
-        consistency,
-        backend,
-        cone == "exact",
-        sliding == "parting",
-    )
+    exact = options.cone == "exact"
+    if exact:
+        _check_exact_cone(options)
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
+    return solve_cones(problem, mu, _stages(options), options, exact)
 
 
 def prepare_frames(
-    friction: np.ndarray,
-    load_share: np.ndarray,
-    *,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    objective: str = "contact_velocity",
-    distribution: str = "least_torque",
-    consistency: str = "project",
-    backend: str = "kernel",
-    cone: str = "pyramid",
-    sliding: str = "coulomb",
+    friction: np.ndarray, load_share: np.ndarray, options: Chosen
 ) -> FramesCall | None:
-    """What gives the answers of ``solve_coulomb_qp`` to many problems in one compiled call; options as there.
+    """What gives the answers of ``solve_coulomb_qp`` to many problems in one compiled call.
 
     None where these options need more than that call.
     """
-    _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding)
-    if (objective, backend, cone) != (OBJECTIVES[0], "kernel", "pyramid"):
+    if options.cone == "exact":
+        _check_exact_cone(options)
         return None
-    mu, chosen = polygon_friction(friction, edges, polygon), DISTRIBUTIONS.index(distribution)
-    project, parts = consistency == "project", sliding == "parting"
-
-    def call(store, actuated, unactuated, count, room, verdicts):
-        return _solve(
-            store,
-            actuated,
-            unactuated,
-            mu,
-            edges,
-            load_share,
-            chosen,
-            project,
-            parts,
-            count,
-            room,
-            verdicts,
-        )
-
-    return call
+    if (options.objective, options.backend) != (OBJECTIVES[0], BACKENDS[0]):
+        return None
+    mu = polygon_friction(friction, options.edges, options.polygon)
+    return partial(_solve, mu, load_share, _stages(options))
 
 
-@once
-def _check(edges, polygon, objective, distribution, consistency, backend, cone, sliding) -> None:
-    """Refuse an option's value that does not exist, or not beside the others."""
-    check_option("objective", objective, OBJECTIVES)
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_option("polygon", polygon, POLYGONS)
-    check_option("backend", backend, BACKENDS)
-    check_option("cone", cone, CONES)
-    check_option("sliding", sliding, SLIDINGS)
-    check_edges(edges)
-    if cone == "exact":
-        for name, value, only in (
-            ("polygon", polygon, "inscribed"),
-            ("objective", objective, OBJECTIVES[0]),
-            ("distribution", distribution, "least_torque"),
-            ("backend", backend, "kernel"),
-        ):
-            if value != only:
-                raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
+def _stages(options: Chosen) -> Stages:
+    return stages_of(options.edges, options.distribution, options.consistency, options.sliding)
+
+
+def _check_exact_cone(options: Chosen) -> None:
+    """Refuse options that the exact cone of stage II does not go with."""
+    needed = {
+        "polygon": "inscribed",
+        "objective": OBJECTIVES[0],
+        "distribution": "least_torque",
+        "backend": BACKENDS[0],
+    }
+    for name, only in needed.items():
+        value = getattr(options, name)
+        if value != only:
+            raise UnknownModelError(f"cone 'exact' needs {name} {only!r}, got {value!r}")
 
 
 def solve_cones(
-    problem,
-    mu,
-    edges,
-    objective,
-    distribution,
-    consistency,
-    backend,
-    exact=False,
-    parts=True,
+    problem: Problem, mu: np.ndarray, stages: Stages, options: Chosen, exact: bool = False
 ) -> Solution:
     """Both stages for friction coefficients mu (n,), as written.
 
-    exact: the cone of stage II.  parts: what slides, parts.
+    options: who solves them, and for which objective.  exact: the cone of stage II.
     """
     # quadprog is loaded only where it is asked for: the kernels need nothing of it.
-    if objective == "kinetic_energy" or backend == "quadprog":
-        mu = effective_friction(mu, np.inf)
-    if objective == "kinetic_energy":
+    if options.objective == "kinetic_energy":
         minimise_kinetic_energy = _from_quadprog("kinetic_energy", "minimise_kinetic_energy")
-        return minimise_kinetic_energy(problem, mu, edges, distribution)
-    if backend == "quadprog":
+        mu = effective_friction(mu, np.inf)
+        return minimise_kinetic_energy(problem, mu, stages.edges, options.distribution)
+    if options.backend == "quadprog":
         solve_with_quadprog = _from_quadprog("two_stages", "solve_with_quadprog")
-        return solve_with_quadprog(problem, mu, edges, distribution, consistency)
-    room = answer_room(problem)
-    share, chosen = problem.contacts.load_share, DISTRIBUTIONS.index(distribution)
-    code, steps, contradiction = _solve(
-        *matrices(problem),
-        mu,
-        edges,
-        share,
-        chosen,
-        consistency == "project",
-        parts,
-        1,
-        room,
-        UNTOLD,
-    )
+        mu = effective_friction(mu, np.inf)
+        return solve_with_quadprog(
+            problem, mu, stages.edges, options.distribution, options.consistency
+        )
+    edges, project, parts = stages.edges, stages.project, stages.parts
+    room, share = answer_room(problem), problem.contacts.load_share
+    code, steps, contradiction = _solve(mu, share, stages, *matrices(problem), 1, room, UNTOLD)
     if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile the interior-point method.
         steps += widen(*matrices(problem), mu, edges, share, parts, room)
     solution = outcome(problem, code, steps, contradiction, room)
     if not parts:
-        solution = with_compliance(solution, mu, edges, chosen, consistency == "project")
+        solution = with_compliance(solution, mu, edges, stages.distribution, project)
     return with_fallback(solution, mu, edges)
 
 
@@ -249,94 +221,90 @@ def _from_quadprog(module: str, function: str):
 
 
 @kernel
-def _solve(
-    store,
-    actuated,
-    unactuated,
-    mu,
-    edges,
-    load_share,
-    distribution,
-    project,
-    parts,
-    frames,
-    room,
-    verdicts,
-):
-    """Opens the arrays for ``_two_stages``, of one problem or of several that lie one behind the other.
+def _solve(mu, load_share, stages, store, actuated, unactuated, frames, room, verdicts):
+    """Both stages for m problems (``frames``) that lie one behind the other, or for one.
 
-    All run the same instructions: nobody's bits depend on the problems beside him. Returns what
-    ``_two_stages`` does of the last one; verdicts (frames, 3) or (0, 3): of each.
+    All run the same instructions: results do not depend on the other problems of a batch. mu, load_share:
+    (m n,). Returns what ``_two_stages`` does of the last one; verdicts (m, 3) or (0, 3): of each.
     """
     n, numbers, width = mu.shape[0] // frames, store.shape[0] // frames, room.shape[0] // frames
     status, steps, contradiction = SOLVED, 0, 0.0
     for k in range(frames):
         reduced = open_store(view(store, k * numbers, (numbers,)), actuated, unactuated)
-        status, steps, contradiction = _two_stages(
-            reduced,
-            Cones(
-                effective_friction(view(mu, k * n, (n,)), np.inf),
-                edges,
-                view(load_share, k * n, (n,)),
-            ),
-            distribution,
-            project,
-            parts,
-            begin(reduced, view(room, k * width, (width,))),
+        cones = Cones(
+            effective_friction(view(mu, k * n, (n,)), np.inf),
+            stages.edges,
+            view(load_share, k * n, (n,)),
         )
+        answer = begin(reduced, view(room, k * width, (width,)))
+        status, steps, contradiction = _two_stages(reduced, cones, stages, answer)
         if verdicts.shape[0]:
             verdicts[k, 0], verdicts[k, 1], verdicts[k, 2] = status, steps, contradiction
     return status, steps, contradiction
 
 
 @kernel
-def _two_stages(reduced, cones, distribution, project, parts, answer):
-    """Both stages and the torques; returns (status, steps, largest contradiction m/s).
+def _two_stages(reduced, cones, stages, answer):
+    """Stage I, stage II and the torques of one problem; returns (status, steps, largest contradiction m/s)."""
+    n, status, steps, contradiction = reduced.gap_speed.shape[0], SOLVED, 0, 0.0
+    if n:
+        u, z, delta = np.zeros(reduced.Y.shape[1]), answer.z, answer.delta
+        face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
+        status, cones, eased, steps, contradiction = _find_motion(
+            reduced, cones, stages, u, face, answer
+        )
+        if stages.distribution < 2 or eased:
+            shifted = np.empty(delta.shape[0])
+            shift_offset(reduced, delta, shifted)
+            if status != SOLVED:
+                classify(
+                    reduced.Y,
+                    answer.moved,
+                    reduced.gap_speed,
+                    cones.mu,
+                    cones.edges,
+                    stages.parts,
+                    u,
+                    face,
+                )
+            weight = 1.0 if stages.distribution == 0 else 0.0
+            steps += abs(distribute(reduced.T, shifted, reduced.Y, u, face, cones, weight, z))
+    return finished(reduced, answer, status), steps, contradiction
 
-    parts: what slides, parts.
+
+@kernel
+def _find_motion(reduced, cones, stages, u, face, answer):
+    """The motion of the unactuated coordinates that the contacts allow, and impulses that make it.
+
+    The plan first, then one in which all contradictions are taken away, not only those that are noise; in the
+    end the contacts give way. u (nu,), face: out. Returns (status, cones that the motion belongs to, whether
+    contacts gave way, steps, largest contradiction m/s).
     """
     Y, gap_speed, mu, edges = reduced.Y, reduced.gap_speed, cones.mu, cones.edges
     moved, z, delta = answer.moved, answer.z, answer.delta
-    n, nu, na = gap_speed.shape[0], Y.shape[1], reduced.T.shape[1]
-    contradiction = 0.0
-    u = np.zeros(nu)
-    status, steps, eased = SOLVED, 0, False
-    if n:
-        face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
-        for attempt in range(2):
+    project, parts = stages.project, stages.parts
+    status, steps, contradiction = SOLVED, 0, 0.0
+    for attempt in range(2):
+        if project:
+            contradiction = project_plan(reduced, mu, attempt == 0, delta, moved)
+        status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
+        if status == ENORMOUS:
+            status = SOLVED
             if project:
-                # First the contradictions that are noise; if that is not enough, all of them.
-                contradiction = project_plan(reduced, mu, attempt == 0, delta, moved)
-            status, steps = stage_one(Y, moved, gap_speed, mu, edges, np.empty(0, np.bool_), u, z)
-            if status == ENORMOUS:
-                status = SOLVED
-                if project:
-                    count, change = tame(reduced, moved, mu, edges, u, z)
-                    contradiction, steps = max(contradiction, change), steps + count
-            status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
-            steps += count
-            if status == SOLVED or not project:
-                break
-        if status != SOLVED:
-            eased = True
-            status, count, change = ease(
-                Y, reduced.c, reduced.speed, moved, gap_speed, mu, edges, u, z
-            )
-            steps += count
-            contradiction = max(contradiction, change)
-            if status == SOLVED:
-                status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
-                steps += count
-            if not project:
-                status = INFEASIBLE
-        if distribution < 2 or eased:
-            shifted = np.empty(na)
-            shift_offset(reduced, delta, shifted)
-            if status != SOLVED:
-                classify(Y, moved, gap_speed, cones.mu, edges, parts, u, face)
-            weight = 1.0 if distribution == 0 else 0.0
-            steps += abs(distribute(reduced.T, shifted, Y, u, face, cones, weight, z))
-    return finished(reduced, answer, status), steps, contradiction
+                count, change = tame(reduced, moved, mu, edges, u, z)
+                contradiction, steps = max(contradiction, change), steps + count
+        status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
+        steps += count
+        if status == SOLVED or not project:
+            break
+    if status == SOLVED:
+        return status, cones, False, steps, contradiction
+    status, count, change = ease(Y, reduced.c, reduced.speed, moved, gap_speed, mu, edges, u, z)
+    steps, contradiction = steps + count, max(contradiction, change)
+    if status == SOLVED:
+        status, cones, count = _settle(reduced, moved, cones, status, parts, u, z, face)
+        steps += count
+    return status if project else INFEASIBLE, cones, True, steps, contradiction
 
 
 @kernel

@@ -16,14 +16,9 @@ from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
+from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.steps.finish import finish, outcome
-from contact_id_controller.models.steps.options import (
-    CONSISTENCIES,
-    POLYGONS,
-    check_edges,
-    check_option,
-    polygon_friction,
-)
+from contact_id_controller.models.steps.options import polygon_friction
 from contact_id_controller.models.steps.plan import project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -39,20 +34,14 @@ NOT_CONVERGED = 2
 
 
 def solve_coulomb_qp_one_stage(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    edges: int = 4,
-    polygon: str = "inscribed",
-    consistency: str = "project",
-    regularisation: float = 1e-6,
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques by one regularised program.
 
     Args:
         warm_start: the last period's solution; its motion is the first guess.
-        regularisation: eps relative to the mean diagonal of G, in (0, 1].
-        edges, polygon, consistency: as for coulomb/qp.
+        options: regularisation: eps relative to the mean diagonal of G, in (0, 1].
+            edges, polygon, consistency: as for coulomb/qp.
 
     The contacts' load shares are not heeded: there is no stage II that could.
 
@@ -60,21 +49,19 @@ def solve_coulomb_qp_one_stage(
 
     Source: first paper, section 6.1; Todorov (2014).
     """
-    check_option("polygon", polygon, POLYGONS)
-    check_edges(edges)
-    return solve_regularised(
-        problem,
-        polygon_friction(problem.contacts.friction, edges, polygon),
-        edges,
-        consistency,
-        regularisation,
-        warm_start,
-    )
+    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
+    return solve_regularised(problem, mu, options.edges, options, warm_start)
 
 
-def solve_regularised(problem, mu, edges, consistency, regularisation, warm_start) -> Solution:
-    """The one-stage program for friction coefficients mu (n,), as written."""
-    check_option("consistency", consistency, CONSISTENCIES)
+def solve_regularised(
+    problem: Problem, mu: np.ndarray, edges: int, options: Chosen, warm_start: Solution | None
+) -> Solution:
+    """The one-stage program for friction coefficients mu (n,), as written.
+
+    Raises:
+        UnknownModelError: a regularisation outside its range.
+    """
+    regularisation = options.regularisation
     if not 0.0 < regularisation <= 1.0:
         raise UnknownModelError(f"regularisation must lie in (0, 1], got {regularisation}")
     room = answer_room(problem)
@@ -90,7 +77,7 @@ def solve_regularised(problem, mu, edges, consistency, regularisation, warm_star
         mu,
         edges,
         problem.contacts.load_share,
-        consistency == "project",
+        options.consistency == "project",
         regularisation,
         x,
         room,

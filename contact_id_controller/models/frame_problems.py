@@ -100,50 +100,40 @@ def reduce_frames(
     states: States,
     contacts: ContactSet,
     places: Places,
-    periods: NDArray[np.float64],
-    keep: NDArray[np.float64],
-    penetration_gain: float,
-    drift_share: float,
+    how: NDArray[np.float64],
 ) -> FrameProblems:
     """The problems that ``build_problem`` makes, as many as precede the first frame without one.
 
     Args:
         contacts: the n contacts; what they are, not where.
-        periods: (m,) s.  keep: (m,) share of today's contact velocity that stays.
-        penetration_gain, drift_share: see ``reduce``.
+        how: (m, 4), ``ProblemMaker.how`` of each frame.
     """
-    m, n = len(periods), len(contacts)
-    model, nv = robot.model, robot.nv
+    m, n = len(how), len(contacts)
+    model, data, nv = robot.model, robot.data, robot.nv
     inertia, axes, bias = np.empty((m, nv, nv)), np.empty((m, nv, 6)), np.empty((m, nv))
-    data, mass_matrix, jacobian, nonlinear_effects = robot.dynamics_views
-    upright, lengthwise = mass_matrix.T, jacobian.T
+    upright, lengthwise = robot.mass_matrix_view.T, robot.jacobian_view.T
+    nonlinear_effects = robot.nonlinear_effects_view
     for q, v, M, J, h in zip(states.q, states.v, inertia, axes, bias):
         pin.crba(model, data, q, pin.Convention.WORLD)
         pin.nonLinearEffects(model, data, q, v)
         M[:], J[:], h[:] = upright, lengthwise, nonlinear_effects
     store = empty_store(n, robot.nu, robot.na, m)
     size = len(store) // m
-    store[::size], store[1::size] = periods, keep
     bodies, pair = contacts.links(robot)
     sound = reduce(
-        inertia.reshape(m * nv, nv).T,
-        axes.reshape(m * nv, 6).T,
-        bias.ravel(),
+        robot.mechanism.changed(
+            M=inertia.reshape(m * nv, nv).T, J=axes.reshape(m * nv, 6).T, h=bias.ravel()
+        ),
+        how,
         states.v.ravel(),
         states.acceleration.ravel(),
         np.zeros(0) if states.force is None else states.force.ravel(),
-        robot.actuated,
-        robot.unactuated,
-        robot.supports,
-        robot.coordinate_joint,
         bodies,
         pair,
         dense(places.points.reshape(-1, 3)),
         dense(places.normals.reshape(-1, 3)),
         dense(places.gaps.ravel()),
         np.zeros((0, 3)) if places.surface is None else dense(places.surface.reshape(-1, 3)),
-        penetration_gain,
-        drift_share,
         store,
     )
     return FrameProblems(

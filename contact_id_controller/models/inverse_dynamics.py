@@ -9,28 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contact_id_controller.contacts import ContactSet
-from contact_id_controller.exceptions import ContactSetError, UnknownModelError
+from contact_id_controller.exceptions import ContactSetError
 from contact_id_controller.kernels.nearest_point import SOLVED
 from contact_id_controller.kernels.reduction import empty_store
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.models.frame_problems import UNTOLD
-from contact_id_controller.models.registry import row_with, solve
+from contact_id_controller.models.registry import parted, solvable
 from contact_id_controller.models.steps.reduced import room_size
-from contact_id_controller.problem import (
-    NO_FORCE,
-    build_problem,
-    compute_dynamics,
-    fill_store,
-    kept_velocity,
-    vector,
-)
+from contact_id_controller.problem import ProblemMaker, compute_dynamics, vector
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.solution import Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from contact_id_controller.models.names import Friction, Options, Solver
+    from contact_id_controller.models.names import Friction, Solver
+    from contact_id_controller.models.registry import DoorOptions
 
 
 class InverseDynamics:
@@ -41,16 +35,14 @@ class InverseDynamics:
     two are what it calls.
 
     Args:
-        robot, contacts, period, velocity_product_term, contact_time_constant_s, penetration_gain: see
-            ``build_problem``.
-        friction, solver, keywords: see ``solve``.
+        robot, contacts, period: see ``build_problem``.  friction, solver: see ``solve``.
+        keywords: options of both.
 
     Not to be shared between threads: it has one room for the numbers of a step. A copy has its own.
 
     Raises:
         ConfigurationError: period, time constant or gain outside its range.
-        UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``; where there is no
-            compiled call, an option's value that does not exist is refused by the first step.
+        UnknownFrameError, UnknownModelError: see ``build_problem`` and ``solve``.
     """
 
     def __init__(
@@ -60,36 +52,23 @@ class InverseDynamics:
         period: float,
         friction: Friction = "coulomb",
         solver: Solver = "qp",
-        *,
-        velocity_product_term: bool = True,
-        contact_time_constant_s: float | None = None,
-        penetration_gain: float = 0.0,
-        **keywords: Unpack[Options],
+        **keywords: Unpack[DoorOptions],
     ) -> None:
-        row = row_with(friction, solver, keywords)
-        if row.feedback_only:
-            raise UnknownModelError(f"{row} is feedback alone and solves no problem")
-        keep = kept_velocity(period, contact_time_constant_s, penetration_gain)
+        how, given = parted(keywords)
+        self._row = row = solvable(friction, solver)
+        self._keywords, self._options = dict(keywords), row.complete(given)
         self.robot, self.contacts, self.period = robot, contacts, period
-        self._model: tuple[Any, Any] = friction, solver
-        self._keywords: dict[str, Any] = dict(keywords)
-        self._how: dict[str, Any] = {
-            "velocity_product_term": velocity_product_term,
-            "contact_time_constant_s": contact_time_constant_s,
-            "penetration_gain": penetration_gain,
-        }
+        self._problems = ProblemMaker(robot, period, **how)
+        contacts.links(robot)
         prepare, n, na = row.prepare_frames, len(contacts), robot.na
         self._call = (
-            None if prepare is None else prepare(contacts.friction, contacts.load_share, **keywords)
+            None
+            if prepare is None
+            else prepare(contacts.friction, contacts.load_share, self._options)
         )
         self._store = empty_store(n, robot.nu, na)
-        self._store[0], self._store[1] = period, keep
         self._room: NDArray[np.float64] = np.empty(room_size(n, na, robot.nv))
         self._torques = self._room[6 * n + na : 6 * n + 2 * na]
-        self._links = contacts.links(robot)
-        self._places = contacts.points, contacts.normals, contacts.gaps
-        self._penetration_gain = penetration_gain
-        self._drift_share = 1.0 if velocity_product_term else 0.0
 
     def torques(
         self,
@@ -110,25 +89,13 @@ class InverseDynamics:
         """
         if self._call is None:
             return self.solution(q, v, desired_acceleration, points).torques
-        robot, places = self.robot, self._places
-        if points is not None:
-            places = self._at(points), places[1], places[2]
+        robot, contacts = self.robot, self.contacts
+        places = contacts.points if points is None else self._at(points)
         q = vector("q", q, robot.nq)
         v = vector("v", v, robot.nv)
         acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
         compute_dynamics(robot, q, v)
-        fill_store(
-            robot,
-            v,
-            acceleration,
-            NO_FORCE,
-            self._links,
-            places,
-            self.contacts.surface_velocities,
-            self._penetration_gain,
-            self._drift_share,
-            self._store,
-        )
+        self._problems.fill(self._store, v, acceleration, contacts, places)
         status, _, _ = self._call(
             self._store, robot.actuated, robot.unactuated, 1, self._room, UNTOLD
         )
@@ -145,14 +112,17 @@ class InverseDynamics:
     ) -> Solution:
         """All that is known of a step, of which ``torques`` is a part; arguments and errors as there."""
         contacts = self.contacts if points is None else self.contacts.moved(self._at(points).copy())
-        problem = build_problem(
-            self.robot, q, v, desired_acceleration, contacts, self.period, **self._how
-        )
-        return solve(problem, *self._model, **self._keywords)
+        robot = self.robot
+        q, v = vector("q", q, robot.nq), vector("v", v, robot.nv)
+        acceleration = vector("desired_acceleration", desired_acceleration, robot.na)
+        compute_dynamics(robot, q, v)
+        problem = self._problems.at(v, acceleration, contacts)
+        found: Solution = self._row.function(problem, self._options, None)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rebuilt = partial(InverseDynamics, **self._how, **self._keywords)
-        return rebuilt, (self.robot, self.contacts, self.period, *self._model)
+        rebuilt = partial(InverseDynamics, **self._keywords)
+        return rebuilt, (self.robot, self.contacts, self.period, *self._row.pair)
 
     def _at(self, points: ArrayLike) -> NDArray[np.float64]:
         given = dense(points)

@@ -27,7 +27,9 @@ from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, HOLDING, STICKING, UNBOUNDED_FRICTION
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.kernels.views import view
+from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
     finished,
@@ -37,13 +39,6 @@ from contact_id_controller.models.steps.finish import (
 )
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.motion import ENORMOUS, STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.options import (
-    CONSISTENCIES,
-    DISTRIBUTIONS,
-    check_edges,
-    check_option,
-    once,
-)
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -60,23 +55,18 @@ MOST_TRIED = 8  # touching contacts, up to which all sets of them are tried
 
 
 def solve_no_slip_lcp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    edges: int = 4,
-    distribution: str = "least_torque",
-    consistency: str = "project",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques when nothing slips.
 
     Args:
         warm_start: the last period's solution; its loaded contacts, matched by identity, are tried
             first, which keeps ``distribution="none"`` from hopping between vertices.
-        edges: of the pyramid that the distribution respects. The model's friction is unbounded, but
-            among forces of the same effect those within the contacts' own friction are chosen
+        options: edges: of the pyramid that the distribution respects. The model's friction is unbounded,
+            but among forces of the same effect those within the contacts' own friction are chosen
             where there are any: a real ground returns no others.
-        distribution: ``least_torque``, ``least_force`` or ``none`` (a vertex with at most nu forces).
-        consistency: ``project`` or ``report``, as for coulomb/qp. A plan that slips has no solution
+            distribution: ``least_torque``, ``least_force`` or ``none`` (a vertex with at most nu forces).
+            consistency: ``project`` or ``report``, as for coulomb/qp. A plan that slips has no solution
             here (status ``inconsistent``).
 
     Handles positive semidefinite problems of any rank. Ends after finitely many pivots. With up to
@@ -85,8 +75,7 @@ def solve_no_slip_lcp(
 
     Source: first paper, section 4, algorithms 1 and 2; viscous and no-slip paper, section V.
     """
-    _check(edges, distribution, consistency)
-    n = len(problem)
+    n, edges = len(problem), options.edges
     room = answer_room(problem)
     loaded = np.zeros(n, dtype=bool)
     if warm_start is not None:
@@ -96,8 +85,8 @@ def solve_no_slip_lcp(
         problem.contacts.friction,
         edges,
         problem.contacts.load_share,
-        DISTRIBUTIONS.index(distribution),
-        consistency == "project",
+        DISTRIBUTIONS.index(options.distribution),
+        options.consistency == "project",
         loaded,
         1,
         room,
@@ -110,25 +99,10 @@ def solve_no_slip_lcp(
     return with_fallback(solution, held, edges)
 
 
-@once
-def _check(edges, distribution, consistency) -> None:
-    """Refuse an option's value that does not exist."""
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_edges(edges)
-
-
-def prepare_frames(
-    friction: np.ndarray,
-    load_share: np.ndarray,
-    *,
-    edges: int = 4,
-    distribution: str = "least_torque",
-    consistency: str = "project",
-) -> FramesCall:
+def prepare_frames(friction: np.ndarray, load_share: np.ndarray, options: Chosen) -> FramesCall:
     """What gives the answers of ``solve_no_slip_lcp`` to many problems in one compiled call; options as there."""
-    _check(edges, distribution, consistency)
-    chosen, project = DISTRIBUTIONS.index(distribution), consistency == "project"
+    edges, chosen = options.edges, DISTRIBUTIONS.index(options.distribution)
+    project = options.consistency == "project"
     loaded = np.empty(len(friction), dtype=bool)
 
     def call(store, actuated, unactuated, count, room, verdicts):

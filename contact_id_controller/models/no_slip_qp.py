@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.models.coulomb_qp import solve_cones
+from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.coulomb_qp import solve_cones, stages_of
 from contact_id_controller.models.coulomb_qp_one_stage import solve_regularised
-from contact_id_controller.models.options import BACKENDS, OBJECTIVES
-from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
+
+EDGES = 4  # of pyramids of which none has a bound
 
 
 def unbounded_friction(problem: Problem) -> np.ndarray:
@@ -24,36 +25,19 @@ def unbounded_friction(problem: Problem) -> np.ndarray:
 
 
 def solve_no_slip_qp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    objective: str = "contact_velocity",
-    distribution: str = "least_torque",
-    consistency: str = "project",
-    backend: str = "kernel",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques when nothing slips, both stages; options as for coulomb/qp."""
-    check_option("objective", objective, OBJECTIVES)
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("consistency", consistency, CONSISTENCIES)
-    check_option("backend", backend, BACKENDS)
-    return solve_cones(
-        problem, unbounded_friction(problem), 4, objective, distribution, consistency, backend
-    )
+    stages = stages_of(EDGES, options.distribution, options.consistency, "parting")
+    return solve_cones(problem, unbounded_friction(problem), stages, options)
 
 
 def solve_no_slip_qp_one_stage(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    consistency: str = "project",
-    regularisation: float = 1e-2,
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """The regularised one-stage form; options as for coulomb/qp_one_stage.
 
     The default yields ten thousand times as much as with friction bounds: without them, feet that
     nearly depend on each other are held with enormous forces otherwise, and the robot falls.
     """
-    return solve_regularised(
-        problem, unbounded_friction(problem), 4, consistency, regularisation, warm_start
-    )
+    return solve_regularised(problem, unbounded_friction(problem), EDGES, options, warm_start)

@@ -24,17 +24,24 @@ def option(
     description: str,
     *,
     parameter: str = "",
+    least: float | None = None,
     live: bool = True,
     **columns: Any,
 ) -> Option:
     """An option that YAML sets by the parameter of its name, or of the name ``parameter``.
 
     kind, default, description, live and the other columns (unit, minimum, maximum, choices): as for
-    ``ParameterSpec``.
+    ``ParameterSpec``.  least: that ``solve`` takes.
     """
     text = " ".join(description.split())
     name = parameter or keyword
-    return Option(keyword, ParameterSpec(name, kind, default, text, live=live, **columns))
+    spec = ParameterSpec(name, kind, default, text, live=live, **columns)
+    return Option(keyword, spec, least=least)
+
+
+def one_of(keyword: str, choices: tuple[str, ...]) -> Option:
+    """An option without a parameter; its first choice is the default."""
+    return Option(keyword, annotation=literal(choices), default=choices[0], choices=choices)
 
 
 EDGES = option(
@@ -45,6 +52,7 @@ EDGES = option(
     along its edges, the first along tangent 1, and cos(pi/edges) of it between two: 71 % with 4 edges,
     92 % with 8, so what slides that way stops after up to 1.41 or 1.08 times the distance.""",
     parameter="friction_edges",
+    least=3,
     when="Raise to 8 where contacts slide, or use all of their friction, in any direction.",
     minimum=3,
     maximum=64,
@@ -61,22 +69,22 @@ DISTRIBUTION = option(
 
 # What only Python callers and experiments choose (``ControllerSettings.options``).
 
-POLYGON = Option("polygon", annotation=literal(POLYGONS))
+POLYGON = one_of("polygon", POLYGONS)
 """Whether the pyramid lies inside the friction cone or around it."""
 
-CONE = Option("cone", annotation=literal(CONES))
+CONE = one_of("cone", CONES)
 """Cone of a sticking contact in the distribution of coulomb/qp: the pyramid, or the exact cone."""
 
-SLIDING = Option("sliding", annotation=literal(SLIDINGS))
+SLIDING = one_of("sliding", SLIDINGS)
 """What a loaded contact does that slides under coulomb/qp: it stays on the ground (coulomb), or parts at mu
 times its slip as in the paper (parting), for which the others pay with torques that grow without bound
 with mu."""
 
-OBJECTIVE = Option("objective", annotation=literal(OBJECTIVES))
+OBJECTIVE = one_of("objective", OBJECTIVES)
 """What stage I minimises: the velocity of the contacts, or the kinetic energy of the whole robot as the
 paper writes it (which brakes a moving robot)."""
 
-CONSISTENCY = Option("consistency", annotation=literal(CONSISTENCIES))
+CONSISTENCY = one_of("consistency", CONSISTENCIES)
 """When planned joint motion would make contacts slip or collide: replace it by the closest motion that does
 not, or only report it."""
 
@@ -84,16 +92,16 @@ REGULARISATION = Option("regularisation", annotation="float")
 """One-stage solvers: how far contacts yield in exchange for unique forces, relative to the trace of their
 inertia."""
 
-DISTURBANCE_PRICE = Option("rho", annotation="float")
+DISTURBANCE_PRICE = Option("rho", annotation="float", default=1e4)
 """Solver qcqp: price of leaving the plan where forces and torques have no solution for it, relative to that
 of the torques which it saves."""
 
-FORM = Option("form", annotation=literal(FORMS))
+FORM = one_of("form", FORMS)
 """Friction viscous: force in the contact velocity at the period's end (implicit, stable for any viscosity),
 or at its beginning (explicit, as in the paper)."""
 
 # The same result, computed by a library for comparison.
-BACKEND = Option("backend", annotation=literal(BACKENDS))
+BACKEND = one_of("backend", BACKENDS)
 
 # What the controller knows of the robot.
 TORQUE_LIMITS = Option("torque_limits", supplied=True, annotation="ArrayLike | None")  # (na,) N·m

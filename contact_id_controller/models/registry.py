@@ -6,10 +6,10 @@ Rows say what a model can do (``ContactModel``); the file of a model is loaded w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from contact_id_controller.exceptions import UnknownModelError, choices
+from contact_id_controller.exceptions import UnknownModelError
 from contact_id_controller.models.contact_model import ContactModel, Normal, Tangential, literal
 from contact_id_controller.models.options import (
     BACKEND,
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from contact_id_controller.models.names import Friction, Options, Solver
-    from contact_id_controller.problem import Problem
+    from contact_id_controller.problem import How, Problem
     from contact_id_controller.solution import Solution
+
+    class DoorOptions(How, Options, total=False):
+        """The options of doors that make a problem and solve it."""
+
+
+PROBLEM_OPTIONS = ("velocity_product_term", "contact_time_constant_s", "penetration_gain")
+"""The options of ``problem.ProblemMaker``."""
 
 ROWS: dict[tuple[str, str], ContactModel] = {}
 """(friction, solver) -> row."""
@@ -81,7 +88,7 @@ for _row in (
         "a plan may contradict the contacts and must be answered softly",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.COULOMB,
-        options=(EDGES, POLYGON, CONSISTENCY, REGULARISATION),
+        options=(EDGES, POLYGON, CONSISTENCY, REGULARISATION.by_default(1e-6)),
         yields=True,
         switchable=True,
     ),
@@ -119,7 +126,7 @@ for _row in (
         "up to 4 contacts with several possible motions: a held object must not be let go",
         Normal.COMPLEMENTARITY,
         Tangential.COULOMB,
-        options=(EDGES, POLYGON, DISTRIBUTION, CONSISTENCY),
+        options=(EDGES, POLYGON, DISTRIBUTION.by_default("none"), CONSISTENCY),
         uses_history=True,
         most_contacts=4,
     ),
@@ -149,7 +156,7 @@ for _row in (
         "as no_slip/qp, softly; not for walking",
         Normal.COMPLEMENTARITY_FREE,
         Tangential.NO_SLIP,
-        options=(CONSISTENCY, REGULARISATION),
+        options=(CONSISTENCY, REGULARISATION.by_default(1e-2)),  # see the model
         home="no_slip_qp:solve_no_slip_qp_one_stage",
         yields=True,
     ),
@@ -278,26 +285,27 @@ def solve(
     Raises:
         UnknownModelError: an impossible pair, or an option the model does not have.
     """
-    row = row_with(friction, solver, keywords)
-    solution: Solution = row.function(problem, warm_start=warm_start, **keywords)
+    row = solvable(friction, solver)
+    solution: Solution = row.function(problem, row.complete(keywords), warm_start)
     return solution
 
 
-def row_with(friction: str, solver: str, keywords: Collection[str]) -> ContactModel:
-    """The row of a model that solves problems with these options.
+def solvable(friction: str, solver: str) -> ContactModel:
+    """The row of a model that solves problems.
 
     Raises:
-        UnknownModelError: see ``solve``.
+        UnknownModelError: see ``check``.
     """
-    row = ROWS.get((friction, solver)) or row_of(friction, solver)
-    if row.feedback_only:
+    row = ROWS.get((friction, solver))
+    if row is None or row.feedback_only:
         check(friction, solver)
-    if not row.accepted.issuperset(keywords):
-        unknown = sorted(set(keywords) - row.accepted)
-        raise UnknownModelError(
-            f"{row} has no option {unknown[0]!r}; it has {choices(row.accepted)}"
-        )
-    return row
+    return row_of(friction, solver) if row is None else row
+
+
+def parted(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of problems, see ``problem.ProblemMaker``, and those of models, out of both."""
+    how = {name: value for name, value in keywords.items() if name in PROBLEM_OPTIONS}
+    return how, {name: value for name, value in keywords.items() if name not in how}
 
 
 def names_text() -> str:

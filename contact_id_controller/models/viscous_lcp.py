@@ -24,7 +24,8 @@ from contact_id_controller.kernels.dense import (
 from contact_id_controller.kernels.nearest_point import INFEASIBLE, SOLVED
 from contact_id_controller.kernels.pyramid import APART, STICKING
 from contact_id_controller.kernels.reduction import open_store
-from contact_id_controller.models.options import FORMS
+from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.finish import (
     finished,
     map_identities,
@@ -33,7 +34,6 @@ from contact_id_controller.models.steps.finish import (
 )
 from contact_id_controller.models.steps.forces import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.options import CONSISTENCIES, DISTRIBUTIONS, check_option
 from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
@@ -52,29 +52,19 @@ LEFT_OVER = 1e-4  # share of the largest contact velocity that may be taken for 
 
 
 def solve_viscous_lcp(
-    problem: Problem,
-    *,
-    warm_start: Solution | None = None,
-    distribution: str = "least_torque",
-    consistency: str = "project",
-    form: str = "implicit",
+    problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
     """Contact forces and torques under viscous friction, coefficients ``contacts.viscosity`` (N s/m).
 
     Args:
         warm_start: the last period's solution; its loaded contacts are tried first.
-        distribution: of the normal forces; the tangential ones follow from the motion,
+        options: distribution: of the normal forces; the tangential ones follow from the motion,
             so load shares act on the normal forces only.
-        form: ``implicit`` or ``explicit`` in the contact velocity.
-
-        consistency: as for coulomb/qp, in the normal directions.
-
+            form: ``implicit`` or ``explicit`` in the contact velocity.
+            consistency: as for coulomb/qp, in the normal directions.
 
     Only touching contacts rub.
     """
-    check_option("distribution", distribution, DISTRIBUTIONS)
-    check_option("form", form, FORMS)
-    check_option("consistency", consistency, CONSISTENCIES)
     room = answer_room(problem)
     loaded = np.zeros(len(problem), dtype=bool)
     if warm_start is not None:
@@ -84,9 +74,9 @@ def solve_viscous_lcp(
         problem.keep,
         problem.contacts.viscosity,
         problem.contacts.load_share,
-        DISTRIBUTIONS.index(distribution),
-        consistency == "project",
-        form == "implicit",
+        DISTRIBUTIONS.index(options.distribution),
+        options.consistency == "project",
+        options.form == "implicit",
         loaded,
         room,
     )

@@ -6,8 +6,6 @@ one, velocities relative to its largest contact velocity, powers relative to the
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION, effective_friction
@@ -81,7 +79,7 @@ def violation(friction: str, solver: str, solution: Solution, edges: int, polygo
             return _no_slip(z, w, parting, touching)
         return _complementary(z, w, parting, np.minimum(mu, NO_SLIP), edges)
     if row.yields:
-        soft = inspect.signature(row.function).parameters["regularisation"].default
+        soft = row.defaults.regularisation
         w = w + soft * (inertia or 1.0) * z * force / speed
         parting = w[:, 0] + gap
     return _conic(z, w, parting, mu, edges)

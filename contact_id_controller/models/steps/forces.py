@@ -138,6 +138,8 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
     """
     m = 0
     rows = 0
+    width, known = 2.0 * np.pi / edges, -1  # first facet of a pyramid whose directions are computed
+    inner = np.cos(0.5 * width)
     for i in range(mode.shape[0]):
         if mode[i] == APART:
             continue
@@ -149,7 +151,6 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
             m += 2
             continue
         if mode[i] == STICKING and mu[i] > 0.0:
-            width = 2.0 * np.pi / edges
             for d in range(3):
                 for k in range(3):
                     columns[m + d, k] = 1.0 if k == d else 0.0
@@ -159,12 +160,20 @@ def _free_components(mode, angle, span, mu, edges, columns, contact, facets, fac
                 facet_contact[rows, 0], facet_contact[rows, 1] = m, 3
                 rows += 1
             else:
+                start = rows
                 for j in range(edges):
-                    middle = (j + 0.5) * width
-                    facets[rows, 0] = mu[i] * np.cos(0.5 * width)
-                    facets[rows, 1], facets[rows, 2] = -np.cos(middle), -np.sin(middle)
+                    facets[rows, 0] = mu[i] * inner
+                    if known < 0:
+                        middle = (j + 0.5) * width
+                        facets[rows, 1], facets[rows, 2] = -np.cos(middle), -np.sin(middle)
+                    else:
+                        facets[rows, 1], facets[rows, 2] = (
+                            facets[known + j, 1],
+                            facets[known + j, 2],
+                        )
                     facet_contact[rows, 0], facet_contact[rows, 1] = m, 3
                     rows += 1
+                known = start
             m += 3
             continue
         sides = 2 if mode[i] == SLIDING and span[i] > 0.0 and mu[i] > 0.0 else 1
