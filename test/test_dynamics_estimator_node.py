@@ -360,8 +360,8 @@ def test_a_bad_configuration_is_refused_in_one_line(bench):
         {"contact_frames": ["NO_FOOT"]},
         {"joint_wrenches": ["nobody"]},
         {"force_torque_sensors": ["nobody"]},
-        {"force_torque_sensors": ["FL_KFE"], "force_torque_frames": ["FL_FOOT", "FL_KFE"]},
-        {"force_torque_sensors": ["FL_KFE"], "force_torque_directions": ["upwards"]},
+        {"force_torque_sensors": ["FL_KFE axes=FL_FOOT"]},
+        {"force_torque_sensors": ["FL_KFE direction=upwards"]},
     ):
         assert bench(**changes).node.trigger_configure() == TransitionCallbackReturn.FAILURE
 

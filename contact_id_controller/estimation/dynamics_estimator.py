@@ -407,10 +407,11 @@ class DynamicsEstimator:
         for name, (rows, columns, values) in self._residual_places.items():
             direct = (self._y[values] - results.z[columns]) * deviation[columns]
             found[name] = np.concatenate([results.residual[rows], direct])
-        for sensor, link, rotation, place, noise in layout.gyroscopes:
-            axes = self._layout.system.motion.R[link].reshape(3, 3) @ rotation
-            difference = self._y[place] - axes.T @ self._layout.system.motion.v[link, 3:]
-            found[sensor.name] = difference / np.where(noise > 0.0, noise, 1.0)
+        motion = layout.system.motion
+        for name, link, axis, value, noise in layout.velocities:
+            turn = (motion.R[link].reshape(3, 3) @ axis) @ motion.v[link, 3:]
+            difference = (self._y[value] - turn) / (noise if noise > 0.0 else 1.0)
+            found[name] = np.append(found.get(name, ()), difference)
         return found
 
     def _inverse_of(self, A, B):

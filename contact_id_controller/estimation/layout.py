@@ -8,18 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from contact_id_controller.estimation.sensors import (
+    COMPONENT,
     COMPONENTS,
+    JOINT,
+    VELOCITY,
     Contact,
-    ContactWrench,
-    Gyroscope,
-    JointAcceleration,
-    KnownWrench,
-    StationaryFrame,
-    joint_links,
+    Sensor,
 )
 from contact_id_controller.estimation.system import Sizes, constants_size, numbers_size, unpack
 from contact_id_controller.estimation.tree import Mechanism
-from contact_id_controller.exceptions import ConfigurationError, UnknownFrameError, choices
+from contact_id_controller.exceptions import ConfigurationError
 
 
 @dataclasses.dataclass
@@ -42,6 +40,7 @@ class Layout:
         slices: sensor's name -> slice of y.  size: length of y; its last entry stays zero.
         contacts: name -> ``Contact``; components: name -> indices of its components in ``wrenches``.
         joints, wrenches: the unknowns, as ``_Unknown``.
+        velocities: rows that are only compared: sensor, link, axis in it (3,), place in y, noise.
         labels: of the N columns.  row_labels, row_sensors: of the rows; row_noise (m,).
         integers, numbers: see ``system``; system, inputs, scratch, results: views into them, and
             rows, columns, limbs those of the system.
@@ -52,7 +51,9 @@ class Layout:
         UnknownFrameError, UnknownJointError: a name that the robot lacks.
     """
 
-    def __init__(self, mechanism: Mechanism, sensors: Sequence, contacts: Mapping[str, Contact]):
+    def __init__(
+        self, mechanism: Mechanism, sensors: Sequence[Sensor], contacts: Mapping[str, Contact]
+    ):
         self.mechanism, self.sensors, self.contacts = mechanism, tuple(sensors), dict(contacts)
         self.slices: dict[str, slice] = {}
         self.size = 1
@@ -78,12 +79,8 @@ class Layout:
         self.wrenches: list[_Unknown] = []
         self.components: dict[str, range] = {}
         self._geometry = []
-        known = {
-            sensor.name: Contact(sensor.frame, "surface")
-            for sensor in self.sensors
-            if isinstance(sensor, KnownWrench)
-        }
-        for name, contact in {**self.contacts, **known}.items():
+        known = [each for sensor in self.sensors for each in sensor.contacts.items()]
+        for name, contact in (*self.contacts.items(), *known):
             link, rotation, origin = mechanism.frame(contact.frame)
             start = len(self.wrenches)
             for index in contact.components:
@@ -97,56 +94,31 @@ class Layout:
                 self._geometry.append((link, vector, contact.radius_m if index < 3 else 0.0))
             self.components[name] = range(start, len(self.wrenches))
 
-    def _measure(self, sensor, unknowns):
-        """Direct measurements of unknowns."""
-        place = self.value(sensor, len(unknowns))
-        noise = (
-            np.zeros(len(unknowns))
-            if isinstance(sensor, KnownWrench)
-            else noises(sensor, len(unknowns))
-        )
-        for k, unknown in enumerate(unknowns):
-            if unknown.noise is not None:
-                raise ConfigurationError(f"{unknown.label} is measured twice, by {sensor.name} too")
-            unknown.noise, unknown.value = float(noise[k]), place.start + k
+    def _know(self, unknown: _Unknown, noise: float, value: int, sensor: str) -> None:
+        """An unknown is measured itself."""
+        if unknown.noise is not None:
+            raise ConfigurationError(f"{unknown.label} is measured twice, by {sensor} too")
+        unknown.noise, unknown.value = float(noise), value
 
     def _rows(self):
         found = []  # (limb, row, noise, value, sensor)
-        self.gyroscopes = []
+        self.velocities = []  # (sensor, link, axis in it, value, noise)
         limbs = self.mechanism.tree.limb
         for sensor in self.sensors:
-            if isinstance(sensor, JointAcceleration):
-                links = joint_links(self.mechanism, sensor.joints)
-                self._measure(sensor, [self.joints[link - 1] for link in links])
-            elif isinstance(sensor, ContactWrench):
-                if sensor.contact not in self.contacts:
-                    raise UnknownFrameError(
-                        f"{sensor.name} measures contact {sensor.contact!r}; "
-                        f"there are {choices(self.contacts) or 'none'}"
-                    )
-                self._measure(sensor, [self.wrenches[k] for k in self.components[sensor.contact]])
-            elif isinstance(sensor, KnownWrench):
-                self._measure(sensor, [self.wrenches[k] for k in self.components[sensor.name]])
-            elif isinstance(sensor, Gyroscope):
-                link, rotation, _ = self.mechanism.frame(sensor.frame)
-                self.gyroscopes.append(
-                    (sensor, link, rotation, self.value(sensor, 3), noises(sensor, 3))
-                )
-            else:
-                rows = sensor.rows(self.mechanism)
-                if isinstance(sensor, StationaryFrame):
-                    if not all(noise >= 0.0 and np.isfinite(noise) for noise in sensor.noise):
-                        raise ConfigurationError(f"noise of {sensor.name} is {sensor.noise}")
-                    noise = np.repeat(sensor.noise, 3)[: len(rows)]
-                    values = [-1] * len(rows)
+            rows = sensor.rows(self.mechanism, self.components)
+            noise, values = sensor.noises(len(rows)), [-1] * len(rows)
+            if sensor.measured:
+                place = self.value(sensor, len(rows))
+                values = range(place.start, place.stop)
+            for row, sigma, value in zip(rows, noise, values):
+                if row.kind == JOINT:
+                    self._know(self.joints[row.link - 1], sigma, value, sensor.name)
+                elif row.kind == COMPONENT:
+                    self._know(self.wrenches[row.link], sigma, value, sensor.name)
+                elif row.kind == VELOCITY:
+                    self.velocities.append((sensor.name, row.link, row.vector, value, sigma))
                 else:
-                    noise = noises(sensor, len(rows))
-                    place = self.value(sensor, len(rows))
-                    values = range(place.start, place.stop)
-                found += [
-                    (int(limbs[row.link]), row, sigma, value, sensor.name)
-                    for row, sigma, value in zip(rows, noise, values)
-                ]
+                    found.append((int(limbs[row.link]), row, sigma, value, sensor.name))
         self._limbs_count = max(1, len(self.mechanism.limbs))
         extra = any(unknown.limb < 0 for unknown in self.wrenches)  # contacts of the base itself
         self._limbs_count += extra
@@ -242,20 +214,3 @@ class Layout:
             raise ConfigurationError(f"regularisation must be positive, got {noise}")
         self.columns.prior[column] = noise**-2.0
         self.columns.prior_value[column] = self.size - 1
-
-
-def noises(sensor, count: int) -> np.ndarray:
-    """A sensor's noise for each of its values (count,).
-
-    Raises:
-        ConfigurationError: wrong size, negative or not finite.
-    """
-    noise = np.asarray(sensor.noise, dtype=float)
-    if noise.ndim == 0:
-        noise = np.full(count, float(noise))
-    if noise.shape != (count,) or not np.isfinite(noise).all() or (noise < 0.0).any():
-        raise ConfigurationError(
-            f"noise of {sensor.name} must be one number or {count}, at least 0 (0: exact), "
-            f"got {np.asarray(sensor.noise).tolist()}"
-        )
-    return noise

@@ -185,7 +185,7 @@ def _null_space(estimator, A, B):
 
 
 def _effort_rows(mechanism):
-    return JointEffort(1.0).rows(mechanism)
+    return JointEffort(1.0).rows(mechanism, {})
 
 
 def _names(estimator, null, efforts):

@@ -46,7 +46,8 @@ class EstimationPeriod(Struct):
         debounce_s, timeout_s: of the contact.
         effort (na,), readings (r,), stands (f,) bool: as given.
         reading_place (measured - 6 - 2 na,): in ``readings``, of each signal after the efforts.
-        reading_sensor (r,), signal_sensor: number of the sensor that each reading and such signal is of.
+        reading_sensor (r,), signal_sensor: number of the sensor that each reading and such signal is of;
+            signal_gain: times which the reading is the signal.
         position, velocity (na,): of the joints, the last that were finite, without whole turns.
         signals, smoothed (s,), lost (s,) bool: before and after the low-pass, and which are missing.
         beginning (s,) bool: signals whose filter begins anew.
@@ -75,6 +76,7 @@ class EstimationPeriod(Struct):
     reading_place: Places
     reading_sensor: Places
     signal_sensor: Places
+    signal_gain: Numbers
     position: Numbers
     velocity: Numbers
     signals: Numbers
@@ -154,10 +156,10 @@ def take_readings(period):
     for k in range(readings.shape[0]):
         whole[sensor[k]] &= abs(readings[k]) < GREATEST
     at += effort.shape[0]
-    place, sensor = period.reading_place, period.signal_sensor
+    place, sensor, gain = period.reading_place, period.signal_sensor, period.signal_gain
     for k in range(place.shape[0]):
         gone = not whole[sensor[k]]
-        signals[at + k] = 0.0 if gone else readings[place[k]]
+        signals[at + k] = 0.0 if gone else gain[k] * readings[place[k]]
         changed |= gone != lost[at + k]
         lost[at + k] = gone
     return changed

@@ -138,7 +138,9 @@ class EstimationPipeline:
         self._imu_timeout_s = settings.odometry.imu_timeout_s
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
-        self._places = [memoryview(a) for a in (period.effort, period.readings)]
+        wrenches = 6 * len(settings.wrench_sensors)
+        places = period.effort, period.readings[:wrenches], period.readings[wrenches:]
+        self._places = [memoryview(place) for place in places]
         self._planned = memoryview(period.stands)
         self.estimate = PipelineEstimate(self.base.estimate, self.estimator.latest, period)
         self.start()
@@ -176,6 +178,7 @@ class EstimationPipeline:
         effort,
         *,
         wrenches=(),
+        readings=(),
         imu_time_s: float | None = None,
         planned=None,
         look: bool = True,
@@ -189,6 +192,8 @@ class EstimationPipeline:
                 over the period that ends here, not a number where none was measured.
             wrenches: (sensors, 6) N, N m of ``settings.wrench_sensors`` over that period; not a number
                 where one was silent.
+            readings: numbers of the messages of ``settings.mounted``, one after the other; not a number where
+                one was silent.
             planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
                 odometry, and it stands in where forces cannot be told; None: not known.
             look: look at the residuals when it is time, which takes much longer than all else. False: the
@@ -210,6 +215,8 @@ class EstimationPipeline:
         put("effort", effort, self._places[0])
         if self._places[1].nbytes or len(wrenches):
             put("wrenches", np.ravel(wrenches), self._places[1])
+        if self._places[2].nbytes or len(readings):
+            put("readings", readings, self._places[2])
         time_s = float(time_s)
         dt = self.settings.period_s if self._time_s is None else time_s - self._time_s
         self._time_s = estimate.time_s = time_s
@@ -271,12 +278,14 @@ class EstimationPipeline:
         n = self.robot.na
         gone = period.lost[6 + n : 6 + 2 * n]
         efforts = [name for name, lost in zip(self.robot.joint_names, gone) if lost]
-        silent = [
-            sensor.name for sensor, whole in zip(settings.wrench_sensors, period.whole) if not whole
+        whole, wrenches = period.whole.tolist(), len(settings.wrench_sensors)
+        silent = [each.name for each, there in zip(settings.wrench_sensors, whole) if not there]
+        further = [
+            each.label for each, there in zip(settings.mounted, whole[wrenches:]) if not there
         ]
         self._missing = tuple(
             f"{what} is missing of {', '.join(which)}"
-            for what, which in (("effort", efforts), ("wrench", silent))
+            for what, which in (("effort", efforts), ("wrench", silent), ("reading", further))
             if which
         )
 
@@ -340,8 +349,14 @@ class EstimationPipeline:
         """The arrays of this robot; the signals stand as ``period`` says."""
         settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
         slices, n = estimator.slices, robot.na
-        sizes = [slices[WRENCH + sensor.name] for sensor in settings.wrench_sensors]
-        sizes = [part.stop - part.start for part in sizes]
+        labels = [WRENCH + sensor.name for sensor in settings.wrench_sensors]
+        labels += [each.label for each in settings.mounted]
+        # How many numbers come from each sensor, and how many of them are used.
+        counts = [6] * len(settings.wrench_sensors)
+        counts += [len(each.numbers) for each in settings.mounted]
+        sizes = [slices[label].stop - slices[label].start for label in labels]
+        first = np.cumsum([0, *counts[:-1]])
+        gains = [1.0] * len(settings.wrench_sensors) + [each.gain for each in settings.mounted]
         measured = 6 + 2 * n + sum(sizes)
         low_pass = LowPass(measured + 2 * n + 3, settings.cutoff_hz, settings.period_s)
         axes = estimator.mechanism.frame(self._imu_frame())[1]
@@ -359,13 +374,14 @@ class EstimationPipeline:
             debounce_s=float(settings.contact_debounce_s),
             timeout_s=np.inf,
             effort=np.zeros(n),
-            readings=np.zeros(6 * len(sizes)),
+            readings=np.zeros(sum(counts)),
             stands=np.ones(feet, dtype=bool),
             reading_place=np.array(
-                [6 * k + i for k, size in enumerate(sizes) for i in range(size)], dtype=np.int64
+                [at + i for at, size in zip(first, sizes) for i in range(size)], dtype=np.int64
             ),
-            reading_sensor=np.repeat(np.arange(len(sizes)), 6),
+            reading_sensor=np.repeat(np.arange(len(sizes)), counts),
             signal_sensor=np.repeat(np.arange(len(sizes)), sizes),
+            signal_gain=np.repeat(np.array(gains), sizes),
             position=np.zeros(n),
             velocity=np.zeros(n),
             signals=np.zeros(len(low_pass.value)),
@@ -417,6 +433,7 @@ class EstimationPipeline:
         ]
         for sensor in settings.wrench_sensors:
             sensors.append(self._wrench_rows(sensor))
+        sensors += [each.sensor(self.robot, self.feet) for each in settings.mounted]
         contacts = {
             foot: Contact(foot, "surface")
             if foot in settings.soles

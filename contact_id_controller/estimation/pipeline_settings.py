@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.exceptions import ConfigurationError
 
@@ -69,6 +70,7 @@ class PipelineSettings:
             the sensor.
         soles: frames of the feet that are flat; their contact has a moment as well.
         wrench_sensors: six-axis force/torque sensors.
+        mounted: further sensors, see ``sensor_kinds``.
         odometry: of the base.
 
     Raises:
@@ -91,6 +93,7 @@ class PipelineSettings:
     residual_period_s: float = 0.02
     soles: tuple[str, ...] = ()
     wrench_sensors: tuple[WrenchSensor, ...] = ()
+    mounted: tuple[Mounted, ...] = ()
     odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
 
     def __post_init__(self):

@@ -1,37 +1,90 @@
-"""What a sensor tells of the dynamics, as rows: exact (noise 0), or measured with a known noise.
+"""What a sensor measures of the dynamics, as rows: exact (noise 0), or with a known noise.
 
-Each class is frozen and knows its ``name``, the number of its ``values`` and its rows in the frame of the
-link that carries it. ``DynamicsEstimator`` turns a list of them into one least-squares problem.
+A sensor is one frozen class, derived from ``Sensor``, that gives its rows and its noise; nothing else asks what kind
+of sensor it is. ``DynamicsEstimator`` turns a list of them into one least-squares problem.
 Source: Nori (2017), section III; the rows in the common frame are in docs/theory.md.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from contact_id_controller.estimation.rows import ACCELERATION, WRENCH
 from contact_id_controller.estimation.tree import PRISMATIC, Mechanism
-from contact_id_controller.exceptions import ConfigurationError, UnknownJointError, choices
+from contact_id_controller.exceptions import (
+    ConfigurationError,
+    UnknownFrameError,
+    UnknownJointError,
+    choices,
+)
+
+JOINT, COMPONENT, VELOCITY = 2, 3, 4
+"""Kinds of row beside ACCELERATION and WRENCH: an unknown itself, that is the acceleration of a joint or a component
+of a contact's wrench; an angular velocity, which says nothing of the unknowns and is only compared."""
 
 
 class Row(NamedTuple):
-    """One row r^T a or r^T f; see ``rows.Rows``. label names it for people."""
+    """One row r^T a or r^T f; see ``rows.Rows``. label names it for people.
+
+    link: of a row of kind JOINT the link that the joint moves, of kind COMPONENT the number of the component.
+    """
 
     kind: int
     link: int
-    carrier: int
-    vector: np.ndarray
-    label: str
+    carrier: int = 0
+    vector: np.ndarray = np.zeros(6)
+    label: str = ""
     point: bool = False
     position: np.ndarray = np.zeros(3)
 
 
+class Sensor:
+    """What every sensor answers for itself.
+
+    Attributes:
+        name: of its values.  noise: standard deviation of each value, or of all; 0: exact.
+        measured: whether it has values; else zero is expected of each row.
+    """
+
+    name: str
+    noise: float | Sequence[float]
+    measured: ClassVar[bool] = True
+
+    @property
+    def contacts(self) -> dict[str, Contact]:
+        """Wrenches that act because of it, besides those of the robot's contacts."""
+        return {}
+
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """One row a value, in their order.
+
+        components: contact -> numbers of the components of its wrench.
+        """
+        raise NotImplementedError
+
+    def noises(self, count: int) -> np.ndarray:
+        """Noise of each of its values (count,).
+
+        Raises:
+            ConfigurationError: wrong size, negative or not finite.
+        """
+        noise = np.asarray(self.noise, dtype=float)
+        if noise.ndim == 0:
+            noise = np.full(count, float(noise))
+        if noise.shape != (count,) or not np.isfinite(noise).all() or (noise < 0.0).any():
+            raise ConfigurationError(
+                f"noise of {self.name} must be one number or {count}, at least 0 (0: exact), "
+                f"got {np.asarray(self.noise).tolist()}"
+            )
+        return noise
+
+
 @dataclasses.dataclass(frozen=True)
-class JointAcceleration:
+class JointAcceleration(Sensor):
     """Accelerations of joints, rad/s2 or m/s2; noise 0 makes them exact (the paper's case).
 
     joints: names; None: all in the order of the mechanism (``DynamicsEstimator.joint_names``).
@@ -41,16 +94,20 @@ class JointAcceleration:
     joints: Sequence[str] | None = None
     name: str = "joint_acceleration"
 
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """The unknowns themselves, one a joint."""
+        return [Row(JOINT, link) for link in joint_links(mechanism, self.joints)]
+
 
 @dataclasses.dataclass(frozen=True)
-class JointEffort:
+class JointEffort(Sensor):
     """Efforts that joints transmit along their axes, N m or N: r = S_j on f_j."""
 
     noise: float | Sequence[float]
     joints: Sequence[str] | None = None
     name: str = "joint_effort"
 
-    def rows(self, mechanism: Mechanism) -> list[Row]:
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """One row a joint."""
         tree, found = mechanism.tree, []
         for link in joint_links(mechanism, self.joints):
@@ -62,27 +119,27 @@ class JointEffort:
 
 
 @dataclasses.dataclass(frozen=True)
-class Accelerometer:
+class Accelerometer(Sensor):
     """Proper acceleration of a frame's origin in the frame's axes, (3,) m/s2: what an IMU measures."""
 
     frame: str
     noise: float | Sequence[float]
     name: str = "accelerometer"
 
-    def rows(self, mechanism: Mechanism) -> list[Row]:
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """One row an axis."""
         return _acceleration_rows(mechanism, self.frame)
 
 
 @dataclasses.dataclass(frozen=True)
-class AngularAcceleration:
+class AngularAcceleration(Sensor):
     """Angular acceleration of a frame in its own axes, (3,) rad/s2: a gyroscope, differentiated."""
 
     frame: str
     noise: float | Sequence[float]
     name: str = "angular_acceleration"
 
-    def rows(self, mechanism: Mechanism) -> list[Row]:
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """One row an axis."""
         link, rotation, _ = mechanism.frame(self.frame)
         axes = [np.concatenate([np.zeros(3), axis]) for axis in rotation.T]
@@ -90,7 +147,7 @@ class AngularAcceleration:
 
 
 @dataclasses.dataclass(frozen=True)
-class Gyroscope:
+class Gyroscope(Sensor):
     """Angular velocity of a frame in its own axes, (3,) rad/s.
 
     It says nothing of accelerations or wrenches: its residual compares it with q, v and the base's
@@ -101,9 +158,14 @@ class Gyroscope:
     noise: float | Sequence[float]
     name: str = "gyroscope"
 
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """One row an axis."""
+        link, rotation, _ = mechanism.frame(self.frame)
+        return [Row(VELOCITY, link, link, axis) for axis in rotation.T]
+
 
 @dataclasses.dataclass(frozen=True)
-class ForceTorque:
+class ForceTorque(Sensor):
     """Wrench that passes through a joint, (6,) force then moment, N and N m, in the frame's axes.
 
     The moment is about the frame's origin. direction: ``parent_to_child``, what the link nearer to
@@ -118,7 +180,7 @@ class ForceTorque:
     direction: str = "parent_to_child"
     name: str = "force_torque"
 
-    def rows(self, mechanism: Mechanism) -> list[Row]:
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """Three rows of force, three of moment."""
         signs = {"parent_to_child": 1.0, "child_to_parent": -1.0}
         if self.direction not in signs:
@@ -138,7 +200,7 @@ class ForceTorque:
 
 
 @dataclasses.dataclass(frozen=True)
-class StationaryFrame:
+class StationaryFrame(Sensor):
     """A frame that does not accelerate, such as a flat foot that stands: six rows, no measurement.
 
     noise: (m/s2, rad/s2), how much it may. Its proper acceleration is gravity against ``up``. A point or
@@ -149,17 +211,24 @@ class StationaryFrame:
     noise: tuple[float, float]
     rotation: bool = True
     name: str = "stationary_frame"
+    measured: ClassVar[bool] = False
 
-    def rows(self, mechanism: Mechanism) -> list[Row]:
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
         """Three rows of the origin's acceleration, three of the angular acceleration."""
         found = _acceleration_rows(mechanism, self.frame)
         if self.rotation:
-            found += AngularAcceleration(self.frame, 0.0).rows(mechanism)
+            found += AngularAcceleration(self.frame, 0.0).rows(mechanism, components)
         return found
+
+    def noises(self, count: int) -> np.ndarray:
+        """See ``Sensor.noises``; one for each three rows."""
+        if not all(noise >= 0.0 and np.isfinite(noise) for noise in self.noise):
+            raise ConfigurationError(f"noise of {self.name} is {self.noise}")
+        return np.repeat(self.noise, 3)[:count]
 
 
 @dataclasses.dataclass(frozen=True)
-class ContactWrench:
+class ContactWrench(Sensor):
     """Measured components of a contact's wrench, in the contact frame's axes; noise 0: exact.
 
     One value for each component of that contact (see ``Contact``).
@@ -168,6 +237,24 @@ class ContactWrench:
     contact: str
     noise: float | Sequence[float]
     name: str = "contact_wrench"
+
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """The unknowns themselves, one a component."""
+        return component_rows(self, components)
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactComponent(Sensor):
+    """One measured component of a contact's wrench, in the contact frame's axes; ``which``: among those it has."""
+
+    contact: str
+    which: int
+    noise: float
+    name: str = "contact_component"
+
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """The unknown itself."""
+        return component_rows(self, components, self.which)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +302,7 @@ COMPONENTS = ("fx", "fy", "fz", "nx", "ny", "nz")
 
 
 @dataclasses.dataclass(frozen=True)
-class KnownWrench:
+class KnownWrench(Sensor):
     """A wrench on a frame that is known exactly, (6,) force then moment in the frame's axes, N, N m.
 
     A payload, a rope, a hand: its value is given with the measurements.
@@ -223,12 +310,31 @@ class KnownWrench:
 
     frame: str
     name: str = "known_wrench"
+    noise: ClassVar[float] = 0.0
+
+    @property
+    def contacts(self) -> dict[str, Contact]:
+        """The wrench that it knows."""
+        return {self.name: Contact(self.frame, "surface")}
+
+    def rows(self, mechanism: Mechanism, components: Mapping[str, range]) -> list[Row]:
+        """One row a component."""
+        return [Row(COMPONENT, k) for k in components[self.name]]
 
 
-Sensor = (
-    JointAcceleration | JointEffort | Accelerometer | AngularAcceleration | Gyroscope | ForceTorque
-    | StationaryFrame | ContactWrench | KnownWrench
-)  # fmt: skip
+def component_rows(sensor, components: Mapping[str, range], which: int | None = None) -> list[Row]:
+    """Rows that measure the wrench of the contact ``sensor.contact``: all its components, or one of them.
+
+    Raises:
+        UnknownFrameError: no contact of that name.
+    """
+    if sensor.contact not in components:
+        raise UnknownFrameError(
+            f"{sensor.name} measures contact {sensor.contact!r}; "
+            f"there are {choices(components) or 'none'}"
+        )
+    numbers = components[sensor.contact]
+    return [Row(COMPONENT, k) for k in (numbers if which is None else numbers[which : which + 1])]
 
 
 def joint_links(mechanism: Mechanism, joints: Sequence[str] | None) -> list[int]:

@@ -42,7 +42,7 @@ from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.ros.recording import EstimateRecorder
 from contact_id_controller.ros.samples import SampleReader
-from contact_id_controller.ros.wrench_input import WrenchInput
+from contact_id_controller.ros.sensor_input import SensorInput, Source
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.specification import table_of
@@ -142,16 +142,16 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self.create_subscription
-        self._wrenches = WrenchInput(
-            self,
-            stream,
-            self.settings.force_torque_sensors,
-            WRENCH_TIMEOUT_S,
-            self._serve_waiting,
-        )
+        sources = [
+            *(Source.wrench(each.name) for each in self.settings.wrench_sensors),
+            *map(Source.mounted, self.settings.mounted),
+        ]
+        self._wrench_numbers = slice(6 * len(self.settings.wrench_sensors))
+        self._further_numbers = slice(self._wrench_numbers.stop, None)
+        self._further = SensorInput(self, stream, sources, WRENCH_TIMEOUT_S, self._serve_waiting)
         sensors = [
             subscribe(Imu, "imu", self._on_imu, stream, raw=True),
-            *self._wrenches.subscriptions,
+            *self._further.subscriptions,
         ]
         schedule = subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True)
         joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
@@ -171,7 +171,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
         self._imu_given_up = False
-        self._wrenches.begin()
+        self._further.begin()
         self._waiting: bytes | None = None
         self._served_s = time.monotonic()
         self._last_ns: int | None = None
@@ -248,7 +248,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
             stamp_ns = packed_stamp_ns(self._waiting)
             self._imu_given_up = not (self._imu and self._imu[-1][0] >= stamp_ns)
-            self._wrenches.give_up(stamp_ns)
+            self._further.give_up(stamp_ns)
             self._serve_waiting()
 
     def _on_schedule(self, message: bytes) -> None:
@@ -289,7 +289,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.pipeline.follow_clock()
         time_s = stamp_ns * 1e-9
         gyro, accel, imu_time_s = self._sample_of(stamp_ns)
-        schedule = self._schedule.at(time_s)
+        schedule, further = self._schedule.at(time_s), self._further.at(stamp_ns)
         estimate = self.pipeline.step(
             time_s,
             gyro,
@@ -297,7 +297,8 @@ class DynamicsEstimatorNode(LifecycleNode):
             reading.position,
             reading.velocity,
             self._joints.efforts(),
-            wrenches=self._wrenches.at(stamp_ns),
+            wrenches=further[self._wrench_numbers],
+            readings=further[self._further_numbers],
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
             look=False,
@@ -314,7 +315,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     def _lacks(self, stamp_ns: int) -> bool:
         """Whether IMU or wrenches of joints of this stamp have not come yet."""
         imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
-        return not imu or self._wrenches.waits_for(stamp_ns)
+        return not imu or self._further.waits_for(stamp_ns)
 
     def _sample_of(self, stamp_ns: int):
         """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
@@ -382,8 +383,8 @@ class DynamicsEstimatorNode(LifecycleNode):
         }
         for name, heard_s in self._heard_s.items():
             figures[f"age of {name}, s"] = f"{now - heard_s:.3f}"
-        for name, heard_s in zip(self.settings.force_torque_sensors, self._wrenches.heard_s):
-            figures[f"age of wrench/{name}, s"] = f"{now - heard_s:.3f}"
+        for source, heard_s in zip(self._further.sources, self._further.heard_s):
+            figures[f"age of {source.topic}, s"] = f"{now - heard_s:.3f}"
         for name, stamps in self.stamps.items():
             figures[f"ignored stamps of {name}"] = str(stamps.ignored)
         for name, size in estimate.residuals.items():

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from contact_id_controller.exceptions import StateError
+from contact_id_controller.exceptions import ConfigurationError, StateError
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian. Alignment counts from its end."""
@@ -367,6 +368,80 @@ JOINT_STATE = Packable(
 ODOMETRY = Packable(Odometry, _odometry_fields, (0, 2, 3), _pose_and_twist)
 WRENCH = Packable(WrenchStamped, _wrench_fields, (0,), _wrench)
 IMU = Packable(Imu, _imu_fields, (2, 4), _turn_and_felt)
+
+
+def stamped(kind: type, numbers: Sequence[str]) -> Packable:
+    """A message that begins with a header, of which some doubles are wanted, named as ``wrench.force.x``.
+
+    In the message's order. It has no lists, and no double in its header.
+
+    Raises:
+        ConfigurationError: another message, or numbers that it lacks.
+    """
+    leaves = list(_leaves(kind))
+    doubles = [path for path, size, is_double in leaves if is_double]
+    lists = [path for path, size, _ in leaves if size is None]
+    missing = [name for name in numbers if name not in doubles]
+    if lists or missing or not leaves[0][0].startswith("header.stamp"):
+        raise ConfigurationError(
+            f"message {kind.__name__} cannot be a sensor's: it begins with no header, has lists "
+            f"({', '.join(lists) or 'none'}), or lacks {', '.join(missing) or 'nothing'}"
+        )
+
+    def fields(cursor: Cursor) -> list[tuple[int, int]]:
+        places = []
+        for _, size, is_double in leaves[2:]:  # the stamp has gone by
+            if is_double:
+                places.append(cursor.doubles(1))
+            elif size:
+                cursor.align(size)
+                cursor.skip(size)
+            else:
+                cursor.text()
+        return places
+
+    get = [operator.attrgetter(name) for name in numbers]
+    wanted = tuple(doubles.index(name) for name in numbers)
+    return Packable(kind, fields, wanted, lambda message: tuple((each(message),) for each in get))
+
+
+def _leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, int | None, bool]]:
+    """Path, bytes (0: a text, None: a list) of each field within a message, and whether it is a double."""
+    for name, (part, size, several, fixed) in zip(kind.get_fields_and_field_types(), _fields(kind)):
+        if several or fixed:
+            yield prefix + name, None, False
+        elif part is not None:
+            yield from _leaves(part, f"{prefix}{name}.")
+        else:
+            words = kind.get_fields_and_field_types()[name]
+            yield prefix + name, size, words in ("double", "float64")
+
+
+def packed_numbers(
+    kind: type, numbers: Sequence[str], frame: str
+) -> tuple[PackedMessage, list[np.ndarray]]:
+    """A stamped message; views (1,) of the doubles of these names, to be written."""
+    message, marks = kind(), [markers(1, k) for k in range(len(numbers))]
+    message.header.frame_id = frame
+    for name, mark in zip(numbers, marks):
+        *path, last = name.split(".")
+        setattr(functools.reduce(getattr, path, message), last, float(mark[0]))
+    packed = PackedMessage(message)
+    return packed, [packed.doubles(mark) for mark in marks]
+
+
+def message_class(name: str) -> type:
+    """The class of a message, such as ``sensor_msgs/FluidPressure``.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    package, _, words = name.partition("/")
+    try:
+        found: type = getattr(importlib.import_module(f"{package}.msg"), words)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"message {name!r} is not installed: {error}") from error
+    return found
 
 
 class PackedReader:

@@ -87,6 +87,7 @@ class SimulatedRobot(Node):
             self.simulated.foot_frames,
             qos,
             sensors=self.simulated.wrench_sensors,
+            mounted=self.sensors.mounted,
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
         )

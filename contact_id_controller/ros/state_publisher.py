@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
@@ -11,8 +13,14 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.ros.packed import PackedMessage, markers
+from contact_id_controller.ros.packed import (
+    PackedMessage,
+    markers,
+    message_class,
+    packed_numbers,
+)
 from contact_id_controller.simulation.sensors import Readings
 from contact_id_controller.state import RobotState
 
@@ -32,6 +40,7 @@ class StatePublisher:
 
     Args:
         sensors: names of the force/torque sensors.
+        mounted: further sensors.
         imu_frame: of the IMU; None: there is none.
         truth: prefix of the topics of the truth.
     """
@@ -44,6 +53,7 @@ class StatePublisher:
         qos: QoSProfile,
         *,
         sensors=(),
+        mounted: Sequence[Mounted] = (),
         imu_frame: str | None = None,
         truth: str = "",
     ):
@@ -73,6 +83,11 @@ class StatePublisher:
         self._wrenches = [
             self._wrench_publisher(node, f"wrench/{name}", name, qos) for name in sensors
         ]
+        self._further = []
+        for each in mounted:
+            kind = message_class(each.message)
+            parts = packed_numbers(kind, each.numbers, each.name)
+            self._further.append((node.create_publisher(kind, each.topic, qos), *parts))
         self._reactions = [
             self._wrench_publisher(node, f"{truth}ground_reaction/{frame}", WORLD, qos)
             for frame in foot_frames
@@ -124,6 +139,13 @@ class StatePublisher:
         for (publisher, message, numbers), values in zip(self._wrenches, readings.wrenches):
             if publisher.get_subscription_count():
                 numbers[:] = values
+                message.set_stamp(stamp_ns)
+                message.publish(publisher)
+        further = iter(readings.further.tolist())
+        for publisher, message, numbers in self._further:
+            for place in numbers:
+                place[0] = next(further)
+            if publisher.get_subscription_count():
                 message.set_stamp(stamp_ns)
                 message.publish(publisher)
         self._positions[:] = readings.position

@@ -56,7 +56,7 @@ class EstimatedState:
     ):
         self._world, self._true_forces = world, true_forces
         self.pipeline, self.estimate = pipeline, pipeline.estimate
-        self._sensors = SimulatedSensors(world, noise, seed)
+        self._sensors = SimulatedSensors(world, noise, seed, pipeline.settings.mounted)
         self._period_s = world.period_s
         wanted, there = [s.name for s in pipeline.settings.wrench_sensors], world.wrench_sensors
         for name in wanted:
@@ -95,6 +95,7 @@ class EstimatedState:
             readings.velocity,
             readings.effort,
             wrenches=readings.wrenches[self._wrenches],
+            readings=readings.further,
             planned=controller.planned_feet(time_s),
         )
         controller.sources.detector.take_states(estimate.contact.astype(float), time_s)

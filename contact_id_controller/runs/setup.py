@@ -289,9 +289,9 @@ def make_setup(
     _refuse_bad_values(parameters)
     if WHOLE_BODY in parameters:
         _plan_at_once(parameters, config, folder, mode)
-    wrenches = simulated.get("force_torque_sensors", ())
-    if wrenches and ESTIMATOR in parameters:
-        parameters[ESTIMATOR].setdefault("force_torque_sensors", list(wrenches))
+    for name in ("force_torque_sensors", "mounted_sensors"):
+        if simulated.get(name) and ESTIMATOR in parameters:
+            parameters[ESTIMATOR].setdefault(name, list(simulated[name]))
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     if not switchable:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline_settings import (
     DIRECTIONS,
     PipelineSettings,
     WrenchSensor,
 )
-from contact_id_controller.exceptions import ConfigurationError
+from contact_id_controller.estimation.sensor_kinds import all_mounted
+from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.settings.robot_rows import Description, FeetRows
 from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
@@ -67,20 +69,15 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         (),
         """Joints, or contact frames, with a six-axis force/torque sensor that is read on topic
         wrench/<name>. A joint's: what the link nearer to the base does to the other one. A contact
-        frame's: what the ground does to the foot, in the frame's axes.""",
+        frame's: what the ground does to the foot, in the frame's axes. A joint's may have frame=.. in whose
+        axes it measures and direction=child_to_parent after its name.""",
         when="Set to those that the robot has.",
     )
-    force_torque_frames: tuple[str, ...] = parameter(
+    mounted_sensors: tuple[str, ...] = parameter(
         (),
-        """Frames in whose axes, and about whose origins, the sensors of joints measure, one each;
-        empty: the joint's own, on the outer link.""",
-        when="Set where your driver states wrenches in other axes.",
-    )
-    force_torque_directions: tuple[str, ...] = parameter(
-        ("parent_to_child",),
-        "Which link the wrench of a joint's sensor acts on, one for all or one each.",
-        when="child_to_parent where a hanging weight is felt with the wrong sign.",
-        choices=DIRECTIONS,
+        """Further sensors, each with its kind, the joint or foot that it is at and its settings, as
+        "foot_pressure FL_FOOT area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
+        when="Set for a robot that has such sensors.",
     )
 
     # The odometry
@@ -174,30 +171,38 @@ class DynamicsEstimatorSettings(FeetRows, Description):
             odometry=odometry,
             soles=self.flat_feet_frames,
             wrench_sensors=self.wrench_sensors,
+            mounted=self.mounted,
         )
+
+    @property
+    def mounted(self) -> tuple[Mounted, ...]:
+        """The further sensors.
+
+        Raises:
+            ConfigurationError: see ``sensor_kinds.mounted``.
+        """
+        return all_mounted(self.mounted_sensors)
 
     @property
     def wrench_sensors(self) -> tuple[WrenchSensor, ...]:
         """The force/torque sensors, each with its frame and direction.
 
         Raises:
-            ConfigurationError: frames or directions that are not as many as the sensors.
+            ConfigurationError: a setting or direction that does not exist.
         """
-        names, frames = self.force_torque_sensors, self.force_torque_frames
-        directions = self.force_torque_directions
-        if len(frames) not in (0, len(names)):
-            raise ConfigurationError(
-                f"parameter 'force_torque_frames' has {len(frames)} values, must have none or "
-                f"{len(names)}, one for each of 'force_torque_sensors'"
-            )
-        if len(directions) not in (1, len(names)):
-            raise ConfigurationError(
-                f"parameter 'force_torque_directions' has {len(directions)} values, must have 1 or "
-                f"{len(names)}, one for each of 'force_torque_sensors'"
-            )
-        frames = frames or ("",) * len(names)
-        directions = directions * len(names) if len(directions) == 1 else directions
-        return tuple(map(WrenchSensor, names, frames, directions))
+        found = []
+        for text in self.force_torque_sensors:
+            name, *words = text.split() or [""]
+            given = dict(word.partition("=")[::2] for word in words)
+            wrong = [key for key in given if key not in ("frame", "direction")]
+            direction = given.get("direction", DIRECTIONS[0])
+            if wrong or direction not in DIRECTIONS:
+                raise ConfigurationError(
+                    f"parameter 'force_torque_sensors' has {text!r}, must be a name, frame=.. and "
+                    f"direction=.., one of {choices(DIRECTIONS)}"
+                )
+            found.append(WrenchSensor(name, given.get("frame", ""), direction))
+        return tuple(found)
 
     @property
     def foot_radii_m(self) -> list[float]:

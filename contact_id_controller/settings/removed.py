@@ -45,6 +45,8 @@ REMOVED: dict[str, str] = {
         "remove the line (in Python, simulation.sensors.SensorNoise and estimation.pipeline_settings)",
     ),
     # dynamics_estimator
+    "force_torque_frames": "is part of 'force_torque_sensors' now: 'FR_KFE frame=..'",
+    "force_torque_directions": "is part of 'force_torque_sensors' now: 'FR_KFE direction=..'",
     **dict.fromkeys(
         (
             *("angular_acceleration_noise_rad_s2", "joint_acceleration_noise_rad_s2"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from contact_id_controller.estimation.mounted import Mounted
+from contact_id_controller.estimation.sensor_kinds import all_mounted
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.settings.command_interfaces import Commanded
 from contact_id_controller.settings.robot_rows import RobotRows
@@ -99,6 +101,12 @@ class SimulatedRobotSettings(Commanded, RobotRows):
         joint's: what the inner link does to the outer one, in the outer link's axes.""",
         when="Set to the estimator's.",
     )
+    mounted_sensors: tuple[str, ...] = parameter(
+        (),
+        """Further sensors, each with its kind, the joint or foot that it is at and its settings, as
+        "foot_pressure FL_FOOT area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
+        when="Set to the estimator's.",
+    )
     ground_truth_topics: str = parameter(
         "shared",
         """What no robot can know, odometry and ground_reaction/<frame>, has these names (shared: a
@@ -174,7 +182,7 @@ class SimulatedRobotSettings(Commanded, RobotRows):
                 f"parameter '{missing[0]}' is empty, command_interface {self.command_interface} needs it: "
                 "contact_id check says which value fits"
             )
-        _ = self.locked
+        _ = self.locked, self.mounted
         if len(self.pushes) % NUMBERS_OF_A_PUSH:
             raise ConfigurationError(
                 f"parameter 'pushes' has {len(self.pushes)} values, must have {NUMBERS_OF_A_PUSH} for each "
@@ -185,6 +193,15 @@ class SimulatedRobotSettings(Commanded, RobotRows):
                 f"parameter 'initial_base' has {len(self.initial_base)} values, must have 3: x, y, "
                 "heading"
             )
+
+    @property
+    def mounted(self) -> tuple[Mounted, ...]:
+        """The further sensors.
+
+        Raises:
+            ConfigurationError: see ``sensor_kinds.mounted``.
+        """
+        return all_mounted(self.mounted_sensors)
 
     @property
     def reliable(self) -> bool:

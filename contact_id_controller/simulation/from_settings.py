@@ -47,7 +47,9 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
     """The sensors of this robot."""
-    return SimulatedSensors(simulated, preset(settings.sensors), settings.sensor_seed)
+    return SimulatedSensors(
+        simulated, preset(settings.sensors), settings.sensor_seed, settings.mounted
+    )
 
 
 def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:

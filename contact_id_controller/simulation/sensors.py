@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.exceptions import ConfigurationError, StateError, choices
 from contact_id_controller.state import RobotState
 
@@ -117,7 +120,7 @@ class Readings(NamedTuple):
 
     time_s: of that instant.  angular_velocity (3,) rad/s and linear_acceleration (3,) m/s2 (gravity
     inside) in the IMU's axes.  position, velocity, effort (na,) in command order.
-    wrenches (n, 6): forces, then moments.
+    wrenches (n, 6): forces, then moments.  further: numbers of mounted sensors, one after the other.
     """
 
     time_s: float
@@ -127,6 +130,7 @@ class Readings(NamedTuple):
     velocity: np.ndarray
     effort: np.ndarray
     wrenches: np.ndarray
+    further: np.ndarray
 
 
 class NoisySensors:
@@ -137,6 +141,7 @@ class NoisySensors:
         joints: number of joints.
         period_s: of the readings; the delay is rounded to whole periods.
         wrenches: number of force/torque sensors.
+        further: standard deviations of the numbers of mounted sensors, (r,).
         seed: of everything random.
 
     Attributes:
@@ -150,6 +155,7 @@ class NoisySensors:
         period_s: float,
         *,
         wrenches: int = 0,
+        further: ArrayLike = (),
         seed: int = 0,
     ):
         if not 0.0 < period_s < math.inf:
@@ -161,7 +167,7 @@ class NoisySensors:
         self.accelerometer_bias = rng.normal(size=3) * noise.accelerometer_bias_m_s2
         self.effort_gain = 1.0 + rng.normal(size=joints) * noise.effort_gain_error
         # All values of one instant in a row: one draw for all of them.
-        counts = (3, 3, joints, joints, joints, 6 * wrenches)
+        counts = (3, 3, joints, joints, joints, 6 * wrenches, np.size(further))
         ends = np.cumsum(counts)
         self._places = [slice(end - count, end) for end, count in zip(ends.tolist(), counts)]
         self._deviations = np.concatenate(
@@ -172,6 +178,7 @@ class NoisySensors:
                 np.full(joints, noise.velocity_noise_rad_s),
                 np.full(joints, noise.effort_noise_nm),
                 np.tile(np.repeat([noise.force_noise_n, noise.moment_noise_nm], 3), wrenches),
+                np.ravel(further),
             ]
         )
         self._noisy = bool(self._deviations.any())
@@ -192,6 +199,7 @@ class NoisySensors:
         velocity,
         effort,
         wrenches=(),
+        further=(),
     ) -> Readings:
         """What is read at ``time_s`` where this is true; see ``Readings`` for shapes.
 
@@ -201,7 +209,15 @@ class NoisySensors:
             StateError: wrong shapes.
         """
         noise = self.noise
-        true = (angular_velocity, linear_acceleration, position, velocity, effort, wrenches)
+        true = (
+            angular_velocity,
+            linear_acceleration,
+            position,
+            velocity,
+            effort,
+            wrenches,
+            further,
+        )
         row = self._row(true)
         parts = [row[place] for place in self._places]
         joints, rates, currents = parts[2:5]
@@ -236,12 +252,29 @@ class SimulatedSensors:
     Args:
         world: a simulated robot; without an IMU, its IMU says not a number.
         noise, seed: see ``NoisySensors``.
+        mounted: further sensors, with noise unless ``noise`` is ``perfect``.
     """
 
-    def __init__(self, world, noise: SensorNoise | str = "perfect", seed: int = 0):
-        self.world = world
+    def __init__(
+        self,
+        world,
+        noise: SensorNoise | str = "perfect",
+        seed: int = 0,
+        mounted: Sequence[Mounted] = (),
+    ):
+        self.world, self.mounted = world, tuple(mounted)
+        perfect = noise in ("perfect", PRESETS["perfect"])
+        deviations = [
+            np.broadcast_to(0.0 if perfect else each.white_noise, len(each.numbers))
+            for each in self.mounted
+        ]
         self.noisy = NoisySensors(
-            noise, world.robot.na, world.period_s, wrenches=len(world.wrench_sensors), seed=seed
+            noise,
+            world.robot.na,
+            world.period_s,
+            wrenches=len(world.wrench_sensors),
+            further=np.concatenate([np.zeros(0), *deviations]),
+            seed=seed,
         )
         self._no_wrenches = np.zeros((len(world.wrench_sensors), 6))
 
@@ -258,4 +291,7 @@ class SimulatedSensors:
             state.v[robot.actuated],
             world.applied_torques(),
             world.wrenches() if wrenches else self._no_wrenches,
+            np.concatenate([each.true(world, state) for each in self.mounted])
+            if self.mounted
+            else (),
         )

@@ -1,4 +1,4 @@
-"""Readings of force/torque sensors, each kept with its stamp until the joints of that stamp are there."""
+"""Readings of force/torque and further sensors, each kept with its stamp until the joints of that stamp are there."""
 
 from __future__ import annotations
 
@@ -6,51 +6,80 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.ros.packed import WRENCH
+from contact_id_controller.ros.packed import WRENCH, Packable, message_class, stamped
 from contact_id_controller.ros.samples import SampleReader
 
 QUEUE = 20
 
 
-class WrenchInput:
-    """Subscriptions to `wrench/<sensor>`.
+class Source(NamedTuple):
+    """A sensor's topic, how its messages are read, and how many numbers come from each."""
+
+    topic: str
+    kind: Packable
+    count: int
+
+    @classmethod
+    def wrench(cls, name: str) -> Source:
+        """Of a force/torque sensor."""
+        return cls(f"wrench/{name}", WRENCH, 6)
+
+    @classmethod
+    def mounted(cls, sensor: Mounted) -> Source:
+        """Of a further sensor.
+
+        Raises:
+            ConfigurationError: its message cannot be read.
+        """
+        kind = stamped(message_class(sensor.message), sensor.numbers)
+        return cls(sensor.topic, kind, len(sensor.numbers))
+
+
+class SensorInput:
+    """Subscriptions to what sensors read.
 
     Args:
         node, qos: owner of the subscriptions, and their quality of service.
-        names: of the sensors, n.
+        sources: of the sensors, n.
         timeout_s: age above which a reading counts as none.
         heard: called after each message.
 
     Attributes:
-        subscriptions: one a sensor.  heard_s: (n,) monotonic time of the last message of each.
+        sources, subscriptions: one a sensor.  heard_s: (n,) monotonic time of the last message of each.
     """
 
     def __init__(
         self,
         node: Node,
         qos: QoSProfile,
-        names: Sequence[str],
+        sources: Sequence[Source],
         timeout_s: float,
         heard: Callable[[], None],
     ) -> None:
         self._timeout_ns, self._heard = round(1e9 * timeout_s), heard
+        self.sources = tuple(sources)
         self.subscriptions = [
             node.create_subscription(
-                WrenchStamped, f"wrench/{name}", partial(self._keep, k), qos, raw=True
+                each.kind.kind, each.topic, partial(self._keep, k), qos, raw=True
             )
-            for k, name in enumerate(names)
+            for k, each in enumerate(sources)
         ]
-        self._readers = [SampleReader(WRENCH) for _ in names]
-        self._stamps = [StampFilter(max(FARTHEST_S, timeout_s)) for _ in names]
-        self._values = np.zeros((len(names), 6))
+        self._readers = [SampleReader(each.kind) for each in sources]
+        self._stamps = [StampFilter(max(FARTHEST_S, timeout_s)) for _ in sources]
+        ends = np.cumsum([each.count for each in sources], dtype=int)
+        self._all = np.zeros(ends[-1] if len(ends) else 0)
+        self._values = [
+            self._all[end - each.count : end] for end, each in zip(ends.tolist(), sources)
+        ]
         self.begin()
 
     def begin(self) -> None:
@@ -86,10 +115,10 @@ class WrenchInput:
             self._given_up[k] |= not (kept and kept[-1][0] >= stamp_ns)
 
     def at(self, stamp_ns: int) -> np.ndarray:
-        """(n, 6) N, N m, of this stamp or the newest before; not a number where that is too old."""
+        """Numbers of all sensors, one after the other, of this stamp or the newest before; NaN where too old."""
         for values, kept in zip(self._values, self._kept):
             while len(kept) > 1 and kept[1][0] <= stamp_ns:
                 kept.popleft()
             fresh = kept and abs(stamp_ns - kept[0][0]) <= self._timeout_ns
             values[:] = kept[0][1] if fresh else np.nan
-        return self._values
+        return self._all
