@@ -23,7 +23,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from group_effort_controller import GroupEffortController
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.parameter import Parameter
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from ros2_control_hosts import kill_all_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
@@ -713,7 +713,11 @@ def test_the_line_of_a_trip_says_what_became_of_the_controller(node_of, capfd):
 
 def test_an_error_of_its_own_leaves_zero(node_of, monkeypatch):
     node, sent = node_of(damping_nm_s_rad=[0.5], state_timeout_s=10.0), []
-    node._commands = SimpleNamespace(publish=lambda message: sent.append(list(message.data)))
+    node._commands = SimpleNamespace(
+        publish=lambda message: sent.append(
+            list(deserialize_message(message, Float64MultiArray).data)
+        )
+    )
     time.sleep(0.01)
     node.watchdog.velocities.take(JOINTS, VELOCITY, time.monotonic())
     node.tick()
