@@ -5,7 +5,7 @@
 # make clean  remove the virtual environment and everything that was made
 #
 # Needs Linux, make and Python 3.10 or later with venv; everything else goes into .venv.
-# Another Python: make demo PYTHON=python3.12. Options of pytest: make test ARGS="-k planner" (in one process).
+# Another Python: make demo PYTHON=python3.12. Options of pytest: make test ARGS="-k planner".
 
 PYTHON ?= python3
 VENV := .venv
@@ -31,9 +31,6 @@ demo: $(STAMP)
 
 demo_real_time: $(STAMP)
 	$(BIN)/contact_id demo --mode real_time --state estimated --output report
-
-# Two processes: each test file runs in one of them.
-ARGS ?= -n 2 --dist loadfile
 
 test: $(STAMP)
 	$(BIN)/python -m pytest $(ARGS)

@@ -122,7 +122,6 @@ setup(
             "websockets>=13.0",
             "quadprog>=0.1.12",
             "pytest>=8.0",
-            "pytest-xdist>=3.5",
             "import-linter>=2.16",
             "mypy>=1.15",
             "ruff>=0.17,<0.18",  # one formatter makes one layout

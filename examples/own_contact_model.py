@@ -17,7 +17,7 @@ FEET = ["FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"]
 POSTURE = [0, 1.2, -0.4] * 2 + [0, 0.9, 0.4] * 2  # the body leans out over the front feet
 
 
-def solve_glued(problem, *, warm_start=None) -> Solution:
+def solve_glued(problem, options, warm_start) -> Solution:
     """Least forces that hold every contact: G z + c = 0 with G = Y Y^T."""
     z = -np.linalg.lstsq(problem.Y @ problem.Y.T, problem.c, rcond=1e-10)[0]
     robot = problem.robot

@@ -72,7 +72,7 @@ class Bench:
         self._joints = publish(JointState, "joint_states", QOS)
         self.wrenches = {
             name: publish(WrenchStamped, f"wrench/{name}", QOS)
-            for name in changes.get("force_torque_sensors", ())
+            for name, *_ in map(str.split, changes.get("force_torque_sensors", ()))
         }
         self.heard = {}
         node = "dynamics_estimator"

@@ -43,7 +43,7 @@ def test_the_flag_says_that_it_may_be():
 
 def test_gains_end_somewhere():
     gains = [row for row in TABLE if "_gain" in row.name or row.name == "damping_nm_s_rad"]
-    assert len(gains) > 15
+    assert len(gains) >= 8
     for row in gains:
         assert math.isfinite(row.maximum) and not row.infinite, row.name
         with pytest.raises(ConfigurationError, match=row.name):

@@ -282,7 +282,6 @@ def test_times_by_the_wall_clock_are_lengthened_and_nothing_else():
         {
             ("command_watchdog", "timeout_s"): 5.0,
             ("command_watchdog", "state_timeout_s"): 5.0,
-            ("command_watchdog", "period_s"): 5.0,
             ("simulated_robot", "real_time_factor"): 0.2,
         }
     )

@@ -125,7 +125,6 @@ def test_it_is_sent_and_read_through_ros():
         "contact_frames": list(SOLO_FEET),
         "contact_radii_m": RADIUS_M,
         "mode": "lockstep",
-        "still_time_s": 0.05,
         "mounted_sensors": texts,
     }
     overrides = [Parameter(name, value=value) for name, value in values.items()]

@@ -27,6 +27,7 @@ LONGER = (
     "control/state_gain.py",
     "estimation/system.py",
     "estimation/tree.py",
+    "kernels/exact_cones/newton.py",
     "planning/gait/joint_motion.py",
     "planning/kinodynamic/momentum_kernel.py",
     "ros/recording.py",
