@@ -553,6 +553,31 @@ def test_a_moment_without_imu_is_bridged(short_walk, name):
     assert run.drift < 0.025
 
 
+class Unread:
+    """An odometry whose states do not arrive from row 1500 on, for so many; the next one has their time, too."""
+
+    def __init__(self, odometry, rows):
+        self.odometry, self.missing, self.number, self.waited_s = odometry, rows, 0, 0.0
+
+    def step(self, dt, **inputs):
+        starting = self.odometry.estimate.state == STARTING
+        self.number += not starting
+        if 1500 <= self.number < 1500 + self.missing:
+            self.waited_s += dt
+            return self.odometry.estimate
+        waited_s, self.waited_s = self.waited_s, 0.0
+        return self.odometry.step(dt + waited_s, **inputs)
+
+
+@pytest.mark.parametrize("rows, state", [(30, RUNNING), (55, RUNNING), (80, LOST)])
+def test_states_that_a_busy_computer_read_late_do_not_lose_the_pose(short_walk, rows, state):
+    """The sensors are as good as before: a walk cannot begin anew, as it never stands still."""
+    run = Run(short_walk, odometry=Unread(odometry_of(short_walk), rows))
+    assert run.states[-1] == state
+    if state == RUNNING:
+        assert LOST not in run.states and run.drift < 0.025
+
+
 def test_stamps_that_differ_are_said_and_weigh(short_walk):
     """5 ms: named, and the walk goes on; 100 ms: feet do not count, lost after a second."""
     run = Run(short_walk, change=fault_between(0.5, 9.0, skew_s=0.005))
@@ -665,7 +690,8 @@ def test_every_setting_matters():
     """No setting is read by nobody: each changes the facts, the limits, or is named in the code."""
     base = solo()
     numbers = np.concatenate([base._facts, base._limits])
-    python = {"imu_frame", "imu_timeout_s", "stamp_limit_s", "longest_period_s", "coasting_limit_s"}
+    python = {"imu_frame", "imu_timeout_s", "stamp_limit_s", "longest_period_s", "gap_limit_s"}
+    python |= {"coasting_limit_s"}
     python |= {"still_time_s", "still_rate_rad_s", "still_acceleration_m_s2", "start_tilt_rad"}
     python |= {"gyroscope_bias", "accelerometer_bias", "still_samples"}
     for field in dataclasses.fields(BaseOdometrySettings):

@@ -154,12 +154,12 @@ class BaseOdometry:
         settings = self.settings
         trouble, dt = [], float(dt)
         self._gap_s = 0.0
-        if not 0.0 < dt <= settings.longest_period_s:
+        if not 0.0 < dt <= settings.gap_limit_s:
             trouble.append(
-                f"time advanced by {dt:g} s, must be above 0 and at most {settings.longest_period_s:g}"
+                f"time advanced by {dt:g} s, must be above 0 and at most {settings.gap_limit_s:g}"
             )
             self._gap_s = dt if 0.0 < dt < np.inf else 0.0
-            dt = settings.longest_period_s if dt > 0.0 else 0.0
+            dt = settings.gap_limit_s if dt > 0.0 else 0.0
         self._inputs[filtering.I_DT] = dt
         turn, felt, position, velocity, _ = self._places
         put("gyro", SILENCE if gyro is None else gyro, turn)
@@ -206,7 +206,7 @@ class BaseOdometry:
     def _run(self, fault, trouble):
         settings, record = self.settings, self._record
         held = record[: filtering.O_VELOCITY].copy()
-        if max(self.imu_bad_s, self._gap_s) > settings.imu_timeout_s:
+        if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
             return self._lose(held, trouble)
         if not self._inputs[filtering.I_DT] > 0.0:
             return self._say(self.estimate.state, *trouble)

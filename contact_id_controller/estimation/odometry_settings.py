@@ -30,7 +30,10 @@ class BaseOdometrySettings:
         imu_timeout_s: so long the last good sample stands in.
         stamp_limit_s: largest difference of the stamps of IMU and joints; beyond it is said, and feet
             count less the faster their legs move.
-        longest_period_s: largest dt of a step, and difference of stamps with which feet count at all.
+        longest_period_s: largest difference of stamps with which feet count at all.
+        gap_limit_s: largest dt of a step: over a longer gap between states the pose is lost. A kernel holds
+            real-time threads for up to 50 ms, which is no evidence against the pose; after 80 ms with one
+            sample of the IMU the velocity is too wrong for feet to be believed.
         coasting_limit_s: without any foot for so long: lost.
         gravity_limit_m_s2: the base's mean acceleration over a second must stay below.
         gyroscope_bias_limit, accelerometer_bias_limit: estimates beyond are not believed.
@@ -65,6 +68,7 @@ class BaseOdometrySettings:
     imu_timeout_s: float = 0.02
     stamp_limit_s: float = 0.002
     longest_period_s: float = 0.02
+    gap_limit_s: float = 0.06
     coasting_limit_s: float = 1.0
     gravity_limit_m_s2: float = 2.0
     gyroscope_bias_limit: float = 0.2
