@@ -235,7 +235,7 @@ def test_a_driver_may_begin_anew_at_a_turn_or_count_on(files):
     found = {}
     for kind, told in kinds.items():
         checks, states = StateChecks(robot), []
-        checks._joint_jump.limit = checks._seen.limits[0] = 0.05
+        checks._joint_jump.limit[:] = 0.05
         for k in range(1, 1001):
             x = START + speed * 1e-3 * k
             state = checks.take(JointReading(1_000_000 * k, told(x), speed), None)

@@ -32,7 +32,7 @@ class Seen(Struct):
     Attributes:
         q_index, actuated (na,), turns (na,) bool: as in ``RobotModel``.  floats: it has a floating base.
         low, high: (2 na,) possible positions, then velocities, of the joints.
-        limits: (3,) of jumps: joint, rad or m; base, m and rad.
+        joint_limit (1,) rad or m, base_limits (2,) m, rad: of jumps, the filters' own.
         row: (2 na,) joints read last.  base: (13,) measured last.
         joint_place (2 na,), base_place (13,); joint_mark, base_mark (3,): of their `JumpFilter`.
         position, velocity (na,), q (nq,), v (nv,): of the last state in order.
@@ -44,7 +44,8 @@ class Seen(Struct):
     floats: bool
     low: Numbers
     high: Numbers
-    limits: Numbers
+    joint_limit: Numbers
+    base_limits: Numbers
     row: Numbers
     base: Numbers
     joint_place: Numbers
@@ -85,7 +86,8 @@ def seen_of(
         floats=robot.floating_base,
         low=np.full(2 * na, -np.inf),
         high=np.full(2 * na, np.inf),
-        limits=np.full(3, np.inf),
+        joint_limit=joints.limit,
+        base_limits=base.limits,
         row=np.zeros(2 * na),
         base=np.zeros(odometry_jump.BASE_SIZE),
         joint_place=joints.place,
@@ -119,11 +121,11 @@ def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
         return UNTIMELY
     if outside != GOOD:
         return outside
-    limits, mark, place = seen.limits, seen.joint_mark, seen.joint_place
+    mark, place = seen.joint_mark, seen.joint_place
     if mark[KNOWN]:
         dt = 1e-9 * (time_ns - mark[TIME_NS])
         _, away = joint_jump.unexplained(place, row, dt, seen.turns)
-        if not away <= limits[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt:
+        if not away <= seen.joint_limit[0] + 0.5 * joint_jump.FASTEST_RAD_S2 * dt * dt:
             return JOINT_JUMP
     _accept(row, time_ns, place, mark)
     base = seen.base
@@ -144,9 +146,10 @@ def examine(position, velocity, time_ns, in_time, base_ns, judges_base, seen):
         if mark[KNOWN]:
             dt = 1e-9 * (base_ns - mark[TIME_NS])
             away, turned = odometry_jump.unexplained(place, base, dt)
+            limits = seen.base_limits
             if not (
-                away <= limits[1] + 0.5 * odometry_jump.FASTEST_M_S2 * dt * dt
-                and turned <= limits[2] + 0.5 * odometry_jump.FASTEST_RAD_S2 * dt * dt
+                away <= limits[0] + 0.5 * odometry_jump.FASTEST_M_S2 * dt * dt
+                and turned <= limits[1] + 0.5 * odometry_jump.FASTEST_RAD_S2 * dt * dt
             ):
                 return BASE_JUMP
         _accept(base, base_ns, place, mark)

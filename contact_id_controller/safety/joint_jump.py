@@ -24,19 +24,19 @@ class JointJump(JumpFilter):
     counts on, makes no jump; None: none does.
 
     Attributes:
-        limit: change of a position, rad or m, beyond what the velocities explain that is a jump.
+        limit: (1,) change of a position, rad or m, beyond what the velocities explain that is a jump.
     """
 
     def __init__(
         self, names: Sequence[str], limit: float = math.inf, turns: np.ndarray | None = None
     ):
         super().__init__(2 * len(names))
-        self._names, self.limit = tuple(names), limit
+        self._names, self.limit = tuple(names), np.array([limit])
         self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
         k, distance = unexplained(place, row, dt, self._turns)
-        if distance <= self.limit + 0.5 * FASTEST_RAD_S2 * dt * dt:
+        if distance <= self.limit[0] + 0.5 * FASTEST_RAD_S2 * dt * dt:
             return ""
         return (
             f"joint {self._names[k]!r} is {distance:.3g} from where its velocity leads "

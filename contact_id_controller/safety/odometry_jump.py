@@ -20,12 +20,12 @@ class OdometryJump(JumpFilter):
     """Follows the pose of a floating base, refuses outliers, and notices when they stay.
 
     Attributes:
-        limit_m, limit_rad: change of pose beyond what the velocity explains that is a jump.
+        limits: (2,) m, rad, change of pose beyond what the velocity explains that is a jump.
     """
 
     def __init__(self, limit_m: float = math.inf, limit_rad: float = math.inf):
         super().__init__(BASE_SIZE)
-        self.limit_m, self.limit_rad = limit_m, limit_rad
+        self.limits = np.array([limit_m, limit_rad])
         self._row = np.zeros(BASE_SIZE)
 
     def take(self, pose: np.ndarray, twist: np.ndarray, stamp_ns: int) -> tuple[str, bool]:
@@ -39,8 +39,8 @@ class OdometryJump(JumpFilter):
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
         distance, angle = unexplained(place, row, dt)
         if (
-            distance <= self.limit_m + 0.5 * FASTEST_M_S2 * dt * dt
-            and angle <= self.limit_rad + 0.5 * FASTEST_RAD_S2 * dt * dt
+            distance <= self.limits[0] + 0.5 * FASTEST_M_S2 * dt * dt
+            and angle <= self.limits[1] + 0.5 * FASTEST_RAD_S2 * dt * dt
         ):
             return ""
         return (

@@ -120,11 +120,9 @@ class StateChecks:
         """Take over the limits of other settings."""
         self.age_limit_s = settings.state_timeout_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
-        jump_m, jump_rad = settings.odometry_jump_m, settings.odometry_jump_rad
-        self._jump.limit_m, self._jump.limit_rad = jump_m, jump_rad
-        self._joint_jump.limit = settings.joint_jump
+        self._jump.limits[:] = settings.odometry_jump_m, settings.odometry_jump_rad
+        self._joint_jump.limit[:] = settings.joint_jump
         seen = self._seen
-        seen.limits[:] = settings.joint_jump, jump_m, jump_rad
         seen.low[:], seen.high[:] = possible_joints(self._robot)
         self._base_limits = np.array(plausibility.BASE)
 
@@ -294,7 +292,7 @@ class StateChecks:
         here = prediction.carry(seen.base, self.base_ns, time_ns, self._variances)
         position_m, attitude_rad = prediction.position_m, prediction.attitude_rad
         # Compared so that what is no number is refused.
-        if not (position_m <= self._jump.limit_m and attitude_rad <= self._jump.limit_rad):
+        if not (position_m <= self._jump.limits[0] and attitude_rad <= self._jump.limits[1]):
             return Refusal(
                 "odometry_unsure",
                 f"odometry is {(time_ns - self.base_ns) * NANO:.6f} s older than the joint state, after which the "

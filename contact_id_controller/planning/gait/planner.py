@@ -112,7 +112,7 @@ class GaitPlanner:
     def set_velocity(self, linear=(0.0, 0.0), yaw_rate: float = 0.0, frame: str = "base") -> None:
         """Walk with a velocity (x, y) in m/s, in the `base` or `world` frame, and a yaw rate.
 
-        It holds until the next call of this or of `follow_waypoints`.
+        It holds until the next call.
 
         Raises:
             ConfigurationError: a frame of another name, or numbers that are not finite.
@@ -136,10 +136,6 @@ class GaitPlanner:
         self._gait = name
         if self._footsteps is not None:
             self._footsteps.take_gait(name)
-
-    def follow_waypoints(self) -> None:
-        """Walk to the way-points, from the one aimed at last."""
-        self._velocity = None
 
     def reset(self) -> None:
         """Forget all plans: the next one begins by standing."""
