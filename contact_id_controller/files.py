@@ -243,14 +243,7 @@ def parse_value(text: str) -> Any:
 
 def _plain_yaml(text: str) -> Any:
     """The plain value of a YAML text; ValueError or YAMLError where it is none that we read."""
-    depth = 0
-    for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        if count > 2 * MOST_ENTRIES:  # a list is two events
-            raise ValueError(f"it has more than {MOST_ENTRIES} entries")
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MOST_DEPTH:  # before anything recursive looks at it
-            raise ValueError(f"lists stand in each other deeper than {MOST_DEPTH}")
+    _check_size(text)
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -266,6 +259,25 @@ def _plain_yaml(text: str) -> Any:
         ) from error
     finally:
         loader.dispose()
+
+
+def _check_size(text: str) -> None:
+    """Return for a YAML text of bounded depth and length, before anything recursive reads it."""
+    too_deep = f"lists stand in each other deeper than {MOST_DEPTH}"
+    depth = 0
+    try:
+        for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            if count > 2 * MOST_ENTRIES:  # a list is two events
+                raise ValueError(f"it has more than {MOST_ENTRIES} entries")
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:
+                raise ValueError(too_deep)
+    except yaml.YAMLError as error:
+        # PyYAML 6.0.4 and later look ahead, and refuse a depth of 1,000 before the events of 30 come.
+        if "nesting depth" in str(error):
+            raise ValueError(too_deep) from error
+        raise
 
 
 def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
