@@ -65,6 +65,7 @@ class Weld(NamedTuple):
     def rows(
         self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
     ) -> Rows:
+        """Six rows: relative linear and angular velocity of the two frames, errors m and rad, world axes."""
         wanted = (
             pin.SE3.Identity()
             if self.placement is None
@@ -100,6 +101,12 @@ class Coupling(NamedTuple):
     def rows(
         self, robot: RobotModel, data: Any, q: NDArray[np.float64], v: NDArray[np.float64]
     ) -> Rows:
+        """One row, sum ratio_j v_j = 0, with error sum ratio_j q_j - offset (rad or m).
+
+        Raises:
+            ConfigurationError: not one ratio a joint.
+            UnknownJointError: no such joint, or one with several freedoms or without end.
+        """
         ratios = (
             np.ones(len(self.joints)) if self.ratios is None else np.asarray(self.ratios, float)
         )

@@ -232,6 +232,7 @@ def _assembled(
 
 
 def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
+    """A value as a finite array (n, 3); n None: any number of rows. ContactSetError names the shape that is wrong."""
     array = np.array(value, dtype=float, ndmin=2, order="C")
     if array.size == 0:
         array = array.reshape(0, 3)
@@ -246,6 +247,7 @@ def _table(name: str, value: ArrayLike, n: int | None) -> NDArray[np.float64]:
 def _column(
     name: str, value: ArrayLike, n: int, negative: bool = False, infinite: bool = False
 ) -> NDArray[np.float64]:
+    """A number for all contacts, or one for each, as (n,); ContactSetError where it is neither, or out of range."""
     array = np.array(value, dtype=float)
     if array.ndim == 0:
         array = np.full(n, float(array))

@@ -92,6 +92,7 @@ class ParameterSpec:
         return tuple(self._check_one(element, kind) for element in value)
 
     def _check_one(self, value: Any, kind: str) -> Any:
+        """A value of this kind, integers taken as numbers; ConfigurationError at another type, range or choice."""
         if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         expected = {"string": str, "boolean": bool, "integer": int, "number": float}[kind]
@@ -106,6 +107,7 @@ class ParameterSpec:
         return value
 
     def _check_range(self, value: float) -> None:
+        """ConfigurationError where a number is not finite or outside of [minimum, maximum]."""
         if math.isnan(value) or (math.isinf(value) and not self.infinite):
             raise ConfigurationError(f"parameter '{self.name}' is {value}, must be finite")
         if not self.minimum <= value <= self.maximum:

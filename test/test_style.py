@@ -1,6 +1,7 @@
 """Lint and layout: `ruff check` and `ruff format --check` find nothing; their rules are in pyproject.toml.
 
-And no list of more than 12 positional arguments, where a struct or names should be.
+And no list of more than 12 positional arguments, where a struct or names should be; no function of 8 lines
+without a docstring.
 """
 
 import ast
@@ -21,6 +22,7 @@ FOLDERS = (
 )
 
 MOST_POSITIONAL = 12
+DESCRIBED_LINES = 8
 LONGER = (
     "control/following.py",
     "control/gain_kernels.py",
@@ -88,3 +90,42 @@ def test_a_long_list_is_found():
     names = ", ".join(f"a{k}" for k in range(MOST_POSITIONAL + 1))
     source = f"class C:\n    def f(self, {names}): ...\nC.f({names})\ndef g(*, {names}): ...\n"
     assert sorted(long_lists(source)) == [(2, "f", 13), (3, "C.f", 13)]
+
+
+def undescribed(source):
+    """(line, name) of functions of ``DESCRIBED_LINES`` and more without a docstring.
+
+    Nested functions are described by what they are in, and ``__init__`` and its like by their class.
+    """
+    waiting = [(ast.parse(source), False)]
+    while waiting:
+        parent, described = waiting.pop()
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                makes = node.name in ("__init__", "__new__", "__post_init__") and described
+                short = node.end_lineno - node.lineno + 1 < DESCRIBED_LINES
+                if not (makes or short or ast.get_docstring(node)):
+                    yield node.lineno, node.name
+            else:
+                own = isinstance(node, ast.ClassDef)
+                waiting.append((node, bool(ast.get_docstring(node)) if own else described))
+
+
+def test_functions_say_what_they_do():
+    package = ROOT / "contact_id_controller"
+    found = [
+        f"{path}:{line} {name}"
+        for path in sorted(package.rglob("*.py"))
+        for line, name in undescribed(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_function_that_says_nothing_is_found():
+    body = "        pass\n" * DESCRIBED_LINES
+    source = (
+        f"class C:\n    def __init__(self):\n{body}    def f(self):\n{body}    def g(self): ...\n"
+    )
+    assert sorted(name for _, name in undescribed(source)) == ["__init__", "f"]
+    described = source.replace("class C:\n", 'class C:\n    """One."""\n')
+    assert [name for _, name in undescribed(described)] == ["f"]

@@ -58,6 +58,7 @@ def _has_type(body: Any) -> bool:
 
 
 def _check_rate(rate: Any, period_s: float) -> list[Finding]:
+    """Whether controller_manager's update_rate, Hz, is a number and fits the controller's period, s."""
     if not isinstance(rate, int) or isinstance(rate, bool) or rate <= 0:
         return [error(SUBJECT, f"update_rate is {rate!r}, must be a whole number, Hz")]
     if abs(rate * period_s - 1.0) > _RATE_TOLERANCE:

@@ -171,6 +171,11 @@ def check_forces(controller: Controller, result: StepResult) -> list[Finding]:
 
 
 def _check_friction(controller: Controller, forces, along) -> list[Finding]:
+    """How much of the friction coefficient standing uses, |f_T| / f_N; a warning above .9.
+
+    Args:
+        forces: (n, 3) N, world frame.  along: (n,) N, their parts along the normals.
+    """
     sideways = np.linalg.norm(forces - along[:, None] * controller.feet.normals, axis=1)
     pushing = along > 0.0
     if not pushing.any():
@@ -215,6 +220,7 @@ def check_torques(controller: Controller, torques: np.ndarray) -> list[Finding]:
 
 
 def _check_motors(controller: Controller, torques: np.ndarray) -> list[Finding]:
+    """Heat of the motors, W, while standing and at the effort limits; ``torques`` (na,) N·m."""
     if controller.loss_weights is None:
         return [note("motors", "no motor constants: no power is reported")]
     hottest = controller.loss_weights * controller.effort_limits**2

@@ -162,6 +162,7 @@ class Controller:
         self.answered: RobotState | None = None
 
     def _make_period(self) -> Period:
+        """The arrays of one control period of this robot; feet, sources and the Jacobian are views."""
         robot, feet, count = self.robot, self.feet, len(self.feet)
         flags = (
             "planned",
@@ -202,6 +203,7 @@ class Controller:
         )
 
     def _make_settings(self) -> PeriodSettings:
+        """What the compiled step reads and never changes: indices, thresholds of contact, gains, limits."""
         robot, feet, settings = self.robot, self.feet, self.settings
         corners = np.bincount(feet.foot)[feet.foot]  # of the foot that each contact is part of
         self._part_of_foot = (1.0 / corners)[:, None]
@@ -332,6 +334,7 @@ class Controller:
         return prepare(plan, self._followed())
 
     def _followed(self) -> Followed:
+        """The plan that is followed and the pose commanded now, which a new plan is examined against."""
         course, period = self.memory.course, self.period
         return Followed(
             self.robot.joint_names,
@@ -445,6 +448,12 @@ class Controller:
         return RobotState(state.time_s + delay, q, state.v + delay * acceleration)
 
     def _solve(self, t: float, desired: np.ndarray, schedule: Any) -> Solution:
+        """Build and solve this period's problem, warm started.
+
+        Args:
+            desired: (nv,) m/s^2 and rad/s^2, wanted acceleration.
+            schedule: planned contacts, whose liftoffs ramp forces down; None: no plan.
+        """
         memory, solver, share = self.memory, self._solver, None
         if self.settings.force_ramp_s:
             leaves_in = None if schedule is None else schedule.leaves_in(t)

@@ -84,6 +84,10 @@ class LinearSteps:
         """Nothing is solved ahead."""
 
     def _say(self, state: RobotState, result: StepResult) -> None:
+        """Write the command: state, torques and the gain -d tau / d (q, v) of this period.
+
+        Where the solution has no derivative, or one beyond ``GREATEST_LOCAL_GAIN``, the joint gains stand in.
+        """
         out = self.command
         state = self.controller.answered or state
         gain = self._gain.of(state, result)

@@ -196,6 +196,7 @@ class TorquesAhead:
                 return
 
     def _solve_knot(self, number: int) -> None:
+        """Reference and torques at time ``number * KNOT_S``, on the planned state; marked as failed if none."""
         place = number % self._count
         self._number[place], self._failed[place] = -1, number
         try:

@@ -204,6 +204,12 @@ class BaseOdometry:
     # One step
 
     def _run(self, fault, trouble):
+        """One step of the filter with this period's inputs, and what becomes of the state: running, coasting or lost.
+
+        Args:
+            fault: of the IMU's sample, GOOD or one of ``imu_checks``.
+            trouble: reasons so far, lines; extended.
+        """
         settings, record = self.settings, self._record
         held = record[: filtering.O_VELOCITY].copy()
         if self.imu_bad_s > settings.imu_timeout_s or self._gap_s > settings.gap_limit_s:
@@ -306,6 +312,11 @@ class BaseOdometry:
             self._say(STARTING, reason)
 
     def _moving(self, sample):
+        """Why the robot does not stand still, a line; empty where it does.
+
+        Args:
+            sample: (6,) angular rate, rad/s, and specific force, m/s^2.
+        """
         settings = self.settings
         rate = math.sqrt(sample[:3] @ sample[:3])
         joints = np.abs(self.arrays.v).max()
@@ -388,6 +399,7 @@ class BaseOdometry:
     # Constants
 
     def _make_arrays(self) -> OdometryArrays:
+        """The filter's arrays for this robot; q, v, sample and contacts are views of its inputs."""
         robot, mechanism, settings, feet = (
             self.robot,
             self._mechanism,
@@ -429,6 +441,7 @@ class BaseOdometry:
         )
 
     def _refuse_unmeasured(self):
+        """Raise UnknownJointError where a joint between base and foot has no encoder."""
         tree, measured = self._mechanism.tree, set(self.robot.joint_names)
         for foot, link in zip(self.feet, self._links):
             while link:
@@ -440,6 +453,11 @@ class BaseOdometry:
                 link = tree.parent[link]
 
     def _facts_of(self, centres, radii):
+        """The filter's constants in one array: variances, limits, IMU placement, each foot's centre, radius.
+
+        Args:
+            centres, radii: (f, 3) m in the links' frames and (f,) m, of the feet's spheres.
+        """
         settings, facts = self.settings, np.zeros(filtering.F_FEET + 4 * len(radii))
         link, rotation, at = 0, np.eye(3), np.zeros(3)
         if settings.imu_frame:

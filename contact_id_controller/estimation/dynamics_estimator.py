@@ -166,6 +166,11 @@ class DynamicsEstimator:
         self.estimate(*self.observability.states[0])  # compiles
 
     def _allocate(self, noise):
+        """Freeze the layout into arrays, and keep views of its inputs.
+
+        Args:
+            noise: standard deviation of the equation of motion of a link, N; of moments times the radius of gyration.
+        """
         tree, gravity = self.mechanism.tree, np.asarray(self.robot.model.gravity.linear)
         trace = tree.inertia[:, [0, 3, 5]].sum()  # of the links alone: a size is enough
         lever = (tree.mass[:, None] * tree.lever**2).sum()
@@ -258,6 +263,7 @@ class DynamicsEstimator:
         put("up", UP if up is None else up, places.up)
 
     def _take(self, measurements):
+        """Copy measurements, an array in the layout's order or a dictionary by sensor, into y (m,); None clears it."""
         y, slices = self._y, self.slices
         if measurements is None:
             y[:] = 0.0
@@ -402,6 +408,7 @@ class DynamicsEstimator:
         }
 
     def _residuals(self):
+        """By sensor: measured minus estimated values, in standard deviations of that sensor."""
         layout, results, found = self._layout, self._layout.results, {}
         deviation = np.sqrt(layout.columns.prior)
         for name, (rows, columns, values) in self._residual_places.items():
@@ -415,6 +422,10 @@ class DynamicsEstimator:
         return found
 
     def _inverse_of(self, A, B):
+        """Covariance of the unknowns, (6 + N, 6 + N): block of the inverse of the scaled KKT matrix.
+
+        The pseudo-inverse, so directions that no sensor sees get none; a fixed base has zero rows.
+        """
         K, free, _ = self._system(A, B)
         scale = 1.0 / np.sqrt(np.maximum(np.abs(K).max(axis=1), 1e-300))
         inverse = np.linalg.pinv(K * scale[:, None] * scale, hermitian=True)

@@ -70,6 +70,7 @@ class Layout:
         return self.slices[sensor.name]
 
     def _unknowns(self):
+        """Number the unknowns: joint accelerations, then components of contact wrenches with their directions."""
         mechanism = self.mechanism
         tree = mechanism.tree
         self.joints = [
@@ -101,6 +102,7 @@ class Layout:
         unknown.noise, unknown.value = float(noise), value
 
     def _rows(self):
+        """Rows of all sensors, sorted by limb: direct measurements become priors, velocities only residuals."""
         found = []  # (limb, row, noise, value, sensor)
         self.velocities = []  # (sensor, link, axis in it, value, noise)
         limbs = self.mechanism.tree.limb
@@ -142,6 +144,7 @@ class Layout:
         self.rows_numbers = np.concatenate([vector.ravel(), position.ravel(), weight])
 
     def _columns(self):
+        """Place each unknown among its limb's columns; one measured without noise is known, and has no column."""
         n, c, limbs = len(self.mechanism), len(self.wrenches), self._limbs_count
         self.joint_columns, self.wrench_columns = (
             np.zeros((2, n), np.int64),

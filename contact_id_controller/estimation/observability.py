@@ -236,6 +236,12 @@ def _words(estimator, direction):
 
 
 def _regularise(layout, regularisation, null, unobservable):
+    """Give a prior to unknowns that the sensors do not determine, so that the system can be factored.
+
+    Args:
+        regularisation: standard deviation for all of them, or one by label.
+        null: null space of the weighted rows; its first six rows are the base's acceleration.
+    """
     moved = np.abs(null[6:]).max(axis=1) > FELT * np.abs(null).max()
     labels = [label for label, m in zip(layout.labels, moved) if m]
     if isinstance(regularisation, Mapping):

@@ -423,6 +423,7 @@ class EstimationPipeline:
         return self.settings.odometry.imu_frame or self.robot.model.names[1]
 
     def _make_estimator(self, radii):
+        """The estimator of these sensors and feet; ``radii`` (f,) m, a foot without a sole is a point contact."""
         settings, frame = self.settings, self._imu_frame()
         joints = self.robot.joint_names
         sensors = [

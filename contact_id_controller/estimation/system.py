@@ -173,6 +173,7 @@ def unpack(integers, numbers):
 
 @register_jitable
 def _tree(integers, numbers, n):
+    """Views of a mechanism's arrays within ``integers`` and ``numbers``; n links, shapes as in ``Tree``."""
     return Tree(
         view(integers, SIZES, (n,)),
         view(integers, SIZES + n, (n,)),
@@ -192,6 +193,7 @@ def _tree(integers, numbers, n):
 
 @register_jitable
 def _rows(integers, at, numbers, end, m):
+    """Views of m measured rows, from ``at`` in ``integers`` and ``end`` in ``numbers``; shapes as in ``Rows``."""
     return Rows(
         view(integers, at, (m,)),
         view(integers, at + m, (m,)),
@@ -207,6 +209,7 @@ def _rows(integers, at, numbers, end, m):
 
 @register_jitable
 def _columns(integers, at, numbers, end, n, c, N):
+    """Views of the columns of n joints, c wrench components and N unknowns; shapes as in ``Columns``."""
     return Columns(
         view(integers, at, (n,)),
         view(integers, at + n, (n,)),

@@ -136,6 +136,7 @@ def _depth_first(model, root):
 
 
 def _tree(model, joints, link_of_joint, floating):
+    """The links below ``joints``, parents first, with placements, axes and inertias in the links' own frames."""
     n = len(joints)
     parent, limb, kind = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int64)
     position, velocity, turns = (np.zeros(n, np.int64) for _ in range(3))

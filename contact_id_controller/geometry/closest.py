@@ -52,6 +52,7 @@ def _transform(pose):
 
 
 def _request():
+    """coal's request of signed distances, with tolerances tight enough that gaps are smooth."""
     request = coal.DistanceRequest()
     request.enable_signed_distance = True
     request.gjk_tolerance = GJK_TOLERANCE

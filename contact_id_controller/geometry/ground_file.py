@@ -72,6 +72,7 @@ def ground_of(content: Any) -> HeightField:
 
 
 def _of_boxes(content: Mapping) -> HeightField:
+    """The height field under which boxes lie: a grid of ``cell_m`` raised to the highest top over each point."""
     boxes = content["boxes"]
     if not isinstance(boxes, list) or not boxes:
         raise ConfigurationError("'boxes' must be a list of boxes")
@@ -147,6 +148,7 @@ def _refuse_unknown(values: Mapping, known: tuple[str, ...], what: str) -> None:
 
 
 def _numbers(values: Mapping, name: str, count: int | None, what: str = "the ground") -> np.ndarray:
+    """``count`` finite numbers of a mapping's entry (None: any number of them); ConfigurationError names the entry."""
     try:
         found = np.array(values[name], dtype=float).reshape(-1)
     except (KeyError, TypeError, ValueError) as error:

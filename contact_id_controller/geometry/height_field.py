@@ -131,6 +131,7 @@ class HeightField:
         return solid
 
     def _triangle_under(self, x, y):
+        """Number of the triangle under (x, y), m; None outside of the field."""
         if not (self.x[0] <= x <= self.x[-1] and self.y[0] <= y <= self.y[-1]):
             return None
         i = min(int(np.searchsorted(self.x, x, side="right")) - 1, len(self.x) - 2)
@@ -140,6 +141,7 @@ class HeightField:
         return 2 * (i * (len(self.y) - 1) + j) + (1 if across > along else 0)
 
     def _find_ridges(self):
+        """Edges, pairs of point numbers, at which the surface turns down on the other side, and those of the border."""
         sides: dict[tuple[int, int], list[int]] = {}
         for number, corners in enumerate(self.corners):
             for k in range(3):

@@ -153,6 +153,7 @@ class Scene:
         return self._collect(rows)
 
     def _against_surface(self, solid, pose, shape, placement):
+        """Contact points of a solid against one surface, within ``anticipation_m``; empty if none."""
         if isinstance(shape, HalfSpace):
             return plane_points(solid, pose, shape, self.anticipation_m)
         if isinstance(shape, HeightField):
@@ -166,6 +167,7 @@ class Scene:
         return apart > first.reach_m + second.reach_m + self.anticipation_m
 
     def _collect(self, rows):
+        """The contact set of rows (point, frame, other frame, surface velocity, other's name, identity)."""
         if not rows:
             return ContactSet.empty()
         points, frames, against, speeds, others, identities = zip(*rows)

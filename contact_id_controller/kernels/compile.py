@@ -163,6 +163,7 @@ def _compiled(function, options):
 
 
 def _cached(function, options):
+    """The function compiled by numba with a cache on disk; without one where no directory is writable."""
     cache = _cache_directory(function.__code__.co_filename)
     if cache is None:
         return numba.njit(**options)(function)

@@ -65,6 +65,7 @@ class Compiling:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Stop counting and report what was compiled; nothing after an error, which has its own report."""
         event.unregister("numba:compile", self._counter)
         self._over.set()
         self._thread.join()

@@ -78,6 +78,7 @@ class _PartCompiler(compiler.Compiler):
     """Compiles as far as to what LLVM optimises."""
 
     def compile_extra(self, function):
+        """Compile as a library of its own that callers link, instead of code that each caller contains again."""
         context = self.state.targetctx
         library = _PartLibrary(context.codegen(), function.__qualname__)
         self.state.library = library

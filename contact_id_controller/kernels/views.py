@@ -46,6 +46,7 @@ def columns(matrix, first, count):
 
 @intrinsic
 def _address(typing, store, at):
+    """Intrinsic: the pointer to element ``at`` of a one-dimensional array, in which a view begins."""
     signature = types.CPointer(store.dtype)(store, types.intp)
 
     def generate(context, builder, signature, arguments):

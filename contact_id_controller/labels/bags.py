@@ -136,6 +136,7 @@ class BagMotion:
         return _between(last[1], new[1], (time_s - last[0]) / (new[0] - last[0]))
 
     def _state(self, message: Any) -> _State | None:
+        """Time, positions and velocities of a JointState in the robot's order; None, and counted, if unusable."""
         if message.name != self._names:
             column = {name: k for k, name in enumerate(message.name)}
             missing = [name for name in self._how.robot.joint_names if name not in column]

@@ -217,6 +217,7 @@ def _label(
     chunk: int,
     told: Callable[[MotionFile, int], Any],
 ) -> Labelled:
+    """Label what of one motion has no label yet, block by block, and write the failures; counts by status."""
     begun = time.perf_counter()
     done = found = 0
 

@@ -147,6 +147,12 @@ class Labeller:
         return self._labels(block, frames, contacts, solutions, good, ended | lost)
 
     def _contacts(self, frames: Frames, good: np.ndarray, follows: bool) -> ContactFrames:
+        """Contacts of all frames: places, normals, and which feet touch, by the recording or by distance and speed.
+
+        Args:
+            good: (m,) bool, frames whose numbers are finite.
+            follows: the base's motion is recorded, so contact points move as it says; False: by the contact law.
+        """
         feet, robot = self._feet, self.robot
         count, n = len(good), len(feet)
         points, normals = np.zeros((count, n, 3)), np.tile(feet.normals, (count, 1, 1))
@@ -192,6 +198,7 @@ class Labeller:
         good: np.ndarray,
         asked: np.ndarray,
     ) -> dict[str, np.ndarray]:
+        """The columns of a block: forces, torques, residuals; NaN, with a reason, in frames without a solution."""
         robot = self.robot
         answered = good & (solutions.status != STATUSES.index(REFUSED))
         status = np.where(answered, solutions.status, STATUSES.index(REFUSED)).astype(np.uint8)

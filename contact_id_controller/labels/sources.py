@@ -161,6 +161,7 @@ class _Rows:
             self._whole = data.reshape(self._shape, order="F")
 
     def read(self, count: int) -> np.ndarray:
+        """The next ``count`` rows as float, from the file or the array in memory."""
         rows = slice(self._next, self._next + count)
         self._next += count
         if self._whole is not None:
@@ -230,6 +231,7 @@ class ParquetMotion:
             raise _unreadable(self.path, error) from error
 
     def _values(self, batch: Any, name: str, size: int | None) -> np.ndarray:
+        """One quantity of a batch as (n, size), from one column of lists or several of numbers; (n,) for size None."""
         parts = self._parts[name]
         columns = [batch.column(batch.schema.get_field_index(part)) for part in parts]
         try:

@@ -190,6 +190,7 @@ class ContactFrames:
         return self._subset(frame, robot)[1]
 
     def _subset(self, frame: int, robot: RobotModel) -> tuple[ContactSet, NDArray[np.intp]]:
+        """The contacts that touch in a frame, as a set and as row numbers; made once for each pattern of contacts."""
         mask = self.touching[frame]
         known = self._subsets.get(key := mask.tobytes())
         if known is None:
@@ -309,6 +310,7 @@ class FrameSolutions:
         return {name: array for name, array in vars(self).items() if name != "_kept"}
 
     def _keep_solution(self, k: int, numbers: NDArray[np.intp], solution: Solution) -> None:
+        """Write the solution of frame ``k`` that was solved by itself; ``numbers``: rows of its contacts among all."""
         problem, moved = solution.problem, solution.attainable
         parts = (
             problem.c if moved is None else moved,
@@ -458,6 +460,7 @@ def _solve_block(
 def _solve_rows(
     frames: _Frames, model: tuple[str, str], keywords: Mapping[str, Any], out: FrameSolutions
 ) -> None:
+    """Solve all frames by one model: equal contacts together where it has a compiled loop, else singly."""
     row = solvable(*model)
     prepare, options = row.prepare_frames, row.complete(keywords)
     left = np.ones(len(frames.q), bool)
@@ -472,6 +475,7 @@ def _solve_rows(
 def _solve_alone(
     frames: _Frames, k: int, row: ContactModel, options: Chosen, out: FrameSolutions
 ) -> None:
+    """Solve frame ``k`` through the door of single problems; an error of its state becomes its status."""
     robot, contacts, force = frames.robot, frames.contacts, frames.external_forces
     try:
         compute_dynamics(robot, frames.q[k], frames.v[k])

@@ -43,6 +43,11 @@ Kept.packed = staticmethod(_packed)
 
 @inlined_kernel
 def _keep(reduced, answer, forces, numbers, k, kept):
+    """Write one frame's solution into row k of the arrays of all frames; rows of open contacts are NaN, forces 0.
+
+    ``w = c + Y Y^T z`` (3n,), m/s, is the contacts' velocity at the period's end, ``z / dt`` their force in local
+    axes, N; c is the attainable one (``answer.moved``). numbers (n,): places of these contacts among all.
+    """
     Y, gap_speed, dt = reduced.Y, reduced.gap_speed, reduced.dt
     moved, z = answer.moved, answer.z
     force, local, velocity, gap = (

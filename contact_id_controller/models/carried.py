@@ -88,6 +88,12 @@ def of_no_slip_lcp(solution: Solution, options: Chosen) -> Carried:
 
 
 def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> Carried:
+    """What each contact carries in a solution of two stages, found from the modes of its velocities.
+
+    Args:
+        mu, edges: (n,) friction and sides of the pyramid.
+        parts: contacts may part; False: those of a stiction model that touch stay, unless they creep.
+    """
     problem = solution.problem
     n = len(problem)
     face = Face(np.empty(n, np.int64), np.empty(n), np.empty(n))
@@ -109,6 +115,12 @@ def _carried(
     grips: np.ndarray,
     parts: bool = True,
 ) -> Carried:
+    """Directions that each contact holds, in which it pulls and is free to push, from its mode in ``face``.
+
+    Args:
+        mu: (n,) friction.  grips: (n,) bool, contacts that hold sideways.
+        parts: a sliding contact may leave the ground; False: it holds along the normal only.
+    """
     impulses = solution.impulses.reshape(-1, 3)
     tight = TIGHT * np.abs(impulses).max(initial=0.0)
     held, pulls, free = [], [], []

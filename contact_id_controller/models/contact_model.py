@@ -264,6 +264,7 @@ class ContactModel:
         return functools.lru_cache(maxsize=64, typed=True)(self._checked)
 
     def _checked(self, keywords: tuple[tuple[str, Any], ...]) -> Chosen:
+        """The options with these keywords changed; UnknownModelError names an unknown one, and the ones that exist."""
         given = dict(keywords)
         for option in self.options:
             if option.keyword in given:

@@ -157,6 +157,7 @@ def _uniform(size, value):
 
 
 def _per_joint(name, value, size):
+    """One value for all, or one a joint, as (size,); ConfigurationError where it is neither."""
     if type(value) is float:
         return _uniform(size, value)
     try:

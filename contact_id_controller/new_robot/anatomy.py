@@ -119,6 +119,7 @@ def _can_be_leg(model: pin.Model, chain: tuple[int, ...]) -> bool:
 
 
 def _held(model: pin.Model, children: dict[int, list[int]], legs: set[int]) -> tuple[str, ...]:
+    """Names of joints to lock: without a motor, of fingers (light branches below the base), or without mass."""
     masses = np.array([body.mass for body in model.inertias])
     for joint in range(model.njoints - 1, 1, -1):  # of all that a joint moves
         masses[model.parents[joint]] += masses[joint]

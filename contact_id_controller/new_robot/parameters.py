@@ -117,6 +117,7 @@ def refuse_unchecked(proposal: Proposal) -> None:
 
 
 def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
+    """A file for a robot without legs: its joints sway about the middle of their ranges."""
     robot = _model(urdf, False, limbs)
     low, high = _range(robot)
     middle = _within(0.5 * (low + high), robot)
@@ -154,6 +155,7 @@ def _bolted(urdf: str, name: str, limbs: Anatomy) -> Proposal:
 
 
 def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
+    """A file for a legged robot: feet, standing posture, a gait for four point feet that can walk."""
     model = free.model
     parts, near = shapes(model, resolve_urdf(urdf)), posture_near_zero(model)
     flat = limbs.walks_on_soles
@@ -228,6 +230,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
 
 
 def _model(urdf: str, floating: bool, limbs: Anatomy) -> RobotModel:
+    """The robot with undriven joints locked; ConfigurationError where nothing is left to drive."""
     robot = RobotModel.from_urdf(urdf, floating, None, dict.fromkeys(limbs.held, 0.0))
     if not robot.na:
         raise ConfigurationError(
@@ -260,6 +263,7 @@ def _locked(limbs: Anatomy) -> list[Row]:
 
 
 def _contacts(feet: Sequence[Any]) -> list[Row]:
+    """Rows of the feet: frames and radii of spheres, or frames, sizes and centres of soles."""
     frames = [foot.frame for foot in feet]
     if isinstance(feet[0], RoundFoot):
         radii = [round(foot.radius_m, DIGITS) for foot in feet]
@@ -275,6 +279,7 @@ def _contacts(feet: Sequence[Any]) -> list[Row]:
 
 
 def _controller(robot, posture, feet, moving_end: bool = False) -> list[Row]:
+    """Rows of the controller: contact model, feedback, and damping of the safe output at this posture."""
     rows = [
         Row("period_s", PERIOD_S, "Joint states must come at this rate."),
         Row("friction", "coulomb"),
@@ -310,6 +315,7 @@ def _damping(robot: RobotModel, posture: np.ndarray) -> list[float]:
 
 
 def _gait(feet, posture, length: float, robot: RobotModel) -> list[Row]:
+    """Rows of the gait planner, scaled by leg length, m, and its pendulum's time sqrt(length / gravity), s."""
     gravity = float(np.linalg.norm(robot.model.gravity.linear))
     pendulum_s = float(np.sqrt(length / gravity))
     radius = max(foot.radius_m for foot in feet)
@@ -356,6 +362,7 @@ def _words(foot: RoundFoot | Sole) -> str:
 
 
 def _text(title: str, sections: dict[str, list[Row]]) -> str:
+    """The parameter file as text: title, then each section with its rows."""
     parts = [
         f"# {title}\n#\n#   contact_id check --config FILE\n#   contact_id demo --config FILE\n#\n"
         "# config/quadruped.yaml explains the parameters, contact_id parameters lists them all.\n"
@@ -367,6 +374,7 @@ def _text(title: str, sections: dict[str, list[Row]]) -> str:
 
 
 def _lines(rows: Iterable[Row]) -> Iterable[str]:
+    """The lines of rows in YAML, each after the comment that gives its reason."""
     for row in rows:
         if row.why:
             yield f"    # {row.why}\n"

@@ -165,6 +165,11 @@ def doubtful(steps_s: np.ndarray, coefficients: np.ndarray, limits) -> np.ndarra
 
 @bare_kernel
 def _mark_doubtful(steps_s, coefficients, lower, upper, speed, acceleration, out):
+    """out (s,) bool: segments that may break a limit somewhere, by the bound sum |c_n| of their polynomials.
+
+    coefficients (s, 6, na) in s = t / step in [0, 1]; lower, upper (na,) rad, speed (na,) rad/s, acceleration rad/s^2.
+    The bound is cheap and never too small: only segments it cannot clear are examined exactly.
+    """
     for k in range(coefficients.shape[0]):
         step, good = steps_s[k], True
         for j in range(coefficients.shape[2]):

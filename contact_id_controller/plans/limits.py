@@ -64,6 +64,7 @@ def _judge(plan: Any, limits: PlanLimits, judge: Callable[[Any, PlanLimits], Non
 
 
 def _judge_joints(joints: JointTrajectory, limits: PlanLimits) -> None:
+    """TrajectoryError where a joint would leave its range, speed or acceleration anywhere between the points."""
     names, steps_s, segments = joints.names, np.diff(joints.times_s), joints.segments
     positions = joints.positions
     if len(segments):
@@ -93,6 +94,7 @@ def check_way(
 
 
 def _judge_base(base: BaseTrajectory, limits: PlanLimits) -> None:
+    """TrajectoryError where the base would exceed its speed or acceleration, linear or angular, between the points."""
     speed, acceleration = largest_rates(np.diff(base.times_s), base.segments, vectors=True)
     for what, values, most, units in (
         ("speed", speed, limits.base_speed, ("m/s", "rad/s")),
@@ -120,6 +122,7 @@ def check_base_jump(distance: float, angle: float, limits: PlanLimits) -> None:
 
 
 def _within(what, names, lowest, highest, lower, upper) -> None:
+    """TrajectoryError that names the first joint whose lowest or highest value is outside [lower, upper]."""
     bad = np.flatnonzero(~((lowest >= lower) & (highest <= upper)))
     if bad.size:
         k = int(bad[0])

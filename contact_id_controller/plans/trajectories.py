@@ -223,6 +223,7 @@ class JointTrajectory:
         return self._ends_in_motion
 
     def _replaced(self, **changes) -> JointTrajectory:
+        """The same trajectory with these fields changed, examined anew."""
         same = (
             "names",
             "times_s",
@@ -235,6 +236,7 @@ class JointTrajectory:
         return JointTrajectory(**{**{name: getattr(self, name) for name in same}, **changes})
 
     def _refuse_motion_at_the_end(self) -> None:
+        """TrajectoryError where the last point has a velocity: a joint cannot be held while it moves."""
         if self.velocities is None:
             return
         moving = np.abs(self.velocities[-1]) > _AT_REST

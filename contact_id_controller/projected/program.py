@@ -151,6 +151,7 @@ class QcqpProgram:
         return result._replace(iterations=steps)
 
     def _rows(self, rows, values):
+        """Rows (k, unknowns) and values (k,) of linear conditions, as arrays; ConfigurationError at another shape."""
         rows = np.array(rows, dtype=float, ndmin=2)
         values = np.array(values, dtype=float).reshape(-1)
         if rows.shape != (len(values), self.A.shape[1]):

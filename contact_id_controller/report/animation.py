@@ -103,6 +103,7 @@ def _mujoco_pictures(
     feet: Sequence,
     ground_file: str,
 ) -> Iterator[np.ndarray]:
+    """Pictures of these rows of a walk, rendered by MuJoCo with predicted and simulated forces."""
     try:
         from contact_id_controller.simulation.rendering import render_frames
     except ImportError as error:

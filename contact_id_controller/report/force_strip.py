@@ -67,6 +67,7 @@ class ForceStrip:
         return image.resize(self._size, Image.Resampling.LANCZOS)
 
     def _draw_legend(self, pen: ImageDraw.ImageDraw, width: int, time_s: float) -> None:
+        """Names of the curves, their scale and the time above the strip, which is ``width`` pixels wide."""
         middle = OVERSAMPLING * TOP / 2
         x = OVERSAMPLING * LABEL_WIDTH
         touches = bool(self._walk.foot_names)

@@ -196,6 +196,7 @@ def _estimated_velocity_error(measured: Measured) -> float | None:
 
 
 def _estimated_force_error(measured: Measured) -> float | None:
+    """RMS error of the estimated forces, feet summed over their contacts, as a share of weight; None if unknown."""
     told, forces = measured.record.estimated, measured.record.simulated_forces
     if told is None:
         return None

@@ -399,6 +399,7 @@ def _widen(axis, least: float) -> None:
 
 
 def _legend_above(axis, entries) -> None:
+    """One row of a legend above the axis; entries: (label, colour, line style)."""
     handles = [
         Line2D([], [], color=colour, linestyle=style, label=label)
         for label, colour, style in entries

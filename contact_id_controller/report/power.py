@@ -215,6 +215,7 @@ def plot(runs: list[Run], path: Path) -> None:
 
 
 def _plot_run(axis, one: Run) -> None:
+    """Loss of each allocation over time; points mark periods in which it broke a limit."""
     time = np.arange(len(one.power)) * one.period_s
     for i, name in enumerate(ALLOCATIONS):
         bad = one.broken[:, i].any(axis=1)

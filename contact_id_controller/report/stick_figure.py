@@ -130,6 +130,7 @@ def _draw_lines(axis, segments: np.ndarray, colour: str, width: float) -> None:
 
 
 def _draw_arrows(axis, starts: np.ndarray, vectors: np.ndarray, colour: str, width: float) -> None:
+    """Draw vectors (n, 3) m from points (n, 3) m in the figure's projection."""
     for start, end in zip(_project(starts), _project(starts + vectors)):
         if np.linalg.norm(end - start) > 0.0:
             axis.annotate(

@@ -435,6 +435,7 @@ class CommandWatchdogNode(Node):
         super().destroy_node()
 
     def _look_at_others(self) -> None:
+        """Trip where another node commands too, or where torque limits are unknown; warn of other state sources."""
         self._look_at_description()
         now_s = time.monotonic()
         if names := self._others.look(now_s):
@@ -463,6 +464,7 @@ class CommandWatchdogNode(Node):
         self._follow(info, now_s)
 
     def _on_joint_states(self, message: bytes, info: Mapping[str, Any]) -> None:
+        """Take the measured joint velocities, of which damping is made, with the time at which they arrived."""
         numbers = self._states.arrays(message)
         if numbers is None:
             states = self._states.message(message)
@@ -499,6 +501,7 @@ class CommandWatchdogNode(Node):
             self._controller_state.remove_pending_request(answer)
 
     def _on_answer(self, trips: int, answer: Future) -> None:
+        """The controller's lifecycle state has arrived, requested after trip number ``trips``: active rearms."""
         if self._answers.pop(answer, None) is None:
             return
         active = answer.result().current_state.id == State.PRIMARY_STATE_ACTIVE
@@ -542,6 +545,7 @@ class CommandWatchdogNode(Node):
     def _on_emergency_stop(
         self, request: SetBool.Request, response: SetBool.Response
     ) -> SetBool.Response:
+        """Serve ~/emergency_stop: data true engages and stores it, false releases it into damping."""
         watchdog = self.watchdog
         if request.data:
             self._send(watchdog.emergency_stop(time.monotonic()))
@@ -562,6 +566,7 @@ class CommandWatchdogNode(Node):
         return response
 
     def _report_change(self) -> None:
+        """Log the new state; at a trip remember who published then, so that a replaced controller is recognised."""
         self._state = self.watchdog.state
         if self._state is WatchdogState.TRIPPED:
             # Also those whose name, or who, discovery does not know yet.
@@ -583,6 +588,7 @@ class CommandWatchdogNode(Node):
             self.get_logger().info("forwarding commands")
 
     def _publish_diagnostics(self) -> None:
+        """Publish state and counters: ERROR while tripped or stopped, WARN where a command was refused or clipped."""
         watchdog = self.watchdog
         before, self._counts = (
             self._counts,
@@ -612,6 +618,7 @@ class CommandWatchdogNode(Node):
 
 
 def _serve(node: CommandWatchdogNode, interrupt: Interrupt, worker: Worker) -> int:
+    """Serve the node until it is interrupted: a reserve waits prepared until its keeper calls it, then takes over."""
     executor = GuardedExecutor(node, node.incidents)
     direct = DirectLoop(
         executor, lambda: node.direct_subscriptions, services=lambda: node.direct_services

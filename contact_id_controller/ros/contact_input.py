@@ -58,6 +58,7 @@ class ContactInput:
             self._node.destroy_subscription(subscription)
 
     def _pass_forces(self, guard: Guard) -> None:
+        """Give the newest measured force of each foot, N, to the guard, with which of them have arrived."""
         for i in range(len(self._frames)):
             data = self._newest(i)
             self._seen[i] = data is not None

@@ -151,6 +151,7 @@ class ControlTopics:
         )
 
     def _subscribe(self, stream: QoSProfile) -> None:
+        """Subscribe to odometry, joint states and plans, in the order in which they are to be served."""
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self._node.create_subscription
         # Where executors serve in order of creation, odometry comes before its joint state.
@@ -281,6 +282,7 @@ class ControlTopics:
         self._watchdog.reset()
 
     def _on_joint_states(self, message: bytes) -> None:
+        """One control period: a state arrives, its command is published, then what can wait is done."""
         arrival_s = time.perf_counter()
         loop, guard = self._loop, self._loop.guard
         if not self.active:
@@ -409,6 +411,7 @@ class ControlTopics:
         self._journal.note(event, stamp_ns(self._last), **facts)
 
     def _do_chores(self) -> None:
+        """What is done between periods: other senders, watchdog, log lines, recording, markers."""
         self._chore()
         self._look_at_others()
         self._look_at_watchdog()
@@ -421,6 +424,7 @@ class ControlTopics:
                 self._publish_markers()
 
     def _publish_markers(self) -> None:
+        """Publish contact forces and friction cones of the last period, world frame."""
         loop, feet = self._loop, self._loop.controller.feet
         self._markers.publish(
             contact_markers(
@@ -440,6 +444,7 @@ class ControlTopics:
         return {f"error {reason}": str(count) for reason, count in sorted(counts.items())}
 
     def _publish_diagnostics(self) -> None:
+        """Publish the guard's summary, solve times and counters on /diagnostics."""
         guard = self._loop.guard
         level, summary = guard.summary()
         self._diagnostics.publish(

@@ -234,6 +234,7 @@ class ControllerNode(LifecycleNode):
         return _SUCCESS
 
     def _stop(self) -> None:
+        """Stop commanding and save the recording; nothing while inactive."""
         if not self.active:
             return
         self._topics.stop()
@@ -279,6 +280,7 @@ class ControllerNode(LifecycleNode):
             raise ConfigurationError(str(error)) from error
 
     def _apply_changes(self) -> None:
+        """Apply parameters that were set since the last period, all at once, between two periods."""
         if self._parameter_table.changed:
             self._parameter_table.changed = False
             before = vars(self.loop.controller.settings)
@@ -299,6 +301,7 @@ class _Autostart:
         self._ready_s: float | None = None
 
     def __call__(self) -> None:
+        """Activate once everything needed has arrived; until then log every few seconds what is missing."""
         if not self._wanted or self._node.loop is None:
             return
         if self._node.is_emergency_stopped:

@@ -90,6 +90,7 @@ class JointStateReader:
         return self._efforts.copy()
 
     def _map(self, names: list[str]) -> Refusal | None:
+        """Map these joint names to the robot's order; a Refusal where one lacks or comes twice."""
         column = {name: k for k, name in enumerate(names)}
         missing = [name for name in self.joint_names if name not in column]
         if missing:

@@ -133,6 +133,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         return super().on_configure(state)
 
     def _make_topics(self) -> None:
+        """Make subscriptions and publishers; in lockstep joint states wait for the sensors of their time."""
         self._imu_reader = SampleReader(IMU)
         kind = (
             ReliabilityPolicy.RELIABLE if self.settings.reliable else ReliabilityPolicy.BEST_EFFORT
@@ -167,6 +168,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         ]
 
     def _begin(self) -> None:
+        """Start the pipeline anew, and forget what has arrived."""
         self.pipeline.start()
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
@@ -210,6 +212,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self.active = False
 
     def _release(self) -> None:
+        """Stop, and destroy what configure made."""
         self._stop()
         if self.pipeline is None:
             return
@@ -225,6 +228,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     # Messages
 
     def _on_imu(self, message: bytes) -> None:
+        """Keep an IMU sample with its stamp, unless the stamp is wrong; serve a joint state that waits for it."""
         try:
             stamp_ns, sample = self._imu_reader.read(message)
         except StateError:
@@ -259,6 +263,12 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.get_logger().warning(f"no schedule: {error}", throttle_duration_sec=1.0)
 
     def _on_joints(self, message: bytes, served_late: bool = False) -> None:
+        """One step of the estimator at a joint state, with the IMU's and the other sensors' newest samples.
+
+        Args:
+            message: JointState, serialized.
+            served_late: it waited for other sensors, so its stamp has been checked.
+        """
         if not self.active:
             return
         self._heard_s["joint_states"] = time.monotonic()
@@ -345,6 +355,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self._diagnose()
 
     def _diagnose(self) -> None:
+        """Publish on /diagnostics: ERROR while there is no estimate, WARN with the faults of the inputs."""
         if self.pipeline is None:
             return
         if self._recorder is not None:
@@ -369,6 +380,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
 
     def _figures(self) -> dict[str, str]:
+        """Values of the diagnostics: odometry, contacts, deviations, ages of the inputs, residuals."""
         pipeline, now = self.pipeline, time.monotonic()
         estimate = pipeline.estimate
         deviation = np.sqrt(np.maximum(np.diag(estimate.odometry.pose_covariance), 0.0))

@@ -222,6 +222,7 @@ def _durations(times_s: np.ndarray) -> np.ndarray:
 
 
 def _fields(cursor: Cursor) -> list[tuple[int, int]]:
+    """Walk over a serialized trajectory to the places (offset, size) of its points' numbers and times."""
     cursor.text()
     for _ in range(cursor.names()):
         cursor.text()

@@ -149,6 +149,7 @@ class EstimatePublisher:
             message.publish(publisher)
 
     def _publish_odometry(self, found: BaseEstimate) -> None:
+        """Publish pose, twist and covariances in place, and the transform at its lower rate."""
         publisher, message, (pose, pose_covariance, twist, twist_covariance) = self._odometry
         pose[:], of_pose, twist[:], of_twist = found.report()
         pose_covariance[:], twist_covariance[:] = of_pose.ravel(), of_twist.ravel()
@@ -168,6 +169,7 @@ class EstimatePublisher:
         publisher.publish(message)
 
     def _publish_dynamics(self, found) -> None:
+        """Publish joint efforts, accelerations and wrenches that have a subscriber."""
         if self._efforts_heard:
             self._send(self._efforts, found.joint_efforts)
         if self._accelerations_heard:

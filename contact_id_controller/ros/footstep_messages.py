@@ -22,6 +22,7 @@ UNIT_TOLERANCE = 1e-2
 
 
 def _step_fields(cursor: Cursor) -> list[tuple[int, int]]:
+    """Walk over a serialized list of footsteps; raises StateError where its sizes do not fit."""
     cursor.text()
     for _ in range(cursor.names()):
         cursor.text()

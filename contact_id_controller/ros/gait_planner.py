@@ -218,6 +218,7 @@ class GaitPlannerNode(Node):
             self._warn(str(error))
 
     def _on_velocity(self, message: bytes) -> None:
+        """Take a wanted velocity, m/s and rad/s in the base's heading frame; a wrong one is refused with a warning."""
         try:
             wanted = read_message(Twist, message)
             self.planner.set_velocity((wanted.linear.x, wanted.linear.y), wanted.angular.z)

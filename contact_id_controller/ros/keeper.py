@@ -168,6 +168,8 @@ def keep(name: str, work: Callable[[Worker], int]) -> int:
 
 
 class _Keeper:
+    """Runs a worker and its reserve: forwards signals, replaces a worker that ends or hangs."""
+
     def __init__(self, name: str, work: Callable[[Worker], int]) -> None:
         self._name, self._work = name, work
         self._page = memoryview(mmap.mmap(-1, 8 * _WORDS)).cast("Q")
@@ -186,6 +188,7 @@ class _Keeper:
         keep_running()
 
     def run(self) -> int:
+        """Keep a worker running: replace one that ends by itself, by its reserve; the exit code of the last one."""
         if not self._begin():
             return 0
         if self._asked_to_end:
@@ -239,6 +242,7 @@ class _Keeper:
         return os.waitstatus_to_exitcode(status)
 
     def _end_if_it_hangs(self, child: _Child) -> None:
+        """Kill a worker without a sign of life for longer than it allows, s; longer while it has no reserve."""
         most_s = 1e-9 * self._page[_SILENT_NS + child.place]
         if child is self._active and self._reserve is None:
             most_s = most_s and max(most_s, _RESERVE_SILENT_S)  # another one takes seconds to begin

@@ -206,6 +206,7 @@ class KinoDynamicPlannerNode(Node):
         self._take(lambda: goal_of(read_message(PoseStamped, message)))
 
     def _take(self, read) -> None:
+        """Take a task from a message; planned and sent at once where ``execute_at_once``."""
         try:
             self._task = read()
         except ContactIdError as error:
@@ -287,6 +288,7 @@ class KinoDynamicPlannerNode(Node):
     # Words and pictures
 
     def _about(self, timed: TimedPlan, now_s: float) -> str:
+        """A line about a plan: duration, time of planning, s, and how far its two halves are apart."""
         plan, last = timed.plan, timed.plan.passes[-1]
         begin = "" if timed.start_s is None else f" from {timed.start_s:.3f} s on"
         return (
@@ -306,6 +308,7 @@ class KinoDynamicPlannerNode(Node):
         return self._input.odometry.world_frame
 
     def _say(self, good: bool, words: str) -> None:
+        """Log a line and publish it as the node's status."""
         if good:
             self.get_logger().info(words)
         else:  # one place in the code has one severity
@@ -315,6 +318,7 @@ class KinoDynamicPlannerNode(Node):
         self._report()
 
     def _report(self) -> None:
+        """Publish on /diagnostics which plan is shown and which is followed."""
         self._status_s = time.monotonic()
         followed = self.planner.followed
         figures = {"shown": "yes" if self._shown else "no", "followed": "no"}

@@ -76,6 +76,11 @@ def _draw_arrow(marker: Marker, start: np.ndarray, along: np.ndarray) -> None:
 def _draw_cone(
     marker: Marker, apex: np.ndarray, normal: np.ndarray, friction: float, force: np.ndarray
 ) -> None:
+    """Add the lines of a friction cone; its colour shows a force on the cone's surface.
+
+    Args:
+        apex, normal, force: (3,) m, unit vector, N, all in the markers' frame.
+    """
     first = np.cross(normal, (1.0, 0.0, 0.0) if abs(normal[0]) < 0.9 else (0.0, 1.0, 0.0))
     first /= np.linalg.norm(first)
     second = np.cross(normal, first)

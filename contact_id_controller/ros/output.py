@@ -87,6 +87,7 @@ class _Forwarder:
         sys.stdout, sys.stderr = map(_text, _STREAMS)
 
     def finish(self) -> None:
+        """Restore stdout and stderr once all that was printed has been forwarded, or after ``FLUSH_S``."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         ctypes.CDLL(None).fflush(None)
@@ -192,6 +193,7 @@ class _Place:
         self._new.notify()
 
     def _write(self) -> None:
+        """Write kept lines in a thread of its own until ended: a blocked terminal delays nothing else."""
         number = self._find()
         while True:
             with self._new:

@@ -148,6 +148,7 @@ class Cursor:
         return self._data[self._go(1)]
 
     def text(self) -> None:
+        """Skip a string; StateError unless it ends with its only zero byte."""
         size = self.count()
         begin = self._go(size)
         try:

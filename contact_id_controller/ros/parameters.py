@@ -89,6 +89,7 @@ class ParameterTable:
             node._parameter_service = AnsweringParameterService(node, incidents)
 
     def _declare(self, spec: ParameterSpec) -> None:
+        """Declare a parameter with its description; a wrong override is kept for ``values`` to refuse."""
         description = describe(spec)
         if not self._node.has_parameter(spec.name):
             default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
@@ -133,6 +134,7 @@ class ParameterTable:
                     self._current[each.name] = self._specs[each.name].check(_plain(each.value))
 
     def _check_set(self, parameters: list[Parameter]) -> SetParametersResult:
+        """ROS callback: accept parameters, all or none; the reason names the first one refused."""
         try:
             for parameter in parameters:
                 self._refuse_at_sight(parameter.name, parameter.value)
@@ -242,6 +244,7 @@ def describe(spec: ParameterSpec) -> ParameterDescriptor:
 
 
 def _constraints(spec: ParameterSpec) -> str:
+    """Choices, range and whether live, as the text of ROS's parameter descriptor."""
     parts = []
     if spec.choices:
         parts.append(f"one of {choices(spec.choices)}")

@@ -109,6 +109,7 @@ def _run_node(
     serve: Callable[[Node, Interrupt], int],
     arguments: list[str] | None,
 ) -> int:
+    """Start ROS, make and serve the node, shut down; 1 after an error, which is one line."""
     interrupt = Interrupt().listen()
     try:
         words = sys.argv[1:] if arguments is None else arguments

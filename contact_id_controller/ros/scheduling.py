@@ -181,6 +181,7 @@ class Process:
                 continue  # it has just ended
 
     def _try(self, what: str, action: Callable[[], None]) -> None:
+        """Do what the system may refuse; a refusal becomes a line of ``refusals``."""
         try:
             action()
         except (OSError, AttributeError) as error:  # AttributeError: not Linux
@@ -239,6 +240,7 @@ class GarbageBreak:
         self._next_s = 0.0
 
     def __call__(self) -> None:
+        """Collect garbage here, between periods, every ``COLLECT_S`` s while active; never within one."""
         configured = self._configured()
         if configured and not self._settled:
             settle(self._warn)

@@ -45,6 +45,7 @@ def explained(name: str) -> Iterator[None]:
 
 
 def _line(text: str) -> str:
+    """One line for an error of ROS security: what is missing, and what it must be."""
     if "security libraries" in text:
         return (
             f"{ENABLE} is true, but this build of Fast DDS has no security libraries, as none from "

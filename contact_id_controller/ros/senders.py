@@ -126,6 +126,7 @@ class OtherSenders:
         self._attend()
 
     def _find(self) -> None:
+        """Sort the topic's publishers into own, trusted and suspect; too many to list are a crowd."""
         if not self._own:
             self.know_own()
         others: dict[bytes, str] | None = {}
@@ -143,6 +144,7 @@ class OtherSenders:
         self._attend()
 
     def _attend(self) -> None:
+        """Subscribe to the topic while there are suspects, to see whether they send; else do not."""
         attends = bool(self._suspects or self._crowd)
         if attends and self._heard is None:
             self._heard = self._node.create_subscription(
@@ -160,6 +162,7 @@ class OtherSenders:
             self._last.clear()
 
     def _listen(self, now_s: float) -> None:
+        """Take what has arrived and note by sender when a suspect sent last, s."""
         for _ in range(_HEARD.depth):
             with self._heard.handle:
                 taken = self._heard.handle.take_message(self._kind, True)

@@ -90,6 +90,7 @@ class SensorInput:
         self.heard_s = np.full(count, -np.inf)
 
     def _keep(self, k: int, message: bytes) -> None:
+        """Keep a sample of sensor ``k`` unless its content or stamp is wrong."""
         try:
             reading = self._readers[k].read(message)
         except StateError:

@@ -276,6 +276,7 @@ class SimulatedRobot(Node):
             self._keep_house()
 
     def _wait_for_plan(self) -> None:
+        """In lockstep: wait until the newest plan begins no earlier than ``wait_for_plan_s`` before this period."""
         if self._plans is None:
             return
         horizon_ns = round(self.settings.wait_for_plan_s * 1e9)
@@ -311,6 +312,7 @@ class SimulatedRobot(Node):
                 time.sleep(POLL_S)
 
     def _is_over(self) -> bool:
+        """Whether the run ends here: after a fall, or after ``duration_s``."""
         if self.settings.stop_when_fallen and self._fall.fell_time_s is not None:
             self.ended_by = "fall"
             return True
@@ -323,6 +325,7 @@ class SimulatedRobot(Node):
     # One period
 
     def _step(self) -> None:
+        """One period of the simulated robot under the last command; records it and reports a fall."""
         before = self._state
         if self._local is not None:
             self._command = self._local.answer(self.simulated.robot, before)
@@ -347,6 +350,7 @@ class SimulatedRobot(Node):
             self.get_logger().info(line)
 
     def _publish(self, extra_ns: int = 0) -> None:
+        """Publish state and sensors with the simulation's time, plus ``extra_ns``."""
         now_ns = self._step_count * self._period_ns + extra_ns
         imu, wrenches, forces = self._listened_to
         self._publisher.publish(
@@ -361,6 +365,7 @@ class SimulatedRobot(Node):
     # Messages
 
     def _on_command(self, message: bytes) -> None:
+        """Take a command: efforts, or with a local controller its reference."""
         try:
             command = self._read_command(message)
         except StateError as error:
@@ -384,6 +389,7 @@ class SimulatedRobot(Node):
         self._newest_plan_ns = max(planned_ns, self._newest_plan_ns or 0)
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Serve ~/reset: back to time 0 after this period; refused in lockstep."""
         response.success = not self._lockstep
         if self._lockstep:
             response.message = "a run in lockstep cannot begin anew"
@@ -410,6 +416,7 @@ class SimulatedRobot(Node):
     # The end
 
     def _report(self) -> None:
+        """Save the recording, and log how the run ended."""
         steps = self._step_count
         cost_us = 1e6 * self.busy_s / max(1, steps)
         if self._recorder is not None:
@@ -423,6 +430,7 @@ class SimulatedRobot(Node):
             )
 
     def _save(self) -> None:
+        """Save the recording with what is needed to judge it: feet, joints, friction, weight, fall."""
         fell_time_s = self._fall.fell_time_s
         self._recorder.save(
             foot_names=np.array(self.simulated.contact_names),

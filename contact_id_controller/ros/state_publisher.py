@@ -163,6 +163,7 @@ class StatePublisher:
         self._clock_publisher.publish(self._clock)
 
     def _publish_reactions(self, stamp_ns: int, contact_forces) -> None:
+        """Publish contact states and foot forces (feet, 3) N, world frame, that have a subscriber."""
         contacts = self._contacts_publisher
         if contacts is not None and contacts.get_subscription_count():
             self._touches[:] = [force.any() for force in contact_forces]

@@ -45,6 +45,7 @@ def compile_for(file: Path, tell: Callable[[str], object]) -> int:
 
 
 def _controller(values: Mapping[str, Any]) -> None:
+    """Compile a controller's kernels by warming one up, with ROS's conversions where ROS is installed."""
     settings = ControllerSettings.from_mapping(values)
     controller = Controller(settings.robot(), settings)
     if importlib.util.find_spec("rclpy") is None:

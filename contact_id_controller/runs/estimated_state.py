@@ -86,6 +86,7 @@ class EstimatedState:
         return self._step(controller, state, state.time_s)
 
     def _step(self, controller, state, time_s):
+        """The state as estimated from simulated sensors; contact and forces go to the controller, too."""
         readings = self._sensors.read(state)
         estimate: PipelineEstimate = self.pipeline.step(
             time_s,

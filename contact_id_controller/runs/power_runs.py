@@ -66,6 +66,7 @@ class _Record:
         self.rows = [], [], [], [], []
 
     def add(self, answers, friction) -> None:
+        """Add a period: losses, broken limits and largest torques of each allocation."""
         order = [answers[name] for name in ALLOCATIONS]
         for column, values in zip(
             self.rows,

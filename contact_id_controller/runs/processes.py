@@ -103,6 +103,7 @@ class NodeProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def _end(self) -> None:
+        """End the process: SIGINT, then SIGTERM, then SIGKILL, each with its patience, s."""
         for number, patience_s in (
             (signal.SIGINT, INTERRUPT_S),
             (signal.SIGTERM, TERMINATE_S),

@@ -421,6 +421,7 @@ def _estimated(
 
 
 def _load(path: Path, fields: tuple[str, ...], source: str) -> dict[str, np.ndarray]:
+    """The arrays of a record's file; RecordError where it is broken or lacks a field."""
     try:
         with np.load(path, allow_pickle=False) as record:
             content = {name: record[name] for name in record.files}
@@ -470,6 +471,7 @@ def _last_of_each(periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _columns(wanted: tuple[str, ...], present: np.ndarray, kind: str) -> list[int]:
+    """Columns of the wanted names among the present ones; RecordError names one that lacks."""
     names = [str(name) for name in present]
     missing = [name for name in wanted if name not in names]
     if missing:

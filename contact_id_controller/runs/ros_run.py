@@ -143,6 +143,7 @@ class _Watch:
         self._look_s = 0.0
 
     def __call__(self) -> None:
+        """Raise where a node has ended; show a node's newest line about compiling."""
         self._nodes.check()
         if time.monotonic() < self._look_s:
             return

@@ -50,6 +50,7 @@ def plan_runs(
 
 
 def _sweep(text: str, choice: dict[str, Any], output: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """``NAME=V1,V2`` as a run for each value, with a folder of its own; ConfigurationError at another form."""
     name, _, values = (part.strip() for part in text.partition("="))
     changes = [f"{name}={value.strip()}" for value in values.split(",") if value.strip()]
     if not changes:

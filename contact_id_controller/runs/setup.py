@@ -376,6 +376,7 @@ def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) ->
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
+    """The sections of a parameter file that a run needs; ConfigurationError unless exactly one moves the robot."""
     file = ParameterFile(config)
     parameters = {name: file.section(name) for name in SECTIONS if name in NEEDED or name in file}
     if MOTION in parameters:

@@ -38,6 +38,11 @@ class CommandLimits:
 
 @bare_kernel
 def _enforce(torques, position, velocity, lower, upper, speed, effort):
+    """Clip torques (na,), N·m, in place as controller_manager does; whether any changed.
+
+    |tau| <= effort; no torque in the direction of motion beyond the speed limit, rad/s, nor outwards at an end of
+    the range, rad, unless the joint moves inwards already. position, velocity, lower, upper, speed, effort: (na,).
+    """
     changed = False
     for j in range(torques.shape[0]):
         torque, qd = torques[j], velocity[j]

@@ -344,6 +344,7 @@ class CommandWatchdog:
         self.reaction_s = float("nan")
 
     def _damp(self, now_s: float) -> np.ndarray:
+        """The watchdog's own torques (na,), N·m, at this time: damping, or the emergency stop's output."""
         tripped = self.state is WatchdogState.TRIPPED and self.trip_reason != "emergency_stop"
         if np.isnan(self.reaction_s) and tripped:
             self.reaction_s = now_s - self._last_good_s

@@ -97,6 +97,12 @@ class GivenEfforts:
         return not self.lost
 
     def _follow(self, missing: float, whole: float, efforts: np.ndarray) -> None:
+        """Judge from leaky sums whether applied efforts have stopped following the commanded ones.
+
+        Args:
+            missing, whole: of this period, sum of squared differences and of squared commands.
+            efforts: (na,) N·m, measured; held once the commands are lost.
+        """
         self._missing = self._keep * self._missing + missing
         self._whole = self._keep * self._whole + whole
         share = (1.0 - self._keep) * self._whole

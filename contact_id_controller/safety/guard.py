@@ -173,6 +173,7 @@ class Guard:
         self.output.blend()
 
     def _take_over(self) -> None:
+        """Take limits and safe outputs from the controller's settings, at the start and after each change."""
         controller, settings = self.controller, self.controller.settings
         damping = settings.spread("damping_nm_s_rad", controller.robot.na)
         self.local.take_over(controller)
@@ -543,6 +544,7 @@ class Guard:
     def _take(
         self, joints: JointReading | Refusal | None, now_ns: int | None
     ) -> RobotState | Refusal | None:
+        """The state to act on, a Refusal, or None where nothing is complete yet; its time and motion are noted."""
         found, good, contacts = joints, self.good, self.contacts
         if isinstance(joints, JointReading):
             checks = self.checks
@@ -597,6 +599,7 @@ class Guard:
 
 
 def _limits(controller: Controller) -> SafetyLimits:
+    """The settings that the safety machine judges by."""
     settings = controller.settings
     return SafetyLimits(
         settings.recovery_window_s,

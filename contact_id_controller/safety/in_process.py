@@ -164,6 +164,7 @@ class InProcessController:
         return self.guard.guarded(what, action, *arguments)
 
     def _read(self, state: Sequence[float]) -> JointReading | Refusal:
+        """Positions, velocities and, if given, the base of a state vector; a Refusal at another size."""
         values = np.array(state, dtype=float)  # a copy: compiled checks know one layout
         na, floating = self.robot.na, self.robot.floating_base
         sizes = (2 * na, 2 * na + BASE_SIZE) if floating else (2 * na,)

@@ -35,6 +35,7 @@ class JointJump(JumpFilter):
         self._turns = np.zeros(len(names), dtype=np.bool_) if turns is None else turns
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
+        """A line that names a joint further from where its velocity leads than limit + a dt^2 / 2; empty if none."""
         k, distance = unexplained(place, row, dt, self._turns)
         if distance <= self.limit[0] + 0.5 * FASTEST_RAD_S2 * dt * dt:
             return ""

@@ -126,6 +126,7 @@ class EmergencyLatch:
         return failures[0]
 
     def _write(self) -> str:
+        """Write the latch to disk, synced; empty, or why the stop will not outlive this process."""
         told = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

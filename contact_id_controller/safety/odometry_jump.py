@@ -37,6 +37,7 @@ class OdometryJump(JumpFilter):
         return self.judge(self._row, stamp_ns)
 
     def _away(self, place: np.ndarray, row: np.ndarray, dt: float) -> str:
+        """A line where the base is further from where its velocity leads than limit + a dt^2 / 2; else empty."""
         distance, angle = unexplained(place, row, dt)
         if (
             distance <= self.limits[0] + 0.5 * FASTEST_M_S2 * dt * dt

@@ -78,6 +78,7 @@ class PlanReader:
             self.done.clear()
 
     def _work(self) -> None:
+        """Read plans until none waits, in a thread that yields the interpreter to control periods."""
         _yield_to_steps()
         interval_s = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_S, interval_s))
@@ -88,6 +89,7 @@ class PlanReader:
             sys.setswitchinterval(interval_s)
 
     def _read_one(self) -> bool:
+        """Read one waiting plan, or rest before it so that reading takes at most ``SHARE`` of the time; False: none."""
         with self._lock:
             if not self._waiting:
                 self._thread = None

@@ -224,6 +224,7 @@ class StateChecks:
         )
 
     def _check_time(self, time_ns: int, now_ns: int | None) -> Refusal | None:
+        """A Refusal of a stamp that is impossible, not after the last one, stale, or ahead of the clock; else None."""
         last_ns = self._last_ns
         if not abs(time_ns) < FARTHEST_NS:
             return Refusal(

@@ -112,6 +112,11 @@ class TorqueOutput:
 
 @bare_kernel
 def _follow(wanted, step, effort, changed, before, offset, sent):
+    """Write ``sent`` (na,), N·m: wanted torques plus an offset that fades by at most ``step`` a period.
+
+    When a source of torques changes (``changed``), offset = before - wanted, so that nothing jumps; later it fades
+    to zero. All (na,), N·m; sent also stays within +-effort.
+    """
     for j in range(sent.shape[0]):
         last = sent[j]
         if changed:

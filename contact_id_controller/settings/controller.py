@@ -110,6 +110,7 @@ class ControllerSettings(
             )
 
     def _check_ahead(self, row: ContactModel | None) -> None:
+        """ConfigurationError where the command interface needs torques ahead that this model cannot give."""
         if not self.looks_ahead:
             return
         if row and (row.feedback_only or row.takes("forces")):
@@ -126,6 +127,7 @@ class ControllerSettings(
             )
 
     def _check_derivative(self, row: ContactModel | None) -> None:
+        """ConfigurationError where the command interface needs the torques' derivative, and none is known."""
         if row and (reason := row.not_derivable(self)):
             known = choices(str(other) for other in ROWS.values() if other.carried)
             raise ConfigurationError(

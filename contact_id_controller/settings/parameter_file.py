@@ -85,6 +85,7 @@ class ParameterFile:
         return [name for name in (node, f"/{node}") if name in self._bodies]
 
     def _merged(self, names: Iterable[str]) -> dict[str, Any]:
+        """Parameters of these sections in one mapping; a later section overrides an earlier one."""
         values: dict[str, Any] = {}
         for name in names:
             body = self._bodies[name]

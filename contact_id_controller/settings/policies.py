@@ -65,6 +65,7 @@ def table() -> str:
 
 
 def _enclave(node: str, found: Endpoints, wiring: Wiring) -> str:
+    """The SROS 2 enclave of a node in XML: the topics and services that it may use, nothing else."""
     own = _remapped(node, wiring)
     lists = []
     for tag, one, rule, names in (

@@ -111,6 +111,7 @@ configured or active; all others only before it is configured. Ranges include th
 
 
 def _section(node: str, table: Sequence[ParameterSpec]) -> str:
+    """One node's table for the page of parameters, in Markdown."""
     head = "| name | type | default | range or choices | unit | live | what it is, and when to change it |"
     rows = [
         f"| `{spec.name}` | {KINDS[spec.kind]} | `{value_text(spec.default)}` "
@@ -154,6 +155,7 @@ def _template_section(node: str, table: Sequence[ParameterSpec]) -> str:
 
 
 def _comment(spec: ParameterSpec) -> list[str]:
+    """The comment above a parameter in a template: its text, then its facts; (*) marks those to look at."""
     star = "(*) " if spec.name in OWN or is_required(spec) else ""
     lines = textwrap.wrap(
         star + spec.text,
@@ -165,6 +167,7 @@ def _comment(spec: ParameterSpec) -> list[str]:
 
 
 def _facts(spec: ParameterSpec) -> list[str]:
+    """Type, unit, range, choices and whether live, as words; what does not apply is left out."""
     words = (
         KINDS[spec.kind],
         spec.unit and f"in {spec.unit}",

@@ -130,6 +130,7 @@ def unreadable(description: ElementTree.Element, locked: Sequence[str] = ()) -> 
 
 
 def _bad_numbers(of: str, element: ElementTree.Element) -> Iterator[str]:
+    """What is wrong with an element's numbers: missing, not finite, out of range; a line each."""
     required = {"mass": ("value",), "inertia": _INERTIA} if element.tag == "inertial" else {}
     turns = element.get("type") in MOVING and element.get("type") != "floating"
     for child, keys, low, high, unit in _RANGES:

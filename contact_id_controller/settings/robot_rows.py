@@ -50,6 +50,7 @@ def location(value: str) -> str:
 
 
 def _held(values: tuple[str, ...]) -> str:
+    """What held joints must be, for the error; empty where all are ``name`` or ``name=position``."""
     for value in values:
         name, equals, position = value.partition("=")
         try:
@@ -254,6 +255,7 @@ class FeetRows(Settings):
         self._rows("flat_feet_centers_m", SPACE)
 
     def _rows(self, name: str, width: int) -> list[tuple[float, ...]]:
+        """A parameter's values in rows of ``width``, one for each flat foot; a single row stands for all."""
         values, count = getattr(self, name), len(self.flat_feet_frames)
         if len(values) not in (width, width * count) and count:
             raise ConfigurationError(

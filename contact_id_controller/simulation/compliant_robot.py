@@ -56,6 +56,7 @@ class CompliantRobot(RigidRobot):
         return super().reset(q, v)
 
     def _advance(self, torques: np.ndarray) -> None:
+        """One step of semi-implicit Euler: spring, damper and friction below the ground, then the ABA."""
         robot, data, v = self.robot, self._data, self._v
         pin.computeJointJacobians(robot.model, data, self._q)
         feet, jacobian = self._standing, data.J

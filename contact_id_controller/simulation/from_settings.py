@@ -58,6 +58,7 @@ def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:
 
 
 def _initial_configuration(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> np.ndarray:
+    """The configuration (nq,) at the start: given joints, given place and heading, feet on the ground."""
     robot = simulated.robot
     angles = settings.initial_joint_positions or (0.0,) * robot.na
     if len(angles) != robot.na:

@@ -180,6 +180,7 @@ class RigidRobot(SteppedRobot):
         return self._finder.find(self._data)
 
     def _advance(self, torques: np.ndarray) -> None:
+        """One time step: the forward contact problem, solved by this robot's contact model, then q integrated."""
         contacts, foot = self._find()
         if self._row.tangential is Tangential.VISCOUS:
             contacts = contacts.moved(viscosity=np.full(len(contacts), self._viscosity))

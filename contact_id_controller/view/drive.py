@@ -91,6 +91,7 @@ class Drive:
         self._moving = moving
 
     def _on_joy(self, data: bytes) -> None:
+        """Drive by a gamepad while its enable button is held; stop once when it is released."""
         try:
             message = read_message(Joy, data)
         except StateError:
@@ -152,6 +153,7 @@ class DrivePage:
         return answer_with(HTTPStatus.OK, self._page, "html")
 
     def _talk(self, page: ServerConnection) -> None:
+        """Serve one page: take what it sends, send it each new line."""
         shown = self._told
         with contextlib.suppress(ConnectionClosed):
             while True:

@@ -83,6 +83,7 @@ class Gate:
         return None
 
     def _is_ours(self, host: str) -> bool:
+        """Whether a request's Host header names this page: localhost, the configured host, or a bare address."""
         bracketed, _, rest = host.rpartition("]")
         name, colon, port = rest.partition(":")
         name = f"{bracketed[1:]}{name}".lower() if bracketed.startswith("[") else name.lower()

@@ -164,6 +164,7 @@ class Listener:
                 self.torques = np.array(efforts)
 
     def _take_state(self) -> None:
+        """Take the newest odometry and joint state into q and velocity."""
         if (data := take_newest(self._odometry)) is not None:
             try:
                 base = self._base.read(data)[0]
@@ -178,6 +179,7 @@ class Listener:
                 self.time_s = reading.time_ns * 1e-9
 
     def _take_plans(self) -> None:
+        """Take the newest plans; ones that the controller refuses as well are skipped."""
         try:
             if (data := take_newest(self._plan)) is not None:
                 message = read_message(JointTrajectory, data, MOST_BYTES, MOST_POINTS)
@@ -206,6 +208,7 @@ class Listener:
         self.forces, self.cones = forces, np.array(lines).reshape(-1, 2, 3)
 
     def _read_diagnostics(self, message: DiagnosticArray) -> None:
+        """Keep level, words and values of the controller's status, and the watchdog's state."""
         for status in message.status:
             name = status.name.partition(":")[0]
             if name == self._controller.rpartition("/")[2]:

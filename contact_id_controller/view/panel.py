@@ -122,6 +122,7 @@ class Panel:
         keep.on_click(kept)
 
     def _make_controls(self) -> None:
+        """Make the controls of model, friction, time constant and gains; each sets its parameter."""
         gui = self._server.gui
         with self._parts.add_tab("Controller"):
             self._model = gui.add_dropdown("model", ("?",))
@@ -215,6 +216,7 @@ class Panel:
                 self._plots[title] = self._new_plot(title, curves, data)
 
     def _new_plot(self, title: str, curves: tuple[int, ...], data) -> viser.GuiUplotHandle:
+        """A plot of these curves, the first one at the bottom of the panel; the y axis grows as needed."""
         series = [
             uplot.Series(label=CURVES[title][k], stroke=("#1982e6", "#e6641e")[k], width=1.5)
             for k in curves
@@ -236,6 +238,7 @@ class Panel:
             )
 
     def _values(self, heard: Listener) -> dict[str, tuple[float, ...]]:
+        """By plot, the values now: tracking error, forces over weight, torques, step times; NaN where unknown."""
         robot, plan = self._robot, heard.joint_plan
         error = math.nan
         if plan is not None:

@@ -121,6 +121,7 @@ class Remote:
         self._resume.call_async(Trigger.Request()).add_done_callback(then)
 
     def _call_stops(self, engage: bool, silent: str) -> None:
+        """Call the emergency stops of controller and watchdog; ``silent`` is shown where the controller has none."""
         self._lines = {}
         for who, client in self._stops.items():
             if client.service_is_ready():

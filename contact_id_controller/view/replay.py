@@ -165,6 +165,7 @@ class Replay:
         self._missing, self._state = 0, -1
 
     def _contact_of(self, settings: ControllerSettings) -> _RecordedContact | None:
+        """What stands for the sensors of contact, from the bag; None where these settings use none."""
         sensed = self.loop.controller.sensed
         topics = contact_topics(settings, sensed)
         if not topics:
@@ -191,6 +192,11 @@ class Replay:
         return self._result([*self._remarks(), *timeline.remarks])
 
     def _do(self, action: Action, sent: np.ndarray) -> None:
+        """Carry out one action of the recorded order: observe a state, answer one, or an event.
+
+        Args:
+            sent: (commands, na) N·m, as recorded, for comparison.
+        """
         loop, messages = self.loop, self._bag[STATES]
         if action.kind != EVENT:
             self._state = action.state
@@ -237,6 +243,7 @@ class Replay:
         return message.time_ns if abs(message.time_ns - stamp) < 3600 * NANO else stamp
 
     def _happen(self, event: dict[str, Any]) -> None:
+        """Repeat a recorded event on the guard: start, plan, stop, timeout, emergency stop, settings."""
         loop, guard, kind = self.loop, self.loop.guard, event["event"]
         if kind == STARTED:
             refusal = guard.start()
@@ -266,6 +273,7 @@ class Replay:
             loop.apply(dataclasses.replace(loop.controller.settings, **values))
 
     def _take_plan(self, event: dict[str, Any]) -> None:
+        """Give the plan of an event to the controller: the bag's message with its stamp that arrived last before it."""
         topic = event["topic"]
         queue = self._plans.get(topic, deque())
         fitting = [k for k, each in enumerate(queue) if stamp_ns(each.data) == event["stamp_ns"]]
@@ -295,6 +303,7 @@ class Replay:
         return rows
 
     def _keep(self, message, torques, command, sent) -> None:
+        """Add a row: torques now and as sent, forces, contacts, reference and state of this period."""
         loop, result = self.loop, self.loop.result
         robot, joints = self.robot, self.loop.input.joints
         q, v = robot.neutral(), np.zeros(robot.nv)
@@ -365,6 +374,7 @@ class Replay:
         return remarks
 
     def _joint_order(self, data: bytes) -> list[str]:
+        """A remark where the recorded joints lack one of the robot's, or have another order."""
         names = read_message(JointState, data).name
         missing = [name for name in self.robot.joint_names if name not in names]
         if missing:
@@ -374,6 +384,7 @@ class Replay:
         return [f"{STATES} names the joints in another order than the controller: taken by name"]
 
     def _result(self, remarks: list[str]) -> Replayed:
+        """The rows as columns, with what was logged; StateError where no state was answered."""
         rows = self._rows
         if not rows:
             raise StateError("no state of the bag was answered")

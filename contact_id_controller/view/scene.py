@@ -63,6 +63,7 @@ class Scene:
         )
 
     def _arrows(self, name: str, colour) -> viser.ArrowsHandle:
+        """Arrows of this name and colour, none yet."""
         return self._server.scene.add_arrows(
             f"/world/{name}",
             _NOTHING,
@@ -74,6 +75,7 @@ class Scene:
         )
 
     def _lines(self, name: str, colour, width: float) -> viser.LineSegmentsHandle:
+        """Line segments of this name and colour, none yet; ``width`` in pixels."""
         return self._server.scene.add_line_segments(
             f"/world/{name}",
             _NOTHING,
@@ -84,6 +86,7 @@ class Scene:
         )
 
     def _lay_ground(self) -> None:
+        """Show the ground: terrain as a mesh, or a grid on its plane."""
         scene, settings = self._server.scene, self._settings
         terrain = settings.terrain
         if terrain is not None:

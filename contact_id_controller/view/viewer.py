@@ -120,6 +120,7 @@ class Viewer:
         self.panel.show_stick(self.drive_page.port, self.gate.token)
 
     def _obey(self, said: dict) -> None:
+        """Queue what a page requests: stop, resume, release, or a velocity to drive at."""
         remote = self.remote
         if said.get("stop"):
             self.wishes.put(STOP, remote.stop)

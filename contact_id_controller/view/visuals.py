@@ -100,6 +100,7 @@ class RobotShapes:
 
 
 def _shape(each) -> Shape | None:
+    """A geometry as a triangle mesh with its colour, 0 to 255; None where it has no mesh."""
     mesh = _mesh(each.geometry)
     if mesh is None or not len(mesh.faces):
         return None

@@ -58,6 +58,7 @@ def solve_with_quadprog(
 
 
 def _edge_matrix(mu, edges):
+    """E (3n, edges of all contacts): columns are the edges of each pyramid in local axes, block-diagonal."""
     blocks = [generators(m, edges) for m in mu]
     E = np.zeros((3 * len(blocks), sum(map(len, blocks))))
     at = 0

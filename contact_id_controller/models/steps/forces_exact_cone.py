@@ -162,6 +162,11 @@ def widen(
 
 @kernel
 def _widen(reduced, cones, parts, answer):
+    """Distribute the impulses of a pyramid's solution again within exact cones, same motion; number of Newton steps.
+
+    u = Y^T z (nu,), the impulses' effect on the free velocity, stays; the modes of the contacts at that motion say
+    which forces a contact may have. parts: contacts may part (else those of a stiction model).
+    """
     Y, z = reduced.Y, answer.z
     n, nu = cones.mu.shape[0], Y.shape[1]
     u, shifted = np.zeros(nu), np.empty(reduced.T.shape[1])

@@ -175,6 +175,12 @@ class Footsteps:
         return [path.active(start_s + self._switch_s) for path in self.paths]
 
     def _add_swings(self, foot, segments, end_s, base, shift) -> None:
+        """Append this foot's swings and the stances after them up to ``end_s``, where the clock has it lift.
+
+        Args:
+            base: motion of the base, from which footholds follow.
+            shift: (2,) m, added to each foothold.
+        """
         if self.clock is None:
             return
         settings = self._settings

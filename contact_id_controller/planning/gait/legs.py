@@ -91,6 +91,7 @@ class Legs:
         return np.ascontiguousarray(screws), centers
 
     def _moved_joints(self, foot: str, parent: int) -> list[int]:
+        """The first three driven joints from the base to a foot; ConfigurationError where there are fewer."""
         actuated = {int(v): k for k, v in enumerate(self.robot.actuated)}
         chain = [
             actuated[self.model.joints[j].idx_v]

@@ -195,6 +195,7 @@ class GaitPlanner:
         return self._last
 
     def _take_posture(self, posture: np.ndarray) -> None:
+        """Take a standing posture (na,), rad: it gives height, nominal footholds and reach of the legs."""
         if posture.shape != (self.robot.na,):
             raise ConfigurationError(
                 f"parameter 'posture' has {posture.size} values, must have one for each of the "
@@ -341,6 +342,7 @@ class GaitPlanner:
         return np.flatnonzero(self._motion.residual_m > UNREACHABLE_M).tolist()
 
     def _output(self, start_s: float, base: BaseSamples, restarted: bool) -> Plan:
+        """The joints' motion, base and schedule as a plan that begins at ``start_s``."""
         motion = self._motion
         times = motion.times_s - motion.times_s[0]
         return Plan(

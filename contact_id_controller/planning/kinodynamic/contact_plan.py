@@ -365,6 +365,7 @@ def corner_point(foothold: Foothold, corner: np.ndarray) -> np.ndarray:
 
 
 def _finite(value, shape, what) -> np.ndarray:
+    """A read-only array of this shape; ContactPlanError where it is not, or not finite."""
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):

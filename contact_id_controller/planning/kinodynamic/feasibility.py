@@ -40,6 +40,7 @@ def refuse_infeasible(plan) -> None:
 
 
 def _refuse_out_of_reach(plan) -> None:
+    """InfeasiblePlanError where the CoM is further from a standing foot than its leg reaches."""
     contact_plan, phase_of = plan.problem.contact_plan, plan.problem.contacts.phase
     for number, phase in enumerate(contact_plan.phases):
         intervals = np.flatnonzero(phase_of == number)
@@ -55,6 +56,11 @@ def _refuse_out_of_reach(plan) -> None:
 
 
 def _refuse_fallen(plan) -> None:
+    """InfeasiblePlanError where the solved motion leaves its reference so far that the robot would fall.
+
+    Judged are the CoM's distance, m, and the turn, rad, that the error of angular momentum adds up to, at
+    the inertia of the whole robot (mass times radius of gyration squared).
+    """
     problem, reference = plan.problem, plan.problem.reference
     height, dt = problem.height_m, problem.contacts.time_step_s
     com = np.linalg.norm(plan.com - reference.com, axis=1)

@@ -139,6 +139,7 @@ class _Search:
         self.solves, self.last = 0, None
 
     def solve(self, moved: np.ndarray) -> MomentumPlan:
+        """Solve the problem with footholds moved by ``moved``, warm started from the last one; not yet judged."""
         contact_plan = moved_plan(self.problem.contact_plan, self.places, moved)
         problem = dataclasses.replace(
             self.problem,

@@ -67,6 +67,11 @@ def phase_at(plan: ContactPlan, time_s: float) -> int:
 
 
 def _refuse(robot, plan, times_s, what, unit, values, bound, outwards) -> None:
+    """InfeasiblePlanError at the worst value beyond a bound.
+
+    Args:
+        values: (points, na).  bound: (na,) or alike.  outwards: 1 above an upper bound is worse, -1 below a lower.
+    """
     with np.errstate(invalid="ignore"):  # a joint without bounds
         beyond = np.nan_to_num(outwards * (values - bound), nan=-np.inf, neginf=-np.inf)
     point, joint = np.unravel_index(np.argmax(beyond), beyond.shape)

@@ -294,6 +294,7 @@ def slacks(program, u) -> np.ndarray:
 
 
 def _plan(problem, program, standing, iterate, log) -> MomentumPlan:
+    """The solution in SI units and world frame: CoM, momenta about it, forces (knots, feet, 3) N."""
     x, mass = iterate.x, problem.mass_kg
     com, velocity, spin = centroidal.about_com(x, problem.origins)
     forces = np.zeros((*standing.shape, 3))

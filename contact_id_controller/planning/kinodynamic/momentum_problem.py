@@ -218,6 +218,7 @@ def centroidal_map(problem: MomentumProblem) -> centroidal.CentroidalMap:
 
 
 def _finite(value, shape, what) -> np.ndarray:
+    """A read-only array of this shape; ConfigurationError where it is not, or not finite."""
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):

@@ -135,6 +135,11 @@ class MotionPlanner:
         self.followed = TimedPlan(plan, start_s)
 
     def _beginning(self, now_s: float, q, v, lead_s: float) -> Beginning:
+        """Where a new plan begins: on the plan that is followed, ``lead_s`` ahead, or where the robot stands.
+
+        Raises:
+            StateError: the robot is away from the plan that it follows, which has not ended.
+        """
         if self.followed is not None:
             plan, start_s = self.followed
             away_m, foot = away_from(plan, start_s, self.robot, q, now_s)
@@ -148,6 +153,7 @@ class MotionPlanner:
         return standing_here(self.robot, self.soles, q, v, self.settings.friction_coefficient)
 
     def _steps(self, stance: Sequence[Foothold], goal: Goal) -> Steps:
+        """Footsteps on a straight line from this stance to the goal."""
         settings = self.settings
         return Steps(
             straight_footsteps(
@@ -160,6 +166,7 @@ class MotionPlanner:
         )
 
     def _contact_plan(self, stance: Sequence[Foothold], steps: Steps) -> ContactPlan:
+        """The phases of these footsteps: double support and swing with the settings' durations, s."""
         settings = self.settings
         return ContactPlan.from_footsteps(
             self.soles,
