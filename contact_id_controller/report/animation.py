@@ -27,7 +27,8 @@ WIDTH, HEIGHT, STRIP_HEIGHT = 560, 350, 150
 COLOURS, FEW_COLOURS = 128, 48
 PALETTE_FRAMES, PALETTE_PIXELS = 8, 40_000
 QUALITY, ENCODER_SPEED = 45, 10  # of AVIF
-SMALL = 2  # a GIF beside an AVIF is so many times smaller in both directions, and has few colours
+SMALL = 2
+"""A GIF beside an AVIF: so many times smaller in both directions, and so many times fewer frames, of few colours."""
 
 
 def save_animation(
@@ -85,8 +86,10 @@ def save_animation(
     if sharp is not None and writes_avif():
         _save(frames, sharp, format="AVIF", quality=QUALITY, speed=ENCODER_SPEED)
         size = WIDTH // SMALL, (HEIGHT + STRIP_HEIGHT) // SMALL
-        frames = [frame.resize(size, Image.Resampling.LANCZOS) for frame in frames]
-    save_gif(frames, path, COLOURS if frames[0].width == WIDTH else FEW_COLOURS)
+        small = [frame.resize(size, Image.Resampling.LANCZOS) for frame in frames[::SMALL]]
+        save_gif(small, path, FEW_COLOURS, FRAMES_PER_SECOND / SMALL)
+    else:
+        save_gif(frames, path)
     return caption
 
 
@@ -147,16 +150,26 @@ def _stack(picture: np.ndarray, strip: Image.Image) -> Image.Image:
     return frame
 
 
-def save_gif(frames: list[Image.Image], path: Path, colours: int = COLOURS) -> None:
+def save_gif(
+    frames: list[Image.Image],
+    path: Path,
+    colours: int = COLOURS,
+    frames_per_second: float = FRAMES_PER_SECOND,
+) -> None:
     """Write frames that repeat for ever, all with the same palette."""
     palette = _palette(frames, colours)
     indexed = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    _save(indexed, path, format="GIF", loop=0)
+    _save(indexed, path, frames_per_second, format="GIF", loop=0)
 
 
-def _save(frames: list[Image.Image], path: Path, **options: Any) -> None:
+def _save(
+    frames: list[Image.Image],
+    path: Path,
+    frames_per_second: float = FRAMES_PER_SECOND,
+    **options: Any,
+) -> None:
     """Write moving frames, with options of their format."""
-    more, shown_ms = frames[1:], round(1000 / FRAMES_PER_SECOND)
+    more, shown_ms = frames[1:], round(1000 / frames_per_second)
     write_with(
         path,
         lambda file: frames[0].save(

@@ -39,9 +39,9 @@ class Column(NamedTuple):
         return np.ldexp(np.rint(np.ldexp(values, self.digits)), -self.digits)
 
 
-PLACE, SPEED, ANGLE, RATE, TORQUE, FORCE, TIME = 25, 20, 20, 16, 14, 10, 24
-"""Digits: 3e-8 rad (m) and 1e-6 rad/s (m/s), of which others take differences; 1e-6 rad, 2e-5 rad/s,
-6e-5 N·m (W), 1e-3 N, 6e-8 s."""
+PLACE, SPEED, ANGLE, RATE, TORQUE, FORCE, TIME = 22, 17, 18, 13, 11, 7, 20
+"""Digits: 2e-7 rad (m) and 8e-6 rad/s (m/s), of which others take differences; 4e-6 rad, 1e-4 rad/s,
+5e-4 N·m (W), 8e-3 N, 1e-6 s."""
 
 
 COLUMNS = {

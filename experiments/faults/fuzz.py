@@ -235,7 +235,8 @@ class Fuzz:
                     break
             else:
                 sent, paced_s = 0, time.monotonic()
-                time.sleep(2e-4)
+            # Always: at SCHED_FIFO a loop that lags behind its rate would starve the threads that receive.
+            time.sleep(2e-4)
             if now_s > self._silent_from_s + SILENCE_S:
                 self._silent_from_s = math.inf
             self._check_stop(now_s)
