@@ -137,7 +137,7 @@ setup(
         "console_scripts": [
             f"contact_id = {NAME}.cli:main",
             # On PATH with pip: names that say whose they are. `ros2 run` has short ones, too.
-            *(f"contact_id_{node}_node = {NAME}.ros.start:{node}" for node in NODES),
+            *(f"contact_id_{node}_node = {NAME}.ros.executables:{node}" for node in NODES),
         ],
     },
     zip_safe=False,

@@ -28,7 +28,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 
-from contact_id_controller.commands.options import add_changes
+from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -39,7 +39,7 @@ from contact_id_controller.runs.ros_run import LINK
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.runs.supervisor import CONFIGURE, Supervisor
-from contact_id_controller.view.companions import place_of, viewing
+from contact_id_controller.view.side_processes import place_of, viewing
 
 SETTLED_S = 60.0
 """Memory is compared with what it is after this long."""

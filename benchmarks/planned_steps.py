@@ -20,7 +20,7 @@ import yaml
 
 from contact_id_controller.files import read_yaml
 from contact_id_controller.planning.kinodynamic import MotionPlan, holdable_velocity, plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import (
+from contact_id_controller.planning.kinodynamic.footstep_file import (
     footsteps_file,
     read_task,
     walk_task,

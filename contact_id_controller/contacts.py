@@ -41,7 +41,7 @@ class ContactSet:
         viscosity: (n,) or scalar viscous friction coefficient in N s/m, for friction ``viscous``.
         load_share: (n,) or scalar in (0, 1], how willingly a contact is loaded: of forces with the
             same effect on the unactuated bodies, those small at contacts with a small share are
-            preferred (``models.steps.forces``). 1: as willingly as any; towards 0: only what the
+            preferred (``models.steps.force_distribution``). 1: as willingly as any; towards 0: only what the
             others cannot carry. Ramped in time it loads and unloads a foot gradually; the motion
             is the same whatever it is.
 

@@ -16,9 +16,9 @@ from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation import DynamicsEstimator, JointAcceleration, JointEffort
 from contact_id_controller.estimation.filters import LowPass
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import controller_settings, mujoco_robot, section
-from contact_id_controller.simulation.sensors import SimulatedSensors
+from contact_id_controller.simulation.sensor_noise import SimulatedSensors
 
 ARM, HAND, ELBOW = "arms/panda", "panda_hand_tcp", "panda_link4"
 LOAD_KG, GRAVITY, PUSH_N = 1.0, 9.81, 30.0

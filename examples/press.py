@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.one_process import (
     InProcessRun,
     controller_settings,

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_id_controller.planning.kinodynamic import plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import task_of
+from contact_id_controller.planning.kinodynamic.footstep_file import task_of
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground

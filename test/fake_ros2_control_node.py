@@ -28,7 +28,7 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.ros.effort_messages import EffortReader
-from experiments.faults.held_efforts import UrdfLimits
+from experiments.faults.simulated_effort_controller import UrdfLimits
 
 
 class System:

@@ -4,15 +4,15 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 
-from experiments.faults.held_efforts import HeldEfforts
+from experiments.faults.simulated_effort_controller import SimulatedEffortController
 
 
-class GroupEffortController(HeldEfforts):
+class GroupEffortController(SimulatedEffortController):
     """Holds the efforts of its joints; `update` is called by the loop of ros2_control.
 
     Args:
         joints: names in the order of the command.
-        options: of `HeldEfforts`.
+        options: of `SimulatedEffortController`.
     """
 
     def __init__(self, joints, limits=None, **options):

@@ -6,7 +6,7 @@ import numpy as np
 from paths import ROOT
 
 from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Foothold, Sole
-from contact_id_controller.planning.kinodynamic.start import standing_start
+from contact_id_controller.planning.kinodynamic.standing import standing_start
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.parameter_file import ParameterFile
 

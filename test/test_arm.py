@@ -16,7 +16,7 @@ from contact_id_controller.control.limits import EFFORT, LARGEST_MARGIN
 from contact_id_controller.exceptions import ConfigurationError, TrajectoryError
 from contact_id_controller.geometry import SphereFoot
 from contact_id_controller.plans.plan import Plan
-from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
 from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup, robots

@@ -8,10 +8,10 @@ from scipy.optimize import nnls
 
 from contact_id_controller.control.balance import COM_GAINS, SUPPORT_MARGIN
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.control.foresight import STEP_S, Foresight, Support
+from contact_id_controller.control.support_preview import STEP_S, Support, SupportPreview
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.planning.kinodynamic import plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import read_task
+from contact_id_controller.planning.kinodynamic.footstep_file import read_task
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.robot import resolve_urdf
@@ -96,24 +96,24 @@ def test_a_sole_that_can_give_it_moves_the_centre_of_mass_as_asked(task):
         np.testing.assert_allclose(pull.linear, expected, atol=2e-3)
 
 
-def test_foresight_sees_the_support_to_come():
+def test_a_preview_sees_the_support_to_come():
     """Wide now, narrow sideways from half a second on; reach by the formula of the divergent component."""
     rate, lasts = 3.3, 10 * STEP_S
     corners = np.array([[0.1, 0.2], [0.1, -0.2], [-0.1, 0.2], [-0.1, -0.2]])
     narrow = corners * [1.0, 0.25]
-    sight = Foresight(lambda t: Support(corners if t < 5.0 + lasts else narrow, rate))
+    preview = SupportPreview(lambda t: Support(corners if t < 5.0 + lasts else narrow, rate))
     for passed in (0.0, 0.5 * lasts, 0.55 * lasts):
         fade = np.exp(-rate * (lasts - passed))
         sideways = (1.0 - fade) * 0.2 + fade * 0.05
-        found = sight.reaches(5.0 + passed)
+        found = preview.reaches(5.0 + passed)
         np.testing.assert_allclose(found[[0, 9, 18, 27]], [0.1, sideways, 0.1, sideways])
 
 
 def test_what_soles_give_goes_where_least_is_left():
     square = np.array([[0.1, 0.1], [0.1, -0.1], [-0.1, 0.1], [-0.1, -0.1]])
-    sight = Foresight(lambda t: Support(square, 3.3))
-    np.testing.assert_allclose(sight.metric(5.0, np.zeros(2)), np.eye(2), atol=1e-9)
-    metric = sight.metric(5.0, np.array([0.0, -0.095]))
+    preview = SupportPreview(lambda t: Support(square, 3.3))
+    np.testing.assert_allclose(preview.metric(5.0, np.zeros(2)), np.eye(2), atol=1e-9)
+    metric = preview.metric(5.0, np.array([0.0, -0.095]))
     np.testing.assert_allclose(metric, np.diag([metric[0, 0], 1.0]), atol=1e-9)
     assert metric[0, 0] < 0.5
 

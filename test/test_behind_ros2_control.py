@@ -1,6 +1,6 @@
 """What ros2_control does to commands, and what the controller must know of it.
 
-The judge is the stand-in for a group controller (`HeldEfforts`), which was written from ros2_control's
+The judge is the stand-in for a group controller (`SimulatedEffortController`), which was written from ros2_control's
 sources and from what controller_manager 5.16 did outside of this project.
 """
 
@@ -11,11 +11,11 @@ from test_guard import BASE, JOINTS, LIFTED, STANDING
 
 from contact_id_controller import RobotModel
 from contact_id_controller.control.controller import Controller
-from contact_id_controller.safety.given_efforts import PROBE
+from contact_id_controller.safety.effort_monitor import PROBE
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.states import JointReading
 from contact_id_controller.settings.controller import ControllerSettings
-from experiments.faults.held_efforts import HeldEfforts, UrdfLimits
+from experiments.faults.simulated_effort_controller import SimulatedEffortController, UrdfLimits
 
 PERIOD_S, RAMP_S, GAP_S = 0.001, 0.3, 0.02
 AT_REST = np.zeros(12)
@@ -43,7 +43,7 @@ class Machine:
         self.steady_s, self.time_s, self.slowness = 0.0, 100.0, 1.0
         settings = ControllerSettings.from_mapping(values)
         self.guard = Guard(Controller(self.robot, settings), clock=lambda: self.steady_s)
-        self.group = group or HeldEfforts(12)
+        self.group = group or SimulatedEffortController(12)
         self.group.activate()
         self.told, self.noise, self.rng = told, noise, np.random.default_rng(1)
         self.acting = []
@@ -83,7 +83,7 @@ def test_what_is_sent_is_what_acts_beyond_every_limit_of_the_urdf(enforce, as_se
     robot = limited_robot()
     limits = UrdfLimits(robot.lower, robot.upper, robot.velocity_limits, robot.effort_limits)
     machine = Machine(
-        group=HeldEfforts(12, limits),
+        group=SimulatedEffortController(12, limits),
         robot=robot,
         enforce_command_limits=enforce,
         effort_limits_nm=[5.0],
@@ -137,17 +137,17 @@ def test_the_integral_does_not_wind_up_against_a_limit_of_the_urdf(enforce):
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 @pytest.mark.parametrize("keeps_last", [False, True])
 def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
-    machine = Machine(group=HeldEfforts(12, keeps_last=keeps_last), noise=noise)
+    machine = Machine(group=SimulatedEffortController(12, keeps_last=keeps_last), noise=noise)
     machine.periods(RAMP_S + 0.3)
     full = machine.group.efforts.copy()
-    assert np.linalg.norm(full) > 0.5 and not machine.guard.given.lost
+    assert np.linalg.norm(full) > 0.5 and not machine.guard.effort_monitor.lost
     if keeps_last:  # else the effort that stays would be that of the same posture
         machine.group.efforts *= 0.4
     machine.group.deactivate()
     before = machine.group.efforts.copy()
     sent = machine.periods(2.0 * GAP_S)
     way = np.linalg.norm(full - before)
-    assert machine.guard.given.lost
+    assert machine.guard.effort_monitor.lost
     assert np.linalg.norm(sent - before) < 1.5 * PROBE * way
     assert any("efforts are no longer" in line for line in machine.guard.news())
     machine.periods(0.5)
@@ -156,7 +156,7 @@ def test_after_a_gap_in_what_was_given_the_start_ramp_acts(keeps_last, noise):
     machine.group.activate()
     machine.periods(0.05)
     assert np.linalg.norm(machine.group.efforts - before) < 0.4 * way
-    assert not machine.guard.given.lost
+    assert not machine.guard.effort_monitor.lost
     machine.periods(0.6 * RAMP_S - 0.05)
     assert np.linalg.norm(machine.group.efforts - full) > 0.15 * way
     machine.periods(RAMP_S)
@@ -214,7 +214,7 @@ def test_one_joint_that_is_given_less_is_no_gap():
 
     machine = Machine(told=told)
     machine.periods(RAMP_S + 0.6)
-    assert worst and not machine.guard.given.lost
+    assert worst and not machine.guard.effort_monitor.lost
 
 
 def test_a_gap_survives_silence_and_ends_with_a_new_start():
@@ -224,10 +224,10 @@ def test_a_gap_survives_silence_and_ends_with_a_new_start():
     machine.periods(0.1)
     machine.guard.silence()
     sent = machine.periods(0.1)
-    assert machine.guard.given.lost and 0.0 < np.linalg.norm(sent) < 0.3
+    assert machine.guard.effort_monitor.lost and 0.0 < np.linalg.norm(sent) < 0.3
     machine.guard.stop()
     assert machine.guard.start(state_is_known=False) == ""
-    assert not machine.guard.given.lost
+    assert not machine.guard.effort_monitor.lost
     machine.group.activate()
     machine.periods(RAMP_S + 0.1)
     assert np.linalg.norm(machine.group.efforts) > 0.5

@@ -36,7 +36,7 @@ from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.process import Interrupt
 from contact_id_controller.settings.command_watchdog import CommandWatchdogSettings
 from experiments.faults.hangs import full_pipe
-from experiments.faults.held_efforts import UrdfLimits
+from experiments.faults.simulated_effort_controller import UrdfLimits
 
 HERE = Path(__file__).resolve().parent
 JOINTS = ["hip", "knee", "ankle"]

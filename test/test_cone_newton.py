@@ -8,7 +8,7 @@ from scipy import sparse
 
 from contact_id_controller.kernels.cone_newton import MAX_STEPS, cone_newton, pyramids
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
-from contact_id_controller.models.steps.yielding import elastic
+from contact_id_controller.models.steps.relaxation import elastic
 
 
 def sets_of(mu, edges, mode=STICKING, angle=0.0, span=0.0):

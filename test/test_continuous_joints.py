@@ -18,7 +18,7 @@ from contact_id_controller.exceptions import TrajectoryError, UnknownJointError
 from contact_id_controller.kernels.turns import TURN
 from contact_id_controller.planning.kinodynamic.between_knots import trajectories
 from contact_id_controller.planning.kinodynamic.contact_plan import Sole
-from contact_id_controller.planning.kinodynamic.start import carried_along, standing_start
+from contact_id_controller.planning.kinodynamic.standing import carried_along, standing_start
 from contact_id_controller.planning.kinodynamic.swing import foot_motion
 from contact_id_controller.planning.kinodynamic.whole_body import MotionProblem, solve_motion
 from contact_id_controller.plans.effort_trajectory import LocalFeedback

@@ -49,9 +49,9 @@ from contact_id_controller.ros.packed import (
     nanoseconds,
     stamp_ns,
 )
-from contact_id_controller.ros.recording import Recorder
 from contact_id_controller.ros.samples import SampleReader
 from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.ros.step_recording import Recorder
 from contact_id_controller.safety.monitor import StepMonitor
 from contact_id_controller.safety.safe_output import SafeOutput
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks

@@ -24,9 +24,9 @@ from contact_id_controller.solution import NOT_CONVERGED, SOLVED
 from contact_id_controller.state import RobotState
 from experiments.faults import campaign as faults
 from experiments.faults import failing_controller, processes, states
-from experiments.faults.held_efforts import HeldEfforts
 from experiments.faults.nodes import FAIL, RAISE, campaign_parameters
 from experiments.faults.row import ALLOWANCE_S, WALKS_AGAIN, WALKS_ON, Fault, Observed
+from experiments.faults.simulated_effort_controller import SimulatedEffortController
 from experiments.faults.world import START_S, FaultWorld
 
 RESULTS = ROOT / "results" / "faults.md"
@@ -245,7 +245,7 @@ def test_every_attack_that_got_through_once_is_a_row():
 
 
 def test_held_efforts_keep_the_last_good_command_until_they_are_deactivated():
-    group = HeldEfforts(2)
+    group = SimulatedEffortController(2)
     assert not group.command([1.0, 2.0]), "inactive"
     group.activate()
     assert group.command([1.0, 2.0]) and group.update()

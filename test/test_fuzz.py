@@ -49,7 +49,7 @@ from contact_id_controller.safety.in_process import InProcessController
 from contact_id_controller.settings import endpoints
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from experiments.faults.fuzz import Inputs, parameter, run_fuzz
-from experiments.faults.fuzz_companions import Companion, Companions, not_finite
+from experiments.faults.fuzz_other_nodes import OtherNode, OtherNodes, not_finite
 from experiments.faults.fuzz_world import NOT_ASKED, Door, class_of
 from experiments.faults.mutations import NUMBERS, filled, packed, serialised, spoiled
 
@@ -518,7 +518,7 @@ def test_the_kinodynamic_planners_messages(record_property):
     """Its node hands them to these functions; a plan takes seconds and is no matter of bytes."""
     from paths import ROOT
 
-    from contact_id_controller.planning.kinodynamic.footsteps import soles_of
+    from contact_id_controller.planning.kinodynamic.footstep_file import soles_of
     from contact_id_controller.ros.footstep_messages import goal_of, steps_of
     from contact_id_controller.ros.state_input import StateInput
     from contact_id_controller.safety.states import StateChecks
@@ -752,7 +752,7 @@ def test_the_viewer(context, wire, record_property):
 # The campaign
 
 
-BESIDE = Companion({}, {"joint_states": (joint_state(0.0),)}, {}, result="odometry")
+BESIDE = OtherNode({}, {"joint_states": (joint_state(0.0),)}, {}, result="odometry")
 
 
 class Beside:
@@ -763,18 +763,18 @@ class Beside:
         self.peer = rclpy.create_node("judge", context=context)
         reliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         self.results = self.node.create_publisher(Odometry, "odometry", reliable)
-        self.companions = Companions({"beside": BESIDE}, folder)
-        self.companions.connect(self.peer)
+        self.other_nodes = OtherNodes({"beside": BESIDE}, folder)
+        self.other_nodes.connect(self.peer)
         self.faults = []
-        self.companions.on_fault = lambda what, detail: self.faults.append(detail)
-        self.until(lambda: self.companions.listen(self.peer, class_of))
+        self.other_nodes.on_fault = lambda what, detail: self.faults.append(detail)
+        self.until(lambda: self.other_nodes.listen(self.peer, class_of))
         self.until(self.results.get_subscription_count)
 
     def until(self, condition, patience_s=5.0):
         end_s = time.monotonic() + patience_s
         while not condition():
             assert time.monotonic() < end_s
-            self.companions.turn(time.monotonic())
+            self.other_nodes.turn(time.monotonic())
             time.sleep(0.005)
 
     def publish(self, time_ns, x=0.0):
@@ -783,8 +783,8 @@ class Beside:
         self.results.publish(message)
 
     def works(self):
-        self.companions.turn(time.monotonic())
-        return self.companions.works("beside", lambda *_: None)
+        self.other_nodes.turn(time.monotonic())
+        return self.other_nodes.works("beside", lambda *_: None)
 
     def close(self):
         self.node.destroy_node()
@@ -800,8 +800,8 @@ def beside(context, tmp_path):
 
 def test_a_node_works_again_by_a_result_of_now(beside):
     """Not by one of a time before, nor by one with a stamp that was spoiled."""
-    beside.companions.begin_work()
-    begun_ns = beside.companions.time_ns("beside")
+    beside.other_nodes.begin_work()
+    begun_ns = beside.other_nodes.time_ns("beside")
     for stamp_ns in (begun_ns - 10**9, begun_ns + 10**15):
         beside.publish(stamp_ns)
         for _ in range(20):

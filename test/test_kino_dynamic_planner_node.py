@@ -31,7 +31,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 )
 from visualization_msgs.msg import MarkerArray  # noqa: E402
 
-from contact_id_controller.planning.kinodynamic.footsteps import soles_of, standing_posture  # noqa: E402
+from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, standing_posture  # noqa: E402
 from contact_id_controller.ros import conversions  # noqa: E402
 from contact_id_controller.ros.packed import stamp_ns  # noqa: E402
 

@@ -15,7 +15,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPlanError,
 )
 from contact_id_controller.planning.kinodynamic.placement import is_flat
-from contact_id_controller.planning.kinodynamic.start import carried_along, standing_start
+from contact_id_controller.planning.kinodynamic.standing import carried_along, standing_start
 from contact_id_controller.planning.kinodynamic.swing import foot_motion
 from contact_id_controller.planning.kinodynamic.whole_body import MotionProblem, solve_motion
 

@@ -13,7 +13,7 @@ from contact_id_controller.planning.kinodynamic import (
     Foothold,
     plan_motion,
 )
-from contact_id_controller.planning.kinodynamic.footsteps import (
+from contact_id_controller.planning.kinodynamic.footstep_file import (
     footsteps_file,
     read_footsteps,
     read_task,

@@ -7,8 +7,11 @@ from kinodynamic_cases import solo12, talos, walk
 from scipy.integrate import solve_ivp
 
 from contact_id_controller.planning.kinodynamic import plan_motion
+from contact_id_controller.planning.kinodynamic.alternation import (
+    MULTIPLIERS,
+    middle_angular_momentum,
+)
 from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
-from contact_id_controller.planning.kinodynamic.planner import MULTIPLIERS, middle_angular_momentum
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSettings
 
 TILTED = pin.rpy.rpyToMatrix(-0.2, -0.1, 0.0)

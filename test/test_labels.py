@@ -30,11 +30,11 @@ from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL, REFUSED
 from contact_id_controller.labels.campaign import FAILED, Workers, label_files
 from contact_id_controller.labels.chunks import MANIFEST, LabelFolder, chunks
 from contact_id_controller.labels.labeller import LABELS, LAW, RECORDED, STATUSES, Labeller
-from contact_id_controller.labels.motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.opening import open_motion
+from contact_id_controller.labels.recorded_motion import AFTER, BEFORE, blocks_of
 from contact_id_controller.labels.sources import BagReading, NpzMotion, Shapes
-from contact_id_controller.runs.batch import by_executor
 from contact_id_controller.runs.record import COLUMNS, RunRecord
+from contact_id_controller.runs.worker_pool import by_executor
 from contact_id_controller.settings.parameter_file import load_settings
 
 ROWS = 200

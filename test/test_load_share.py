@@ -20,7 +20,7 @@ from contact_id_controller.geometry.shapes import HalfSpace
 from contact_id_controller.kernels.pyramid import STICKING
 from contact_id_controller.models import contact_models
 from contact_id_controller.models.quadprog.kinetic_energy import generators
-from contact_id_controller.models.steps.forces import (
+from contact_id_controller.models.steps.force_distribution import (
     LEAST_SHARE,
     MANY_TIE_BREAK,
     RELUCTANCE,

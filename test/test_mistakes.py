@@ -8,7 +8,7 @@ from paths import CONFIG, ROOT
 
 from contact_id_controller import cli
 from contact_id_controller.check.findings import ERROR
-from contact_id_controller.kernels.compiling import SIGN
+from contact_id_controller.kernels.compile_progress import SIGN
 from contact_id_controller.robot import resolve_urdf
 
 PAGE = ROOT / "docs" / "your_robot.md"

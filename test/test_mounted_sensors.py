@@ -19,7 +19,7 @@ from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensors import Sensor, component_rows
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.runs import one_process
-from contact_id_controller.simulation.sensors import Readings, SimulatedSensors
+from contact_id_controller.simulation.sensor_noise import Readings, SimulatedSensors
 
 RADIUS_M = 0.016
 FOOT = SOLO_FEET[0]

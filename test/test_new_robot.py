@@ -11,7 +11,7 @@ from contact_id_controller.cli import run
 from contact_id_controller.exceptions import ConfigurationError, RobotDescriptionError
 from contact_id_controller.exit_codes import DONE, REFUSED
 from contact_id_controller.new_robot.anatomy import anatomy
-from contact_id_controller.new_robot.parameters import propose
+from contact_id_controller.new_robot.first_parameters import propose
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import InProcessRun, mujoco_robot
 from contact_id_controller.runs.record import merge_records

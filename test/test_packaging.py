@@ -256,7 +256,9 @@ def test_ros2_run_knows_the_short_names_of_the_nodes(wheel, tmp_path):
         code = compile((folder / node).read_text(encoding="utf-8"), node, "exec")
         names = {"__name__": "not_main"}
         exec(code, names)
-        assert names["main"] is getattr(import_module("contact_id_controller.ros.start"), node)
+        assert names["main"] is getattr(
+            import_module("contact_id_controller.ros.executables"), node
+        )
         room = names["main"].args[0]
         assert callable(import_module(f"contact_id_controller.{room}").main)
 

@@ -22,8 +22,8 @@ from contact_id_controller.exceptions import ConfigurationError, RecordError  # 
 from contact_id_controller.files import write_arrays  # noqa: E402
 from contact_id_controller.ros import parameter_service  # noqa: E402
 from contact_id_controller.ros.controller import ControllerNode  # noqa: E402
-from contact_id_controller.ros.parameters import refuse_size  # noqa: E402
-from contact_id_controller.ros.recording import EstimateRecorder, Recorder  # noqa: E402
+from contact_id_controller.ros.declared_parameters import refuse_size  # noqa: E402
+from contact_id_controller.ros.step_recording import EstimateRecorder, Recorder  # noqa: E402
 
 TEXT, DOUBLE, DOUBLES, TEXTS = 4, 3, 8, 9
 VALUES = {

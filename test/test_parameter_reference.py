@@ -88,7 +88,7 @@ def test_template_works_once_the_marked_lines_are_filled_in(tmp_path):
 
 def test_ros_reads_the_filled_template(tmp_path, tables):
     rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
-    from contact_id_controller.ros.parameters import ParameterTable
+    from contact_id_controller.ros.declared_parameters import ParameterTable
 
     file, context = filled(tmp_path), rclpy.Context()
     rclpy.init(context=context)

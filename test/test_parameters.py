@@ -215,7 +215,7 @@ def table_of_node(ros_context):
     from rclpy.node import Node
     from rclpy.parameter import Parameter
 
-    from contact_id_controller.ros.parameters import ParameterTable
+    from contact_id_controller.ros.declared_parameters import ParameterTable
 
     nodes = []
 

@@ -4,7 +4,7 @@ import numpy as np
 from robots import frame_positions
 
 from contact_id_controller.planning.kinodynamic import plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import read_task
+from contact_id_controller.planning.kinodynamic.footstep_file import read_task
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground

@@ -208,7 +208,7 @@ def test_lost_messages_are_asked_for_soon_unless_a_profile_says_else(
 
 EARLY = """
 import sys, time
-from contact_id_controller.ros import start
+from contact_id_controller.ros import executables
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
@@ -217,7 +217,7 @@ class Slow:
             time.sleep(60.0)
 
 sys.meta_path.insert(0, Slow())
-sys.exit(start.controller())
+sys.exit(executables.controller())
 """
 
 

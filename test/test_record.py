@@ -136,7 +136,7 @@ def test_rows_are_copied_when_they_are_collected():
 
 
 def test_the_controller_writes_what_the_record_is_made_of(tmp_path):
-    recording = pytest.importorskip("contact_id_controller.ros.recording")
+    recording = pytest.importorskip("contact_id_controller.ros.step_recording")
     recorder = recording.Recorder(tmp_path / "controller.npz", ["a", "b"], ["left"])
     two = np.zeros(2)
     values = dict.fromkeys(StepResult._fields, two)

@@ -28,10 +28,10 @@ from contact_id_controller.runs.ros_run import PARAMETERS, run_nodes
 from contact_id_controller.runs.setup import CONTROLLER_RECORD, make_setup, read_setup
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view.bag import Bag, Message, find_bag, read_bag
-from contact_id_controller.view.companions import recording
 from contact_id_controller.view.replay import UNSENT, Replay
 from contact_id_controller.view.replayed import RECORDED, find_parameters, replay_all
 from contact_id_controller.view.run_record import record_of_replay, record_of_run
+from contact_id_controller.view.side_processes import recording
 from contact_id_controller.view.timeline import events_of
 from contact_id_controller.view.topics import replayed_topics
 

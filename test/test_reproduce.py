@@ -24,7 +24,7 @@ from contact_id_controller.exceptions import ConfigurationError, RunError
 from contact_id_controller.exit_codes import NOT_ALL_WELL
 from contact_id_controller.files import plain
 from contact_id_controller.report.figures import draw
-from contact_id_controller.runs import batch
+from contact_id_controller.runs import worker_pool
 from experiments import __main__ as experiments
 from experiments.benchmark import speed as benchmark
 from experiments.commands import reproduce as command
@@ -107,7 +107,7 @@ def test_results_outlive_other_words_in_the_report_and_nothing_else():
         "walks.py",
         "chatter.py",
         "grasp.py",
-        "batch.py",
+        "worker_pool.py",
         "locomotion.py",
         "metrics.py",
         "controller.py",
@@ -209,7 +209,7 @@ def test_workers_with_other_sources_are_refused(place, cluster, monkeypatch):
 
 def test_no_scheduler_is_one_line(place, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(batch, "CONNECT_S", 0.5)
+    monkeypatch.setattr(worker_pool, "CONNECT_S", 0.5)
     folder, store = place
     with pytest.raises(RunError, match="no Dask scheduler at 'tcp://127.0.0.1:9'"):
         runner.run_all(tasks(folder, 1), store, jobs=1, cluster="tcp://127.0.0.1:9")

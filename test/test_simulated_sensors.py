@@ -18,7 +18,7 @@ from contact_id_controller.settings.simulated_robot import SimulatedRobotSetting
 from contact_id_controller.simulation.from_settings import build_robot, build_sensors
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
 from contact_id_controller.simulation.rigid_robot import RigidRobot
-from contact_id_controller.simulation.sensors import (
+from contact_id_controller.simulation.sensor_noise import (
     PRESETS,
     NoisySensors,
     SensorNoise,

@@ -22,7 +22,7 @@ from contact_id_controller.exceptions import (
     UnknownModelError,
 )
 from contact_id_controller.models.batch import FRAME_STATUSES, REFUSED, TOGETHER
-from contact_id_controller.runs.batch import processes
+from contact_id_controller.runs.worker_pool import processes
 
 DT = 1e-3
 MODELS = [("coulomb", "qp"), ("no_slip", "lcp"), ("coulomb", "ncp")]

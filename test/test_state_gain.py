@@ -33,12 +33,12 @@ class Judge:
         self.restore()
         controller, state = self.controller, RobotState(self.time_s, q, v)
         result = controller.step(state)
-        carried = controller.row.contacts_carry(result.solution, controller.workings.options)
+        active = controller.row.read_active_set(result.solution, controller.workings.options)
         pattern = (
             result.status,
             tuple(result.contact),
-            tuple(len(rows) for rows in carried.held),
-            tuple(len(free) for free in carried.free),
+            tuple(len(rows) for rows in active.held),
+            tuple(len(free) for free in active.free),
             tuple(result.limits),
             tuple(controller.workings.standing),
         )

@@ -37,8 +37,8 @@ from contact_id_controller.runs.setup import make_setup
 from contact_id_controller.safety.machine import SafetyState
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.view import gate
-from contact_id_controller.view.companions import place_of
 from contact_id_controller.view.drive import JOY_ENABLE, SILENCE_S, Drive
+from contact_id_controller.view.side_processes import place_of
 from contact_id_controller.view.viewer import Viewer, Wishes
 
 SPEED_M_S, YAW_RATE_RAD_S = 0.2, 0.8

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line for each finding; warnings are allowed."""
     from contact_id_controller.check.config import check_config
     from contact_id_controller.check.findings import ERROR, NOTE, WARNING
-    from contact_id_controller.kernels.compiling import Compiling, to_stderr
+    from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
 
     with Compiling(to_stderr):
         findings = check_config(arguments.config, arguments.ros2_control)

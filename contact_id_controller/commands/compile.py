@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, with a line every few seconds; say how many kernels it was."""
-    from contact_id_controller.kernels.compiling import to_stderr
-    from contact_id_controller.runs.compiling import compile_for
+    from contact_id_controller.kernels.compile_progress import to_stderr
+    from contact_id_controller.runs.precompile import compile_for
     from contact_id_controller.runs.setup import robots
 
     file, known = arguments.config, robots()

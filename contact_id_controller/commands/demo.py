@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from contact_id_controller.commands.options import add_changes
+from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, FELL
 from contact_id_controller.runs.processes import HIGHEST_DOMAIN
 
@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.report.tables import print_figures
 
     reports, page = play_all(
-        planned(arguments), arguments.output, partial(_companions, arguments), arguments.domain
+        planned(arguments), arguments.output, partial(_side_processes, arguments), arguments.domain
     )
     print_figures([(report.title, report.summary) for report in reports])
     print(f"\nReport: {page}")
@@ -155,18 +155,18 @@ def run(arguments: argparse.Namespace) -> int:
     return FELL if fell and not arguments.sweep else DONE
 
 
-def _companions(arguments: argparse.Namespace, setup, folder: Path) -> dict[str, list[str]]:
+def _side_processes(arguments: argparse.Namespace, setup, folder: Path) -> dict[str, list[str]]:
     """The processes beside the nodes that the options ask for."""
-    from contact_id_controller.view import companions
+    from contact_id_controller.view import side_processes
 
     found = {}
     if arguments.bag:
         from contact_id_controller.view.bag import clear_bag
 
-        found["bag_recorder"] = companions.recording(folder, clear_bag(folder), arguments.bag)
+        found["bag_recorder"] = side_processes.recording(folder, clear_bag(folder), arguments.bag)
     if arguments.view or arguments.teleop:
-        host, port = companions.place_of(arguments.view or ":")
-        found["viewer"] = companions.viewing(folder, host, port, arguments.teleop)
+        host, port = side_processes.place_of(arguments.view or ":")
+        found["viewer"] = side_processes.viewing(folder, host, port, arguments.teleop)
     return found
 
 

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write a file that `contact_id check` accepts, and say what was found."""
     from contact_id_controller.files import write_text
-    from contact_id_controller.kernels.compiling import Compiling, to_stderr
-    from contact_id_controller.new_robot.parameters import propose, refuse_unchecked
+    from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
+    from contact_id_controller.new_robot.first_parameters import propose, refuse_unchecked
 
     output = arguments.output or Path(Path(arguments.urdf).stem + ".yaml")
     if output.exists():

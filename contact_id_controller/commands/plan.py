@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from contact_id_controller.commands.options import add_changes
+from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, FELL
 
@@ -68,10 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_extras(EXTRAS + (FOR_EXECUTION if arguments.execute else ()), "a plan's page needs")
     from contact_id_controller.files import make_folder
-    from contact_id_controller.kernels.compiling import Compiling, to_stderr
+    from contact_id_controller.kernels.compile_progress import Compiling, to_stderr
     from contact_id_controller.planning.kinodynamic import plan_motion
-    from contact_id_controller.planning.kinodynamic.footsteps import read_task, task_of, walk_task
-    from contact_id_controller.report.plan import write_plan
+    from contact_id_controller.planning.kinodynamic.footstep_file import (
+        read_task,
+        task_of,
+        walk_task,
+    )
+    from contact_id_controller.report.plan_page import write_plan
 
     config = config_of(arguments)
     settings, changes = settings_of(config, arguments.changes)

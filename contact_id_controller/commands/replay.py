@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from contact_id_controller.commands.options import add_changes
+from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exit_codes import DONE, NOT_ALL_WELL
 
 EXTRAS = (("rclpy", "ros"), ("rosbags", "replay"), ("rich", "simulation"))
@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     from contact_id_controller.runs.preparation import check_extras
 
     check_extras(EXTRAS, "a replay needs")
+    from contact_id_controller.view.replay_table import print_replays
     from contact_id_controller.view.replayed import replay_all, write_all
-    from contact_id_controller.view.tables import print_replays
 
     replays = replay_all(
         arguments.bag,

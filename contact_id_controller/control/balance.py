@@ -27,7 +27,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.control.balance_kernels import balanced_acceleration
-from contact_id_controller.control.foresight import Foresight, Support
+from contact_id_controller.control.support_preview import Support, SupportPreview
 from contact_id_controller.geometry import FeetOnGround
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.plans.base_trajectory import BaseReference
@@ -101,7 +101,7 @@ class Balance:
             )
             for foot in feet.feet
         ]
-        self.foresight = Foresight(self._look)
+        self.preview = SupportPreview(self._look)
 
     def acceleration(
         self,
@@ -130,10 +130,10 @@ class Balance:
         goal, gains = self._com, self._com_gains
         pin.dccrba(model, data, q, v)
         com, speed = data.com[0], self._map[:3] @ v / robot.mass
-        self.foresight.advance(time_s)  # looks elsewhere: before this time is planned
+        self.preview.advance(time_s)  # looks elsewhere: before this time is planned
         self._plan(reference, base)
         error = com - goal[0] + (speed - goal[1]) / self._rate(goal[0], feet.points[standing])
-        metric = self.foresight.metric(time_s, error[:2])
+        metric = self.preview.metric(time_s, error[:2])
         goal[3] = goal[2] + gains[0] * (goal[0] - com) + gains[1] * (goal[1] - speed)
         aloft = np.bincount(feet.foot, standing | landing) == 0.0
         for k in np.flatnonzero(aloft).tolist():

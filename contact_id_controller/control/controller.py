@@ -265,7 +265,7 @@ class Controller:
 
     def _plan_changed(self) -> None:
         if self._balance is not None:
-            self._balance.foresight.forget()
+            self._balance.preview.forget()
 
     def hold_here(self, state: RobotState) -> None:
         """Drop the plans and hold the posture of ``state``, with feet in the air coming down."""

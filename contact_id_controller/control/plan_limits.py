@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_id_controller.plans.limits import PlanLimits
+from contact_id_controller.plans.plan_limits import PlanLimits
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings import plausibility
 

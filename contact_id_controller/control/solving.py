@@ -11,7 +11,7 @@ from contact_id_controller.geometry import FeetOnGround
 from contact_id_controller.kernels.pyramid import UNBOUNDED_FRICTION
 from contact_id_controller.models import Tangential, row_of
 from contact_id_controller.models.contact_model import ContactModel
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem, ProblemMaker
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings

@@ -13,7 +13,7 @@ least-squares problem once its active set is fixed, so that its optimality condi
     f    of least torque (stage II)                          B^T (J_a tau + J_u m - w f) = 0
 
 J: Jacobian rows of the contact points; C: directions held; B: directions in which forces may change
-(``models.carried``). Gaps count as closed, what the load share weighs as constant, and a joint
+(``models.active_set``). Gaps count as closed, what the load share weighs as constant, and a joint
 whose acceleration or torque is limited has no feedback.
 """
 
@@ -33,15 +33,15 @@ from contact_id_controller.control.gain_kernels import (
     turned_axes,
 )
 from contact_id_controller.control.limits import POSITION, VELOCITY
-from contact_id_controller.models.carried import WHOLE, Carried
-from contact_id_controller.models.steps.forces import (
+from contact_id_controller.models.active_set import WHOLE, ActiveSet
+from contact_id_controller.models.steps.consistency import LIFT_ACCELERATION, TOUCHING_SPEED
+from contact_id_controller.models.steps.force_distribution import (
     DENSE_COMPONENTS,
     MANY_TIE_BREAK,
     NO_LEVER,
     TIE_BREAK,
     reluctance,
 )
-from contact_id_controller.models.steps.plan import LIFT_ACCELERATION, TOUCHING_SPEED
 from contact_id_controller.solution import SOLVED
 from contact_id_controller.state import RobotState
 
@@ -115,12 +115,12 @@ class StateGain:
             wanted = self._wanted_acceleration(q, v, result.limits)
             planned = self._consistent(points, wanted)
             contact = np.flatnonzero(result.contact)
-            here, carried = (
+            here, active = (
                 points.of(contact),
-                controller.row.contacts_carry(solution, controller.workings.options),
+                controller.row.read_active_set(solution, controller.workings.options),
             )
-            held = self._held(solution, contact, here, carried, v, planned)
-            gain = -self._torques(solution, here, carried, q, v, held, result)
+            held = self._held(solution, contact, here, active, v, planned)
+            gain = -self._torques(solution, here, active, q, v, held, result)
         except np.linalg.LinAlgError:
             return None
         gain[result.limits != 0] = 0.0
@@ -258,7 +258,7 @@ class StateGain:
         solution: Solution,
         contact: np.ndarray,
         points: Points,
-        carried: Carried,
+        active: ActiveSet,
         v: np.ndarray,
         planned: np.ndarray,
     ) -> np.ndarray:
@@ -282,7 +282,7 @@ class StateGain:
         rate = np.zeros(nv)
         rate[a] = (problem.desired_velocity - v[a]) / dt + change
         c = solution.attainable.reshape(-1, 3) / dt
-        rows = _Rows(points, problem.frames, touching, carried.grips)
+        rows = _Rows(points, problem.frames, touching, active.grips)
         J = rows.jacobian(nv)
         while True:
             left, size, right = np.linalg.svd(J[:, u])
@@ -296,7 +296,7 @@ class StateGain:
             touching[leaving] = False
             if not touching.any():
                 return out
-            rows = _Rows(points, problem.frames, touching, carried.grips)
+            rows = _Rows(points, problem.frames, touching, active.grips)
             J = rows.jacobian(nv)
         base = right[:rank].T @ ((left[:, :rank].T @ rows.take(c)) / -size[:rank])
         rate[u] = base + self._without_contact(problem, v, change)
@@ -324,7 +324,7 @@ class StateGain:
         momentum = problem.base - problem.C @ (change * dt)
         return (np.linalg.solve(problem.L.T, momentum) - v[u]) / dt
 
-    def _torques(self, solution, points: Points, carried, q, v, held, result) -> np.ndarray:
+    def _torques(self, solution, points: Points, active, q, v, held, result) -> np.ndarray:
         """d torques / d (q, v), (na, 2 nv)."""
         robot, problem = self._robot, solution.problem
         a, u, nv = robot.actuated, robot.unactuated, robot.nv
@@ -343,10 +343,10 @@ class StateGain:
         if not robot.nu:
             return slope[a]
         J = np.einsum("nij,njk->nik", frames, points.J)
-        motion = _stacked(carried.held, J)
+        motion = _stacked(active.held, J)
         split, directions = None, motion
-        if any(rows is not WHOLE for rows in (*carried.held, *carried.free)):
-            directions = _stacked(carried.free, J)
+        if any(rows is not WHOLE for rows in (*active.held, *active.free)):
+            directions = _stacked(active.free, J)
         if len(motion):
             lack = np.empty((n, 3, 2 * nv))
             lack[:, :, :nv] = (
@@ -354,13 +354,13 @@ class StateGain:
             )
             lack[:, :, nv:] = points.pull_v + points.J / self._fades_s
             lack = np.einsum("nij,njk->nik", frames, lack)
-            lack = _stacked(carried.held, lack) + motion[:, a] @ held
+            lack = _stacked(active.held, lack) + motion[:, a] @ held
             left, size, right = split = np.linalg.svd(motion[:, u])
             rank = _rank(size)
             base = right[:rank].T @ (left[:, :rank].T @ lack / -size[:rank, None])
             free = unpushed = right[rank:].T
-            if any(rows is not row for rows, row in zip(carried.held, carried.pulls)):
-                right, size = np.linalg.svd(_stacked(carried.pulls, J)[:, u])[:0:-1]
+            if any(rows is not row for rows, row in zip(active.held, active.pulls)):
+                right, size = np.linalg.svd(_stacked(active.pulls, J)[:, u])[:0:-1]
                 unpushed = right[_rank(size) :].T
         else:
             base, free = np.zeros((len(u), 2 * nv)), np.eye(len(u))
@@ -373,10 +373,10 @@ class StateGain:
         if not len(directions):
             return slope[a]
         return slope[a] - directions[:, a].T @ self._force_change(
-            solution, points, carried, directions, slope, split if directions is motion else None
+            solution, points, active, directions, slope, split if directions is motion else None
         )
 
-    def _force_change(self, solution, points, carried, directions, slope, split) -> np.ndarray:
+    def _force_change(self, solution, points, active, directions, slope, split) -> np.ndarray:
         """Changes (m, 2 nv) of the forces along the free directions: stage II.
 
         split: singular value decomposition of their columns of the base, where it is known.
@@ -390,10 +390,10 @@ class StateGain:
         change = along @ ((right[:rank] @ slope[u]) / size[:rank, None])
         if not across.shape[1]:
             return change
-        weights = self._weights(problem, carried)
+        weights = self._weights(problem, active)
         torques, share = solution.torques, self._torque_weight
         z = solution.impulses.reshape(-1, 3) / problem.period
-        components = np.concatenate([free @ f for free, f in zip(carried.free, z, strict=True)])
+        components = np.concatenate([free @ f for free, f in zip(active.free, z, strict=True)])
         # Motion w = (m, tau) whose velocities at the contacts balance the weights of forces.
         balance = weights * components - share * onto @ torques
         motion = np.zeros(nv)
@@ -401,17 +401,17 @@ class StateGain:
         motion[a] = share * torques
         turned = np.einsum("nij,njk->nik", problem.frames, self._motion(points, motion))
         lack = share * onto @ (slope[a] - onto.T @ change) - weights[:, None] * change
-        lack[:, :nv] += _stacked(carried.free, turned)
+        lack[:, :nv] += _stacked(active.free, turned)
         H = share * onto @ onto.T + np.diag(weights)
         return change + across @ np.linalg.solve(across.T @ H @ across, across.T @ lack)
 
-    def _weights(self, problem, carried) -> np.ndarray:
-        """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.forces``)."""
+    def _weights(self, problem, active) -> np.ndarray:
+        """Weights (m,) of forces, 1/N^2, beside |torque|^2, N·m, of stage II (``steps.force_distribution``)."""
         T, dt, share = problem.T.reshape(len(problem), 3, -1), problem.period, self._torque_weight
-        counts = np.array([len(free) for free in carried.free])
-        modes = np.array([len(rows) for rows in carried.pulls])
+        counts = np.array([len(free) for free in active.free])
+        modes = np.array([len(rows) for rows in active.pulls])
         components = int(modes.sum())
-        rows = np.concatenate([rows @ block for rows, block in zip(carried.pulls, T, strict=True)])
+        rows = np.concatenate([rows @ block for rows, block in zip(active.pulls, T, strict=True)])
         size = share * float((rows * rows).sum())
         if size <= NO_LEVER * NO_LEVER * components:
             size = 0.0

@@ -20,7 +20,7 @@ import scipy.linalg
 from contact_id_controller.estimation.checked import ALL, put
 from contact_id_controller.estimation.elimination import SOLVED, by_limbs, dense, outputs, sweep
 from contact_id_controller.estimation.layout import Layout
-from contact_id_controller.estimation.left_out import LeftOut
+from contact_id_controller.estimation.missing_measurements import MissingMeasurements
 from contact_id_controller.estimation.observability import Observability, observe
 from contact_id_controller.estimation.sensors import Contact
 from contact_id_controller.estimation.system import Inputs, unpack
@@ -161,7 +161,7 @@ class DynamicsEstimator:
         if self.observability.undetermined:
             raise UnobservableError(self.observability.sentence())
         self._found_places: dict[tuple[str, ...], np.ndarray] = {}
-        self._left_out = LeftOut(self)
+        self._missing = MissingMeasurements(self)
         self.by_limbs = self._limbs_suffice()
         self.estimate(*self.observability.states[0])  # compiles
 
@@ -229,7 +229,7 @@ class DynamicsEstimator:
         Raises:
             ConfigurationError: another shape, or one that is exact.
         """
-        self._left_out.change(missing)
+        self._missing.change(missing)
 
     def deviations(self) -> np.ndarray:
         """Largest standard deviation of each contact's components in any direction, N or N m, (contacts,).
@@ -279,8 +279,8 @@ class DynamicsEstimator:
                         f"{name} must have shape ({place.stop - place.start},), got {value.shape}"
                     )
                 y[place] = value
-        if self._left_out.any:
-            y[self._left_out.values] = 0.0
+        if self._missing.any:
+            y[self._missing.values] = 0.0
 
     def _assemble(self, q, v, w=None, up=None):
         """A x = target of all rows, and B x = -fb_0 of the base, x = (a_0, z), at a state."""
@@ -472,7 +472,7 @@ class DynamicsEstimator:
                 owners.append(names[places[-1]])
         H = np.vstack(H)
         covariance = np.eye(len(H)) - H @ self._inverse_of(A, B) @ H.T
-        out = self._left_out.values[places]
+        out = self._missing.values[places]
         covariance[out], covariance[:, out] = 0.0, 0.0  # nothing is compared with them
         found = {}
         for name, residual in self._residuals().items():

@@ -21,10 +21,10 @@ from numba.core.options import DefaultOptions
 from contact_id_controller.kernels.cache_files import CacheFiles
 
 _PARTS_OF_NUMBA = ((0, 68),)
-"""Versions with whose inner names `kernels.parts` was tried; others compile callees again in each caller."""
+"""Versions with whose inner names `kernels.inlining` was tried; others compile callees again in each caller."""
 
 if numba.version_info[:2] in _PARTS_OF_NUMBA:
-    from contact_id_controller.kernels.parts import called_as_part
+    from contact_id_controller.kernels.inlining import called_as_part
 else:
 
     def called_as_part(dispatcher):

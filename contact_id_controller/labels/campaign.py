@@ -25,18 +25,18 @@ from contact_id_controller.labels.labeller import (
     STATUSES,
     Labeller,
 )
-from contact_id_controller.labels.motion import NO_PERIOD, MotionBlock, blocks_of
 from contact_id_controller.labels.opening import open_motion
+from contact_id_controller.labels.recorded_motion import NO_PERIOD, MotionBlock, blocks_of
 from contact_id_controller.labels.sources import BagReading, MotionFile, Shapes
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.runs.batch import (
+from contact_id_controller.runs.fingerprint import code_fingerprint
+from contact_id_controller.runs.worker_pool import (
     AHEAD,
     by_executor,
     cluster_executor,
     in_processes,
     reason,
 )
-from contact_id_controller.runs.fingerprint import code_fingerprint
 from contact_id_controller.solution import RELAXED, SOLVED
 
 CHUNK = 4096
@@ -99,7 +99,7 @@ class Workers:
         """Label blocks into a folder; each with the reason why it has no labels, in any order; empty: it has.
 
         Raises:
-            MissingExtraError, RunError: see ``runs.batch.cluster_executor``.
+            MissingExtraError, RunError: see ``runs.worker_pool.cluster_executor``.
             RecordError: the folder cannot be written to.
         """
         # The workers of a cluster need not see the folder.

@@ -20,7 +20,7 @@ import numpy as np
 from contact_id_controller.exceptions import RecordError
 from contact_id_controller.files import BROKEN, make_folder, plain, write_arrays, write_json
 from contact_id_controller.labels.labeller import STATUSES
-from contact_id_controller.labels.motion import MotionBlock
+from contact_id_controller.labels.recorded_motion import MotionBlock
 
 MANIFEST, LOCK = "manifest.json", "lock"
 CHECKSUM = "checksum"

@@ -11,7 +11,7 @@ from contact_id_controller.control.solving import SUPPLIED, effective_row, loss_
 from contact_id_controller.exceptions import ConfigurationError, UnknownModelError
 from contact_id_controller.geometry import feet_on
 from contact_id_controller.labels.contact_speeds import contact_speeds
-from contact_id_controller.labels.motion import NO_PERIOD, Frames, MotionBlock, frames_of
+from contact_id_controller.labels.recorded_motion import NO_PERIOD, Frames, MotionBlock, frames_of
 from contact_id_controller.models.batch import (
     FRAME_STATUSES,
     REFUSED,

@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 
 from contact_id_controller.exceptions import RecordError, choices
 from contact_id_controller.files import BROKEN
-from contact_id_controller.labels.motion import STATE
+from contact_id_controller.labels.recorded_motion import STATE
 from contact_id_controller.robot import RobotModel
 
 PIECE = 4096

@@ -142,8 +142,8 @@ class ContactModel:
         unique_forces: forces depend on the problem alone, not on the order of the contacts.
         accuracy: relative violation of its law up to which it calls a solution solved.
         solved_share: share of the solvable random problems of ``benchmark.robustness`` that it solves.
-        carried: "module:function" in ``models``, which says of a solution what each contact carries
-            and how it moves (``models.carried``): with that held fixed the derivative of its torques
+        active_set: "module:function" in ``models``, which says of a solution what each contact carries
+            and how it moves (``models.active_set``): with that held fixed the derivative of its torques
             by the state is known (``control.state_gain``). Empty: it is not.
         frames: "module:function" in ``models``: ``function(friction, load_share, options)`` returns what
             answers problems with these contacts in one compiled call (``frame_problems.FramesCall``), bit
@@ -169,7 +169,7 @@ class ContactModel:
     unique_forces: bool = True
     accuracy: float = 1e-6
     solved_share: float = 0.9999
-    carried: str = ""
+    active_set: str = ""
     frames: str = ""
 
     def __str__(self) -> str:
@@ -217,9 +217,9 @@ class ContactModel:
         return loaded(f"models.{place}")
 
     @functools.cached_property
-    def contacts_carry(self) -> Callable[..., Any]:
-        """The function that ``carried`` names, loaded when first asked for."""
-        return loaded(f"models.{self.carried}")
+    def read_active_set(self) -> Callable[..., Any]:
+        """The function that ``active_set`` names, loaded when first asked for."""
+        return loaded(f"models.{self.active_set}")
 
     @functools.cached_property
     def prepare_frames(self) -> Callable[..., Any] | None:
@@ -231,7 +231,7 @@ class ContactModel:
 
         settings: an attribute for each parameter, options among them.
         """
-        if not self.carried:
+        if not self.active_set:
             return f"{self} does not say what its contacts carry"
         keywords = self.keywords(settings, {})
         for keyword in DERIVABLE.keys() & keywords.keys():

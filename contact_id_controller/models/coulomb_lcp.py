@@ -23,23 +23,23 @@ from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.options import DISTRIBUTIONS
 from contact_id_controller.models.steps.compliance import with_compliance
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import finished, map_identities, outcome
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.options import polygon_friction
-from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
     begin,
     matrices,
 )
+from contact_id_controller.models.steps.relaxation import ease, with_fallback
 from contact_id_controller.models.steps.slip import (
     NO_SLIP,
     complementary_impulses,
     share_forces,
     slip_pairs,
 )
-from contact_id_controller.models.steps.yielding import ease, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

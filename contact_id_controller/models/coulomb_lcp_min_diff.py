@@ -34,10 +34,10 @@ from contact_id_controller.models.steps.modes import (
     nearest_force,
 )
 from contact_id_controller.models.steps.motion import STILL_M_S
-from contact_id_controller.models.steps.options import polygon_friction
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Cones, empty_answer
+from contact_id_controller.models.steps.relaxation import mean_diagonal
 from contact_id_controller.models.steps.slip import share_forces, slip_pairs
-from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 

@@ -32,9 +32,9 @@ from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.lcp.lemke_friction import lemke_friction
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.options import DISTRIBUTIONS
+from contact_id_controller.models.steps.consistency import project_held, touching
 from contact_id_controller.models.steps.exact_law import NOISE, redistribute, rests_otherwise, stick
 from contact_id_controller.models.steps.finish import RELAXED, finished, map_identities, outcome
-from contact_id_controller.models.steps.plan import project_held, touching
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
@@ -43,7 +43,7 @@ from contact_id_controller.models.steps.reduced import (
     open_answer,
     read_answer,
 )
-from contact_id_controller.models.steps.yielding import ease, with_fallback
+from contact_id_controller.models.steps.relaxation import ease, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

@@ -35,15 +35,20 @@ from contact_id_controller.models.least_power.active_set import least_power
 from contact_id_controller.models.least_power.holding import hold
 from contact_id_controller.models.least_power.interior import solve_by_interior_point
 from contact_id_controller.models.least_power.task import Optimum, Task
+from contact_id_controller.models.steps.consistency import (
+    NOISE,
+    TOUCHING_SPEED,
+    project_held,
+    touching,
+)
 from contact_id_controller.models.steps.finish import finish, gave_way, shift_offset, tolerable
-from contact_id_controller.models.steps.plan import NOISE, TOUCHING_SPEED, project_held, touching
 from contact_id_controller.models.steps.reduced import (
     answer_room,
     matrices,
     open_answer,
     read_answer,
 )
-from contact_id_controller.models.steps.yielding import TOLERATED
+from contact_id_controller.models.steps.relaxation import TOLERATED
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import (
     INCONSISTENT,

@@ -10,7 +10,7 @@ in nu dimensions, however many contacts there are; no regularisation, no n x n m
 Its motion lets a contact that slides part at mu |w_T|, which the others pay for: more the more friction there
 is, without bound. So where a loaded contact slides or parts, the complementarity problem of the same
 pyramids takes stage I's place (``steps.slip``), in which what slides stays on the ground; elsewhere stage I's motion
-solves that problem too. Stage II: ``steps.forces``.
+solves that problem too. Stage II: ``steps.force_distribution``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import BACKENDS, DISTRIBUTIONS, OBJECTIVES
 from contact_id_controller.models.steps.compliance import with_compliance
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import (
     RELAXED,
     finished,
     outcome,
     shift_offset,
 )
-from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.forces_exact_cone import widen
 from contact_id_controller.models.steps.motion import (
     ENORMOUS,
@@ -49,8 +50,7 @@ from contact_id_controller.models.steps.motion import (
     classify_stiction,
     stage_one,
 )
-from contact_id_controller.models.steps.options import polygon_friction
-from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
@@ -58,8 +58,8 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
+from contact_id_controller.models.steps.relaxation import ease, tame, with_fallback
 from contact_id_controller.models.steps.slip import NO_SLIP, complementary_impulses
-from contact_id_controller.models.steps.yielding import ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 
@@ -129,7 +129,7 @@ def solve_coulomb_qp(
             bound with mu. The objective ``kinetic_energy`` and quadprog know the latter only.
 
     Guarantees: stage I always ends, with the optimum or the proof that the contacts contradict each
-    other. What then gives way, and the forces, come from ``steps.yielding``; more than 5 % of the contact
+    other. What then gives way, and the forces, come from ``steps.relaxation``; more than 5 % of the contact
     velocities (or any, with ``report``) is called ``inconsistent``. G may have any rank. What slides is
     found by Lemke's method as in coulomb/lcp, always cold: the answer is a function of the problem.
 

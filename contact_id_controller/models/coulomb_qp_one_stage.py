@@ -17,16 +17,16 @@ from contact_id_controller.kernels.compile import kernel
 from contact_id_controller.kernels.pyramid import effective_friction
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.contact_model import Chosen
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import finish, outcome
-from contact_id_controller.models.steps.options import polygon_friction
-from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import (
     Cones,
     answer_room,
     begin,
     matrices,
 )
-from contact_id_controller.models.steps.yielding import BALANCED, elastic, mean_diagonal
+from contact_id_controller.models.steps.relaxation import BALANCED, elastic, mean_diagonal
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

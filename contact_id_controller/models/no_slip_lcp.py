@@ -30,6 +30,7 @@ from contact_id_controller.kernels.views import view
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.frame_problems import UNTOLD, FramesCall
 from contact_id_controller.models.options import DISTRIBUTIONS
+from contact_id_controller.models.steps.consistency import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.finish import (
     UNHOLDABLE,
     finished,
@@ -37,9 +38,8 @@ from contact_id_controller.models.steps.finish import (
     outcome,
     shift_offset,
 )
-from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.motion import ENORMOUS, STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
@@ -47,7 +47,7 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
-from contact_id_controller.models.steps.yielding import WITH_FORCES, ease, tame, with_fallback
+from contact_id_controller.models.steps.relaxation import WITH_FORCES, ease, tame, with_fallback
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

@@ -79,7 +79,7 @@ for _row in (
         options=(EDGES, POLYGON, CONE, SLIDING, OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
         engine=True,
         switchable=True,
-        carried="carried:of_coulomb_qp",
+        active_set="active_set:of_coulomb_qp",
         frames="coulomb_qp:prepare_frames",
     ),
     ContactModel(
@@ -148,7 +148,7 @@ for _row in (
         Tangential.NO_SLIP,
         options=(OBJECTIVE, DISTRIBUTION, CONSISTENCY, BACKEND),
         switchable=True,
-        carried="carried:of_no_slip_qp",
+        active_set="active_set:of_no_slip_qp",
     ),
     ContactModel(
         "no_slip",
@@ -169,7 +169,7 @@ for _row in (
         options=(EDGES, DISTRIBUTION, CONSISTENCY),
         engine=True,
         switchable=True,
-        carried="carried:of_no_slip_lcp",
+        active_set="active_set:of_no_slip_lcp",
         frames="no_slip_lcp:prepare_frames",
     ),
     ContactModel(

@@ -26,15 +26,15 @@ from contact_id_controller.kernels.pyramid import APART, STICKING
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.options import DISTRIBUTIONS
+from contact_id_controller.models.steps.consistency import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.finish import (
     finished,
     map_identities,
     outcome,
     shift_offset,
 )
-from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S, stage_one
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED, project_plan
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
@@ -42,7 +42,7 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
-from contact_id_controller.models.steps.yielding import ease
+from contact_id_controller.models.steps.relaxation import ease
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
 

@@ -16,14 +16,14 @@ from contact_id_controller.exceptions import TrajectoryError
 from contact_id_controller.kernels.turns import nearest
 from contact_id_controller.plans import rotations
 from contact_id_controller.plans.base_trajectory import BaseTrajectory
-from contact_id_controller.plans.limits import (
+from contact_id_controller.plans.plan import Plan
+from contact_id_controller.plans.plan_limits import (
     PlanLimits,
     check_base,
     check_base_jump,
     check_joints,
     check_way,
 )
-from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.points import started
 from contact_id_controller.plans.trajectories import JointTrajectory, PlanSlot
 

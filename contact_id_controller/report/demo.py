@@ -25,14 +25,14 @@ from contact_id_controller.runs.setup import (
     make_setup,
 )
 
-Companions = Callable[[RunSetup, Path], dict[str, list[str]]]
+SideProcesses = Callable[[RunSetup, Path], dict[str, list[str]]]
 """Of a run and its folder: name -> command line of further processes, see ``ros_run.run_nodes``."""
 
 
 def play_all(
     planned: Sequence[tuple[Path, dict[str, Any]]],
     output: Path,
-    companions: Companions | None = None,
+    side_processes: SideProcesses | None = None,
     domain: int | None = None,
 ) -> tuple[list[RunReport], Path]:
     """Do the runs that ``runs.selection.plan_runs`` gives; their reports, and the page of all.
@@ -48,7 +48,7 @@ def play_all(
     for config in dict.fromkeys(setup.config for _, setup in setups):
         _tell_errors(config)
     end_on_signals()
-    reports = [play(setup, folder, companions, domain) for folder, setup in setups]
+    reports = [play(setup, folder, side_processes, domain) for folder, setup in setups]
     if reports[0].folder == output:
         return reports, output / PAGE
     return reports, write_index(reports, output)
@@ -64,11 +64,11 @@ def _tell_errors(config: Path) -> None:
 def play(
     setup: RunSetup,
     folder: Path,
-    companions: Companions | None = None,
+    side_processes: SideProcesses | None = None,
     domain: int | None = None,
 ) -> RunReport:
     """One run from its start to its report; domain: as for ``ros_run.run_nodes``."""
-    beside = companions(setup, folder) if companions else None
+    beside = side_processes(setup, folder) if side_processes else None
     wall_time_s = run_nodes(setup, folder, beside, domain)
     with telling("drawing plots and animation ..."):
         record = merge_records(

@@ -16,7 +16,7 @@ import numpy as np
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import check_free, make_folder, write_json, write_with
 from contact_id_controller.runs.allocations import ALLOCATIONS, CONES, PINV, PINV_W, PYRAMID
-from contact_id_controller.runs.machine import describe_machine, installed_versions
+from contact_id_controller.runs.computer import describe_machine, installed_versions
 from contact_id_controller.runs.power_runs import (
     Run,
     arm_push,

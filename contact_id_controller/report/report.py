@@ -24,7 +24,7 @@ from contact_id_controller.report.metrics import (
 from contact_id_controller.report.plots import save_plots
 from contact_id_controller.report.templating import render
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.machine import describe_machine, installed_versions
+from contact_id_controller.runs.computer import describe_machine, installed_versions
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.runs.ros_run import LOGS, PARAMETERS
 from contact_id_controller.runs.setup import RECORD, RunSetup

@@ -5,7 +5,7 @@ Takes `emergency_stop`, `commands_in`, `joint_states`, the controller's `heartbe
 `~/reset`, none for parameters. It loads neither pinocchio nor numba, takes messages as bytes whose
 number it looks at first, and holds no decisions: those are in `safety.command_watchdog`. Its process is
 the keeper of the one that works (`ros.keeper`), which is back in a moment when something kills it or it
-hangs. When something kills the keeper the one that works goes on until another keeper's is ready (`ros.at_work`).
+hangs. When something kills the keeper the one that works goes on until another keeper's is ready (`ros.worker_lock`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from trajectory_msgs.msg import JointTrajectory
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.lazy import loaded
 from contact_id_controller.ros import output, scheduling
-from contact_id_controller.ros.at_work import AtWork
 from contact_id_controller.ros.command_messages import messages_of
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import (
     DirectLoop,
@@ -53,7 +53,7 @@ from contact_id_controller.ros.direct_loop import (
 from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order
-from contact_id_controller.ros.heartbeat import HeartbeatInput, HeartbeatTopic
+from contact_id_controller.ros.heartbeat_topics import HeartbeatInput, HeartbeatTopic
 from contact_id_controller.ros.keeper import Worker, keep
 from contact_id_controller.ros.packed import (
     JOINT_STATE,
@@ -61,7 +61,6 @@ from contact_id_controller.ros.packed import (
     read_goal_state,
     read_true,
 )
-from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.ros.senders import (
     OtherSenders,
@@ -72,6 +71,7 @@ from contact_id_controller.ros.senders import (
     publishers_of,
 )
 from contact_id_controller.ros.stated_limits import StatedLimits
+from contact_id_controller.ros.worker_lock import WorkerLock
 from contact_id_controller.safety.command_watchdog import (
     CommandWatchdog,
     JointVelocities,
@@ -190,8 +190,8 @@ class CommandWatchdogNode(Node):
         try:
             settings = read_settings(self, CommandWatchdogSettings, served=False)
             latch = latch_of(self, settings.state_folder, settings.urdf)
-            self.at_work = AtWork(latch.path.parent, self.get_fully_qualified_name())
-            self.takes_over = not reserve and self.at_work.orphan() is not None
+            self.worker_lock = WorkerLock(latch.path.parent, self.get_fully_qualified_name())
+            self.takes_over = not reserve and self.worker_lock.orphan() is not None
             self.watchdog = watchdog_of(settings, latch, follows=reserve or self.takes_over)
             self.hot_standby = settings.hot_standby
             self.hangs_s = HANGS * max(settings.timeout_s, PERIOD_S)
@@ -207,7 +207,7 @@ class CommandWatchdogNode(Node):
             raise
         self._alone_s: float | None = None
         self._known_s: float | None = None
-        self._at_work, self._next_claim_s = False, 0.0
+        self._holds_lock, self._next_claim_s = False, 0.0
         if not (reserve or self.takes_over):
             self.serve()
 
@@ -324,9 +324,9 @@ class CommandWatchdogNode(Node):
 
     def take_over(self, interrupt: Interrupt) -> None:
         """Let one without a keeper work until this one is prepared, then end it."""
-        while self.at_work.orphan() is not None:
+        while self.worker_lock.orphan() is not None:
             if interrupt.requested or self.is_prepared():
-                if self.at_work.take_over():
+                if self.worker_lock.take_over():
                     self.get_logger().info("takes over from one whose keeper was killed")
                     return
                 self.get_logger().error("one whose keeper was killed is still at work")
@@ -335,12 +335,12 @@ class CommandWatchdogNode(Node):
     def claim(self, worker: Worker) -> None:
         """Be the one at work, who outlives its keeper; tried now and then until it is."""
         now_s = time.monotonic()
-        if self._at_work or now_s < self._next_claim_s:
+        if self._holds_lock or now_s < self._next_claim_s:
             return
         self._next_claim_s = now_s + _CLAIM_S
-        self.at_work.take_over()
-        self._at_work = self.at_work.enter(worker.keeper)
-        if self._at_work:
+        self.worker_lock.take_over()
+        self._holds_lock = self.worker_lock.enter(worker.keeper)
+        if self._holds_lock:
             worker.outlive_keeper()
 
     def goes_on_alone(self) -> bool:

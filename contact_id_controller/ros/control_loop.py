@@ -16,8 +16,8 @@ from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import conversions, plan_bytes
 from contact_id_controller.ros.contact_input import ContactInput
-from contact_id_controller.ros.recording import Recorder
 from contact_id_controller.ros.state_input import StateInput
+from contact_id_controller.ros.step_recording import Recorder
 from contact_id_controller.safety.guard import Guard
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.machine import SafetyMachine

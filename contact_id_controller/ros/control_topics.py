@@ -26,7 +26,7 @@ from contact_id_controller.ros.contact_input import ContactInput
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_waiting
-from contact_id_controller.ros.heartbeat import HeartbeatInput
+from contact_id_controller.ros.heartbeat_topics import HeartbeatInput
 from contact_id_controller.ros.journal import Journal
 from contact_id_controller.ros.markers import ARROW_M_PER_WEIGHT, contact_markers
 from contact_id_controller.ros.packed import stamp_ns

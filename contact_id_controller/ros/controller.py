@@ -22,12 +22,12 @@ from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.ros.control_loop import ControlLoop
 from contact_id_controller.ros.control_topics import ControlTopics
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.direct_loop import DirectLoop
 from contact_id_controller.ros.emergency_latch import latch_of, release_call
 from contact_id_controller.ros.executor import GuardedExecutor, incidents_of
 from contact_id_controller.ros.group_controller import check_joint_order, enforces_limits
-from contact_id_controller.ros.heartbeat import HeartbeatTopic
-from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
+from contact_id_controller.ros.heartbeat_topics import HeartbeatTopic
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 

@@ -32,17 +32,17 @@ from contact_id_controller.exceptions import (
 from contact_id_controller.plans.trajectories import ContactSchedule, PlanSlot
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.conversions import JointStateReader, contact_schedule
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import DirectLoop, take_waiting
 from contact_id_controller.ros.estimate_publisher import EstimatePublisher
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import IMU
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
-from contact_id_controller.ros.parameters import NODE_OPTIONS, ParameterTable
 from contact_id_controller.ros.process import Interrupt, run_node, serve_lifecycle
-from contact_id_controller.ros.recording import EstimateRecorder
 from contact_id_controller.ros.samples import SampleReader
 from contact_id_controller.ros.sensor_input import SensorInput, Source
+from contact_id_controller.ros.step_recording import EstimateRecorder
 from contact_id_controller.safety.states import Refusal
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.specification import table_of

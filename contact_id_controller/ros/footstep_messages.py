@@ -12,7 +12,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from contact_id_controller.exceptions import choices
 from contact_id_controller.planning.kinodynamic import ContactPlanError, Foothold, Sole
-from contact_id_controller.planning.kinodynamic.footsteps import standing_on
+from contact_id_controller.planning.kinodynamic.footstep_file import standing_on
 from contact_id_controller.planning.kinodynamic.motion_planner import Goal, Steps
 from contact_id_controller.ros.packed import Cursor, Packable
 from contact_id_controller.ros.plan_bytes import BASE_FIELDS

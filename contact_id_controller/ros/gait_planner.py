@@ -27,10 +27,10 @@ from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.ros import plan_bytes, scheduling
 from contact_id_controller.ros.conversions import PositionsByName
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.packed import read_message, read_text
 from contact_id_controller.ros.packed import stamp_ns as packed_stamp_ns
-from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import JUMP_NS, StampWatch, StateInput

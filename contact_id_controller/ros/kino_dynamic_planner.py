@@ -23,7 +23,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from contact_id_controller.exceptions import ContactIdError, StateError
-from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, read_footsteps
+from contact_id_controller.planning.kinodynamic.footstep_file import footsteps_file, read_footsteps
 from contact_id_controller.planning.kinodynamic.motion_planner import (
     Goal,
     MotionPlanner,
@@ -31,12 +31,12 @@ from contact_id_controller.planning.kinodynamic.motion_planner import (
     TimedPlan,
 )
 from contact_id_controller.ros import plan_bytes, scheduling
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.diagnostics import diagnostic_array
 from contact_id_controller.ros.direct_loop import take_waiting
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.footstep_messages import STEPS, goal_of, steps_of
 from contact_id_controller.ros.packed import PackedReader, read_message, stamp_ns
-from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.plan_markers import com_path, foothold_markers, force_markers
 from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself

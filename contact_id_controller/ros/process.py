@@ -50,7 +50,9 @@ class Interrupt:
         For long work that makes no ROS calls, compiling above all, of a node that has not
         commanded anything. What is compiled is told in the log.
         """
-        from contact_id_controller.kernels.compiling import Compiling  # a watchdog compiles nothing
+        from contact_id_controller.kernels.compile_progress import (
+            Compiling,  # a watchdog compiles nothing
+        )
 
         self._node = node
         try:

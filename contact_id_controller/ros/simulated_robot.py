@@ -24,11 +24,11 @@ from contact_id_controller.plans.effort_trajectory import LocalFeedback
 from contact_id_controller.plans.state_feedback import LinearFeedback
 from contact_id_controller.ros import scheduling
 from contact_id_controller.ros.command_messages import messages_of
+from contact_id_controller.ros.declared_parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.direct_loop import hand_on_newest
 from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.lateness import Lateness
 from contact_id_controller.ros.packed import stamp_ns
-from contact_id_controller.ros.parameters import NODE_OPTIONS, read_settings
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.robot_publisher import RobotPublisher
 from contact_id_controller.ros.sim_progress import SimulationProgress

@@ -21,7 +21,7 @@ from contact_id_controller.ros.packed import (
     message_class,
     packed_numbers,
 )
-from contact_id_controller.simulation.sensors import Readings
+from contact_id_controller.simulation.sensor_noise import Readings
 from contact_id_controller.state import RobotState
 
 WORLD = "world"

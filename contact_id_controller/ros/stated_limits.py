@@ -15,7 +15,7 @@ _CODE = """
 import os, sys
 os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whatever who asks has
 os.nice(5)
-from contact_id_controller.settings.stated_efforts import main
+from contact_id_controller.settings.urdf_efforts import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -10,7 +10,7 @@ from contact_id_controller.estimation.pipeline import EstimationPipeline, Pipeli
 from contact_id_controller.exceptions import ConfigurationError, SimulationError, choices
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.simulation.sensors import SensorNoise, SimulatedSensors
+from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors
 from contact_id_controller.state import RobotState
 
 CONTROLLER = {"contact_sources": ["measured", "schedule"], "contact_debounce_s": 0.0}

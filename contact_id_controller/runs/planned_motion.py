@@ -13,7 +13,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from contact_id_controller.files import make_folder, write_text
 from contact_id_controller.planning.kinodynamic import ContactPlan, MotionPlan
-from contact_id_controller.planning.kinodynamic.footsteps import stones_below
+from contact_id_controller.planning.kinodynamic.footstep_file import stones_below
 from contact_id_controller.runs.one_process import InProcessRun, Period, mujoco_robot
 from contact_id_controller.runs.record import RunRecord
 from contact_id_controller.settings.controller import ControllerSettings

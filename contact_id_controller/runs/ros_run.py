@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contact_id_controller.exceptions import RunError
 from contact_id_controller.files import check_free, make_folder
-from contact_id_controller.kernels.compiling import SIGN
+from contact_id_controller.kernels.compile_progress import SIGN
 from contact_id_controller.runs.processes import (
     NodeGroup,
     free_domain,
@@ -39,10 +39,10 @@ LOOK_S = 1.0
 
 PARAMETERS, LOGS = "parameters.yaml", "log"
 READY = "ready"
-"""The line of output with which a companion says that the run may begin."""
+"""The line of output with which a side process says that the run may begin."""
 
 LINK = "page: "
-"""Begins the line in which a companion prints the link of its page, which nobody else knows."""
+"""Begins the line in which a side process prints the link of its page, which nobody else knows."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -62,13 +62,13 @@ def prepare_folder(folder: Path) -> None:
 def run_nodes(
     setup: RunSetup,
     folder: Path,
-    companions: Mapping[str, Sequence[str]] | None = None,
+    side_processes: Mapping[str, Sequence[str]] | None = None,
     domain: int | None = None,
 ) -> float:
     """Run to the end; the records are in ``folder`` then. Returns the wall time of the walk, s.
 
     Args:
-        companions: name -> command line of further processes in the ROS domain of the run; each
+        side_processes: name -> command line of further processes in the ROS domain of the run; each
             prints the line `READY` when the run may begin, and ends when interrupted after it.
         domain: ROS domain of the run; None: one that nobody uses. It is told.
 
@@ -82,13 +82,13 @@ def run_nodes(
     setup.write(parameters)
     domain = free_domain() if domain is None else domain
     environment = ros_environment(domain, logs)
-    companions = companions or {}
+    side_processes = side_processes or {}
     commands = {
         name: node_command(name, parameters, setup.scheduling[name].words()) for name in setup.nodes
     }
     bar = ProgressBar(setup.title, setup.duration_s)
     try:
-        with NodeGroup({**commands, **companions}, logs, environment) as nodes:
+        with NodeGroup({**commands, **side_processes}, logs, environment) as nodes:
             with Supervisor(environment) as supervisor:
                 watch = _Watch(nodes, setup.nodes, bar)
                 bar.say(f"starting in ROS domain {domain}")
@@ -96,7 +96,7 @@ def run_nodes(
                 bar.say("compiling and configuring")
                 if not supervisor.change_state(CONFIGURE, watch, CONFIGURE_S):
                     raise _refused(nodes, "configure")
-                for name in companions:
+                for name in side_processes:
                     supervisor.wait_for(
                         lambda name=name: READY in nodes[name].output().splitlines(),
                         watch,
@@ -124,9 +124,9 @@ def run_nodes(
             for name in writers:
                 if not nodes[name].wait(RECORD_S):
                     raise RunError(f"node {name!r} did not end within {RECORD_S:g} s")
-            for name in companions:
+            for name in side_processes:
                 nodes[name].interrupt()
-            for name in companions:
+            for name in side_processes:
                 if not nodes[name].wait(RECORD_S):
                     raise RunError(f"{name!r} did not end within {RECORD_S:g} s")
     finally:

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs import one_process
-from contact_id_controller.simulation.sensors import NoisySensors, Readings, SensorNoise
+from contact_id_controller.simulation.sensor_noise import NoisySensors, Readings, SensorNoise
 
 TOUCHES = 0.06
 """Share of the weight from which on a foot counts as standing."""

@@ -19,8 +19,8 @@ from contact_id_controller.plans.trajectories import JointTrajectory
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.ros.scheduling import Scheduling, cores, priority
 from contact_id_controller.runs.estimated_state import CONTROLLER, estimator_changes
-from contact_id_controller.runs.joint_motion import SECTION as MOTION
-from contact_id_controller.runs.joint_motion import joint_motion
+from contact_id_controller.runs.joint_motion_file import SECTION as MOTION
+from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
@@ -33,7 +33,7 @@ from contact_id_controller.settings.parameter_file import (
 )
 from contact_id_controller.settings.robot_rows import SAME_ROBOT
 from contact_id_controller.settings.shared_rows import LOCAL_GAINS
-from contact_id_controller.simulation.sensors import preset
+from contact_id_controller.simulation.sensor_noise import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
 WHOLE_BODY = "kino_dynamic_planner"
@@ -397,7 +397,7 @@ def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> No
     if not (settings.goal or settings.footsteps):
         return
     # It brings the planner with it, which no other run needs.
-    from contact_id_controller.planning.kinodynamic.footsteps import footsteps_file, task_of
+    from contact_id_controller.planning.kinodynamic.footstep_file import footsteps_file, task_of
     from contact_id_controller.runs.planned_motion import write_stones
 
     if settings.footsteps:

@@ -29,7 +29,7 @@ from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.state_feedback import StateFeedback
 from contact_id_controller.safety import states
 from contact_id_controller.safety.command_limits import CommandLimits
-from contact_id_controller.safety.given_efforts import PROBE, GivenEfforts
+from contact_id_controller.safety.effort_monitor import PROBE, EffortMonitor
 from contact_id_controller.safety.guard_log import TROUBLED, GuardLog
 from contact_id_controller.safety.latch import EmergencyLatch
 from contact_id_controller.safety.listening import GoodStates
@@ -123,7 +123,7 @@ class Guard:
         self.log = GuardLog(self.monitor, lambda: self.clock())
         self.guarded = self.log.incidents.guarded
         self.plans = PlanIntake(self.guarded, reads_at_once=lockstep)
-        self.given = GivenEfforts(robot.na, 0.0, settings.period_s)
+        self.effort_monitor = EffortMonitor(robot.na, 0.0, settings.period_s)
         self._limits, self._latch = CommandLimits(robot), latch
         self._take_over()
         if latch is not None and latch.engaged:
@@ -159,7 +159,7 @@ class Guard:
         states.warm_up(self.controller.robot)
         zero = np.zeros(self.controller.robot.na)
         self._limits.enforce(zero, zero, zero)
-        GivenEfforts(len(zero), 1.0, 1.0).warm_up()
+        EffortMonitor(len(zero), 1.0, 1.0).warm_up()
 
     def take_over(self, controller: Controller) -> None:
         """Go on with another controller of the same robot, made with `Controller.take_over`."""
@@ -184,8 +184,8 @@ class Guard:
         self.checks.apply(settings)
         self.good.timeout_s = settings.state_timeout_s
         watched_s = settings.effort_gap_s if settings.start_ramp_s > 0.0 else 0.0
-        if (watched_s, settings.period_s) != self.given.watched:
-            self.given = GivenEfforts(controller.robot.na, watched_s, settings.period_s)
+        if (watched_s, settings.period_s) != self.effort_monitor.watched:
+            self.effort_monitor = EffortMonitor(controller.robot.na, watched_s, settings.period_s)
             self.output.go_on()
         self.contacts.needed = controller.sensed or "measured" in settings.contact_sources
 
@@ -244,7 +244,7 @@ class Guard:
         """The next torque begins the start ramp, not a blend from the safe output."""
         self.log.incidents.tell_anew()
         self.plans.clear()
-        self.given.forget()
+        self.effort_monitor.forget()
         self.local.forget()
         self.following.begin()
         self.output.ramp()
@@ -368,7 +368,7 @@ class Guard:
         enforces = said == "on" or (said == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
-        self.given.command(torques)
+        self.effort_monitor.command(torques)
         self.controller.sent(torques)
         local = self.local
         if local.command is not None:
@@ -382,7 +382,7 @@ class Guard:
 
     def _look_at_efforts(self, joints: JointReading) -> None:
         """Hold the start ramp back while the robot is given something else, and let it act then."""
-        given = self.given
+        given = self.effort_monitor
         before = given.lost
         if not given.measure(joints.time_ns * states.NANO, joints.effort):
             return

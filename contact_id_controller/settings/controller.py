@@ -129,7 +129,7 @@ class ControllerSettings(
     def _check_derivative(self, row: ContactModel | None) -> None:
         """ConfigurationError where the command interface needs the torques' derivative, and none is known."""
         if row and (reason := row.not_derivable(self)):
-            known = choices(str(other) for other in ROWS.values() if other.carried)
+            known = choices(str(other) for other in ROWS.values() if other.active_set)
             raise ConfigurationError(
                 f"parameter 'command_interface' is {self.command_interface!r}, which needs the derivative of "
                 f"the torques: {reason}; it is known of {known}"

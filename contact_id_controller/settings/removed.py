@@ -42,7 +42,7 @@ REMOVED: dict[str, str] = {
             *("force_noise_n", "moment_noise_nm", "sensor_delay_s"),
         ),
         "is that of the preset 'sensors' of the simulated robot and a constant of the estimator now: "
-        "remove the line (in Python, simulation.sensors.SensorNoise and estimation.pipeline_settings)",
+        "remove the line (in Python, simulation.sensor_noise.SensorNoise and estimation.pipeline_settings)",
     ),
     # dynamics_estimator
     "force_torque_frames": "is part of 'force_torque_sensors' now: 'FR_KFE frame=..'",

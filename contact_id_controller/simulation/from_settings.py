@@ -13,7 +13,7 @@ from contact_id_controller.settings.simulated_robot import (
 )
 from contact_id_controller.simulation.disturbed_robot import DisturbedRobot, Push
 from contact_id_controller.simulation.mujoco_robot import MujocoRobot
-from contact_id_controller.simulation.sensors import SimulatedSensors, preset
+from contact_id_controller.simulation.sensor_noise import SimulatedSensors, preset
 
 PUSH_DURATION_S = 0.1
 """How long each push lasts: a shove of a hand."""

@@ -27,13 +27,13 @@ from contact_id_controller.runs.ros_run import LINK, READY
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
-from contact_id_controller.view.companions import LOOPBACK, PORT
 from contact_id_controller.view.drive import Drive, DrivePage
 from contact_id_controller.view.gate import Gate, gated_viser
 from contact_id_controller.view.listener import Listener
 from contact_id_controller.view.panel import DRIVE, MOVING, RELEASE, RESUME, STOP, Panel
 from contact_id_controller.view.remote import Remote
-from contact_id_controller.view.scene import Scene
+from contact_id_controller.view.scene_view import Scene
+from contact_id_controller.view.side_processes import LOOPBACK, PORT
 
 NICENESS = 5
 """The controller's and the robot's processes come first."""

@@ -25,7 +25,7 @@ from contact_id_controller.models import (
     row_of,
     solve,
 )
-from contact_id_controller.models.steps.yielding import elastic, mean_diagonal
+from contact_id_controller.models.steps.relaxation import elastic, mean_diagonal
 from contact_id_controller.solution import (
     INCONSISTENT,
     RELAXED,

@@ -26,7 +26,7 @@ from contact_id_controller import (
 )
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.models import contact_models
-from contact_id_controller.runs.machine import describe_machine, installed_versions
+from contact_id_controller.runs.computer import describe_machine, installed_versions
 
 SOLO12 = "example-robot-data://solo_description/robots/solo12.urdf"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")

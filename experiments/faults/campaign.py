@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from contact_id_controller.exceptions import ConfigurationError, RunError, choices
 from contact_id_controller.files import write_text
-from contact_id_controller.runs.machine import describe_machine
+from contact_id_controller.runs.computer import describe_machine
 from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 from experiments.faults import hangs, inputs, peers, processes, states, web
 from experiments.faults.nodes import REAL_TIME_FACTOR

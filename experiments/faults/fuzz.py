@@ -31,7 +31,7 @@ from contact_id_controller.files import make_folder
 from contact_id_controller.parameter_spec import ParameterSpec
 from contact_id_controller.settings.controller import TABLE
 from contact_id_controller.settings.nodes import TABLES
-from experiments.faults.fuzz_companions import companion_rows
+from experiments.faults.fuzz_other_nodes import other_node_rows
 from experiments.faults.fuzz_world import STOP_TOPIC, FuzzWorld
 from experiments.faults.mutations import (
     COUNTS,
@@ -145,7 +145,7 @@ def run_fuzz(
         ConfigurationError: no node's name contains ``only``.
         RunError: a node does not even begin.
     """
-    rows = companion_rows(ROBOT_NAME)
+    rows = other_node_rows(ROBOT_NAME)
     names = [name for name in (CONTROLLER, WATCHDOG, *rows) if only in name]
     if not names:
         raise ConfigurationError(
@@ -154,7 +154,7 @@ def run_fuzz(
     beside = {name: row for name, row in rows.items() if name in names}
     make_folder(output)
     with (
-        FuzzWorld(output, slower, ROBOT_NAME, rt_priority=rt_priority, companions=beside) as world,
+        FuzzWorld(output, slower, ROBOT_NAME, rt_priority=rt_priority, other_nodes=beside) as world,
         open(output / "fuzz.txt", "a", encoding="utf-8") as file,
     ):
 
@@ -205,7 +205,7 @@ class Fuzz:
         self._made = Inputs(seed, *world.attacked(nodes), world.words)
         self._work_s: dict[str, list[float]] = {}
         self._resting: dict[str, float] = {}
-        world.on_command, world.companions.on_fault = self._judge, self._forbid
+        world.on_command, world.other_nodes.on_fault = self._judge, self._forbid
 
     def run(self, duration_s: float) -> None:
         """Attack for so long."""
@@ -259,13 +259,13 @@ class Fuzz:
     def _one(self) -> None:
         """The next input, unless it would spoil what is judged just now."""
         world = self._world
-        name, what = self._made.input(self._number, world.companions.time_ns)
+        name, what = self._made.input(self._number, world.other_nodes.time_ns)
         self._number += 1
         if name in world.services:
             self._ask(name, what)
             return
         door = world.doors[name]
-        if what is None or door.companion in self._resting:
+        if what is None or door.other_node in self._resting:
             return
         if door.is_state and self._silent_from_s < math.inf:
             return
@@ -337,12 +337,12 @@ class Fuzz:
     def _let_work(self) -> None:
         """Spoil nothing more of the nodes beside until each has done its work."""
         if not self._resting:
-            self._resting = dict.fromkeys(self._world.companions, time.monotonic())
-            self._world.companions.begin_work()
+            self._resting = dict.fromkeys(self._world.other_nodes, time.monotonic())
+            self._world.other_nodes.begin_work()
 
     def _check_work(self, now_s: float) -> None:
         """Patience is by the time of the messages that a node got: this process may be late with them."""
-        beside = self._world.companions
+        beside = self._world.other_nodes
         for name, begun_s in list(self._resting.items()):
             if beside.works(name, self._world.ask):
                 self._work_s.setdefault(name, []).append(now_s - begun_s)
@@ -394,7 +394,7 @@ class Inputs:
         if door.commands and random.random() < 0.5:
             return name, door.good
         if door.good and random.random() < 0.85:
-            stamp_ns = now_ns(door.companion) + random.choice((0, 0, 20_000_000))
+            stamp_ns = now_ns(door.other_node) + random.choice((0, 0, 20_000_000))
             good = door.good
             if door.stamped:
                 good = good[:4] + struct.pack("<iI", *divmod(stamp_ns, 10**9)) + good[12:]

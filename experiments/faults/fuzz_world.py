@@ -38,7 +38,7 @@ from contact_id_controller.runs.processes import (
 from contact_id_controller.runs.ros_system import RosSystem
 from contact_id_controller.settings.controller import TABLE, ControllerSettings
 from contact_id_controller.settings.parameter_file import write_parameters
-from experiments.faults.fuzz_companions import Companion, Companions
+from experiments.faults.fuzz_other_nodes import OtherNode, OtherNodes
 from experiments.faults.mutations import packed
 from experiments.faults.nodes import (
     CONTROLLER,
@@ -81,7 +81,7 @@ class Door(NamedTuple):
     Attributes:
         kind: class of its messages.  publisher: to it.  good: bytes that are taken; None: unknown.
         stamped: they begin with a header.  is_state, commands: what the topic carries.
-        companion: the node beside whose it is; empty: controller or watchdog.
+        other_node: the node beside whose it is; empty: controller or watchdog.
     """
 
     kind: type
@@ -90,7 +90,7 @@ class Door(NamedTuple):
     stamped: bool
     is_state: bool = False
     commands: bool = False
-    companion: str = ""
+    other_node: str = ""
 
 
 class FuzzWorld:
@@ -102,10 +102,10 @@ class FuzzWorld:
         robot: name of a configuration file.
         rt_priority: of SCHED_FIFO, of both nodes; this process takes one less; 0: the ordinary one.
         speed_rad_s: of all joints, as the states say: not 0, damping is told from no torque.
-        companions: nodes beside them, see `companion_rows`.
+        other_nodes: nodes beside them, see `other_node_rows`.
 
     Attributes:
-        folder, slower: as given.  companions: the nodes beside.
+        folder, slower: as given.  other_nodes: the nodes beside.
         command_timeout_s: of the watchdog.  environment: variables that choose the ROS system.
         doors, services: of the two nodes, by full name.  words: texts that mean something to them.
         limits: of the URDF, (n,), N·m.  own_torques: those of a second commander.  on_command: gets each command, its age and when it arrived, s.
@@ -118,7 +118,7 @@ class FuzzWorld:
         robot: str = "quadruped",
         rt_priority: int = 0,
         speed_rad_s: float = 0.0,
-        companions: Mapping[str, Companion] | None = None,
+        other_nodes: Mapping[str, OtherNode] | None = None,
     ) -> None:
         self.folder, self.slower, self._speed_rad_s = folder, slower, speed_rad_s
         parameters = campaign_parameters(robot, 1.0 / slower)
@@ -150,11 +150,11 @@ class FuzzWorld:
         file = folder / "parameters.yaml"
         make_folder(folder / "log")
         check_free(file)
-        self.companions = Companions(companions or {}, folder)
-        self.words += self.companions.words
+        self.other_nodes = OtherNodes(other_nodes or {}, folder)
+        self.words += self.other_nodes.words
         # The viewer drives the planner, whose limits it looks for by the name alone.
         driven = {PLANNER: parameters[PLANNER]}
-        write_parameters(file, self._parameters | driven | self.companions.parameters)
+        write_parameters(file, self._parameters | driven | self.other_nodes.parameters)
         self.environment = ros_environment(free_domain(), folder / "log")
         self._system = RosSystem("fuzz", self.environment)
         self._connect()
@@ -162,7 +162,7 @@ class FuzzWorld:
         self._scheduling = scheduling.Process(scheduling.Scheduling(max(rt_priority - 1, 0)))
         commands = {name: node_command(name, file, asked.words()) for name in self._parameters}
         commands[CONTROLLER] += ["-r", "commands:=commands_in"]
-        commands |= self.companions.commands
+        commands |= self.other_nodes.commands
         self._names = list(commands)
         self.nodes = NodeGroup(commands, folder / "log", self.environment)
 
@@ -172,8 +172,8 @@ class FuzzWorld:
         self._odometry = publish(Odometry, "odometry", _RELIABLE)
         self._states = publish(JointState, "joint_states", _RELIABLE)
         self._good = {name: packed(message) for name, message in self._messages()}
-        self._good |= self.companions.good()
-        self.companions.connect(self.node)
+        self._good |= self.other_nodes.good()
+        self.other_nodes.connect(self.node)
         self._subscription = self.node.create_subscription(
             Float64MultiArray, "commands", lambda _: None, _NEWEST, raw=True
         )
@@ -227,7 +227,7 @@ class FuzzWorld:
             ):
                 good = self._good[topic]
                 publisher.publish(good[:4] + stamp + good[12:])
-        self.companions.turn(now_s)
+        self.other_nodes.turn(now_s)
         self._take()
         if now_s >= self._next_serve_s:
             self._next_serve_s = now_s + SERVE_PERIOD_S
@@ -266,7 +266,7 @@ class FuzzWorld:
         self._need(lambda: self.has_torque, "the first torque", START_S)
         known = self.node.get_node_names
         self._need(lambda: set(self._names) <= set(known()), "the names of all nodes", START_S)
-        beside = self.companions
+        beside = self.other_nodes
         self._need(lambda: beside.listen(self.node, class_of), "topics of results", START_S)
         beside.begin_work()
         self._need(
@@ -286,15 +286,15 @@ class FuzzWorld:
     def _find_doors(self) -> None:
         node, found = self.node, {}
         for name in self._names:
-            companion = name if name in self.companions else ""
-            space = f"/{companion}"
+            other_node = name if name in self.other_nodes else ""
+            space = f"/{other_node}"
             for topic, (kind, *_) in node.get_subscriber_names_and_types_by_node(name, space):
-                if topic not in found or not companion:
-                    found[topic] = kind, companion
+                if topic not in found or not other_node:
+                    found[topic] = kind, other_node
             for service, (kind, *_) in node.get_service_names_and_types_by_node(name, space):
                 if service.rpartition("/")[2] not in NOT_ASKED:
                     self.services[service] = class_of(kind)
-        for topic, (kind, companion) in found.items():
+        for topic, (kind, other_node) in found.items():
             loaded = class_of(kind)
             self.doors[topic] = Door(
                 loaded,
@@ -303,17 +303,17 @@ class FuzzWorld:
                 stamped="header" in loaded.get_fields_and_field_types(),
                 is_state=topic in ("/joint_states", "/odometry"),
                 commands=topic == "/commands_in",
-                companion=companion,
+                other_node=other_node,
             )
         # Its own commands the controller hears only while somebody else could send there.
         self.doors.pop("/commands", None)
 
     def attacked(self, nodes: Sequence[str]) -> tuple[dict[str, Door], dict[str, Any]]:
         """Doors and services of these nodes; none named: all."""
-        beside = {name for name in self.companions if not nodes or name in nodes}
+        beside = {name for name in self.other_nodes if not nodes or name in nodes}
         loop = not nodes or bool(set(nodes) & {CONTROLLER, WATCHDOG})
         wanted = beside | ({""} if loop else set())
-        doors = {name: door for name, door in self.doors.items() if door.companion in wanted}
+        doors = {name: door for name, door in self.doors.items() if door.other_node in wanted}
         services = {
             name: kind for name, kind in self.services.items() if self.owner(name) in wanted
         }
@@ -322,7 +322,7 @@ class FuzzWorld:
     def owner(self, service: str) -> str:
         """The node beside that serves it; empty: controller or watchdog."""
         name = service.split("/")[1]
-        return name if name in self.companions else ""
+        return name if name in self.other_nodes else ""
 
     def _need(self, condition: Callable[[], Any], what: str, patience_s: float) -> None:
         end_s = time.monotonic() + patience_s

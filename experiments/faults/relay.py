@@ -30,7 +30,7 @@ from contact_id_controller.ros.command_messages import message_class
 from contact_id_controller.ros.effort_messages import EffortReader
 from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACES
 from contact_id_controller.simulation.recording import FALLEN_TILT_RAD, tilt_rad
-from experiments.faults.held_efforts import HeldEfforts, UrdfLimits
+from experiments.faults.simulated_effort_controller import SimulatedEffortController, UrdfLimits
 
 _STREAM = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMANDS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -70,7 +70,7 @@ class FaultRelay:
         interface: str = DEFAULT,
     ):
         self.joints, self.limits, self.damping = list(joints), limits, damping
-        self.group = HeldEfforts(len(joints), enforced)
+        self.group = SimulatedEffortController(len(joints), enforced)
         self._largest = np.inf if enforced is None else enforced.effort
         self._paces: deque = deque(maxlen=PACE_STATES)
         self.times_s: list[float] = []

@@ -38,7 +38,6 @@ from contact_id_controller.settings.command_interfaces import DEFAULT, INTERFACE
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.gait import HORIZON_S
 from contact_id_controller.settings.parameter_file import write_parameters
-from experiments.faults.held_efforts import UrdfLimits
 from experiments.faults.nodes import (
     CONTROLLER,
     REAL_TIME_FACTOR,
@@ -49,6 +48,7 @@ from experiments.faults.nodes import (
     command_line,
 )
 from experiments.faults.relay import FaultRelay
+from experiments.faults.simulated_effort_controller import UrdfLimits
 
 START_S, PATIENCE_S = 300.0, 20.0
 """Patience with the start, which may compile, and with services."""

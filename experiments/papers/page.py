@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from contact_id_controller.files import make_folder, write_json, write_text
 from contact_id_controller.report import templating
-from contact_id_controller.runs.machine import describe_machine, installed_versions
+from contact_id_controller.runs.computer import describe_machine, installed_versions
 from experiments.papers.blocks import (
     NOT_MEASURED,
     NOT_REPRODUCED,

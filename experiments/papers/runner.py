@@ -7,8 +7,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from contact_id_controller.runs.batch import by_executor, cluster_executor, in_processes, reason
-from contact_id_controller.runs.machine import describe_machine
+from contact_id_controller.runs.computer import describe_machine
+from contact_id_controller.runs.worker_pool import (
+    by_executor,
+    cluster_executor,
+    in_processes,
+    reason,
+)
 from experiments.papers.store import RunDescription, RunResult, RunStore, code_fingerprint
 
 RunFunction = Callable[[RunDescription], dict]

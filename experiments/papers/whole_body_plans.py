@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_id_controller.planning.kinodynamic import MotionPlan, plan_motion
-from contact_id_controller.planning.kinodynamic.footsteps import Task, footsteps_file, read_task
+from contact_id_controller.planning.kinodynamic.footstep_file import Task, footsteps_file, read_task
 from contact_id_controller.planning.kinodynamic.placement import carrying
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings

@@ -24,7 +24,7 @@ from contact_id_controller.models.least_power.task import (
     into_rows,
     units_of_cone,
 )
-from contact_id_controller.models.steps.yielding import mean_diagonal
+from contact_id_controller.models.steps.relaxation import mean_diagonal
 
 LEAST_TIE = 1e-9  # price of forces in the solver's units, where the disturbance costs about one
 YIELD = 1e2  # price of a contact that yields against that of the same motion of the joints

@@ -14,7 +14,7 @@ import quadprog
 
 from contact_id_controller.kernels.pyramid import STICKING
 from contact_id_controller.models.steps.finish import finish_answer
-from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.reduced import Cones, Face, empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution

@@ -11,9 +11,9 @@ import quadprog
 
 from contact_id_controller.kernels.pyramid import APART, STICKING
 from contact_id_controller.models.quadprog.kinetic_energy import generators
+from contact_id_controller.models.steps.consistency import project_plan
 from contact_id_controller.models.steps.finish import STATUS_NAMES, finish_answer
-from contact_id_controller.models.steps.forces import share_weights
-from contact_id_controller.models.steps.plan import project_plan
+from contact_id_controller.models.steps.force_distribution import share_weights
 from contact_id_controller.models.steps.reduced import empty_answer
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import INCONSISTENT, SOLVED, Solution

@@ -20,8 +20,8 @@ from contact_id_controller.models.steps.reduced import (
     answer_room,
     read_answer,
 )
+from contact_id_controller.models.steps.relaxation import mean_diagonal
 from contact_id_controller.models.steps.slip import NO_SLIP, share_forces
-from contact_id_controller.models.steps.yielding import mean_diagonal
 from contact_id_controller.solution import INCONSISTENT, NOT_CONVERGED, Solution
 
 # eps relative to the mean diagonal of G, tried in turn. What has a solution yields in proportion to

@@ -6,7 +6,7 @@ one ray against the slip where it slides, none where it parts. Chosen are
 
     min 1/2 |torque_offset + T^T z|^2 + eps/2 |z|^2 + 1/2 sum_i w_i |z_i|^2     Y^T z = u,  z_i in K_i
 
-with the weights w_i of ``steps.forces``; without the first term for least force.
+with the weights w_i of ``steps.force_distribution``; without the first term for least force.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from contact_id_controller.kernels.dense import (
 from contact_id_controller.kernels.exact_cones.continuation import TOLERANCE, certify
 from contact_id_controller.kernels.pyramid import APART, SLIDING, STICKING
 from contact_id_controller.models.steps.finish import shift_offset
-from contact_id_controller.models.steps.forces import NO_LEVER, share_weights
+from contact_id_controller.models.steps.force_distribution import NO_LEVER, share_weights
 
 TIE_BREAK = 1e-3  # eps: weight of the force norm against the torque norm, relative to traces
 STICKING_STEPS = 30  # Newton steps after which forces that hold a motion are given up

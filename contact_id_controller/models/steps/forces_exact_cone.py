@@ -3,11 +3,11 @@
     min 1/2 |torque_offset + T^T z|^2 + 1/2 sum_i w_i |z_i|^2
     Y^T z = u,   |z_T| <= mu z_N where a contact sticks
 
-The weights w_i of load shares are those of ``steps.forces``.
+The weights w_i of load shares are those of ``steps.force_distribution``.
 
 Sliding contacts stay on their edge of the polygon, which lies on the cone, or between two of them. The
 pyramid inscribed in the cones is part of them, so there is a solution wherever stage I has one;
-``steps.forces`` is the same with the pyramid.
+``steps.force_distribution`` is the same with the pyramid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from contact_id_controller.kernels.pyramid import (
 )
 from contact_id_controller.kernels.reduction import open_store
 from contact_id_controller.models.steps.finish import finish, shift_offset
-from contact_id_controller.models.steps.forces import same_motion, share_weights
+from contact_id_controller.models.steps.force_distribution import same_motion, share_weights
 from contact_id_controller.models.steps.motion import classify, classify_stiction
 from contact_id_controller.models.steps.reduced import Cones, Face, open_answer
 from contact_id_controller.models.steps.slip import NO_SLIP

@@ -11,7 +11,7 @@ from contact_id_controller.lcp.lemke_friction import friction_workspace, lemke_f
 from contact_id_controller.lcp.status import PIVOTS, REPORT_SIZE
 from contact_id_controller.lcp.status import SOLVED as LCP_SOLVED
 from contact_id_controller.models.steps.finish import shift_offset
-from contact_id_controller.models.steps.forces import distribute
+from contact_id_controller.models.steps.force_distribution import distribute
 from contact_id_controller.models.steps.motion import STICKING_SPEED, STILL_M_S
 from contact_id_controller.models.steps.reduced import Face
 

@@ -1,5 +1,6 @@
 """Plans of momentum and whole-body motion over given footholds."""
 
+from contact_id_controller.planning.kinodynamic.alternation import MotionPlan, Pass, plan_motion
 from contact_id_controller.planning.kinodynamic.contact_plan import (
     ContactPhase,
     ContactPlan,
@@ -24,8 +25,7 @@ from contact_id_controller.planning.kinodynamic.momentum_problem import (
     MomentumWeights,
     build_momentum_problem,
 )
-from contact_id_controller.planning.kinodynamic.planner import MotionPlan, Pass, plan_motion
-from contact_id_controller.planning.kinodynamic.start import standing_start
+from contact_id_controller.planning.kinodynamic.standing import standing_start
 from contact_id_controller.planning.kinodynamic.whole_body import (
     MotionProblem,
     MotionWeights,

@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.planning.kinodynamic.beginning import (
-    Beginning,
+from contact_id_controller.planning.kinodynamic.alternation import MotionPlan, plan_motion
+from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Foothold
+from contact_id_controller.planning.kinodynamic.footstep_file import soles_of, standing_posture
+from contact_id_controller.planning.kinodynamic.plan_start import (
+    PlanStart,
     away_from,
     gone_over,
     standing_here,
     while_following,
 )
-from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Foothold
-from contact_id_controller.planning.kinodynamic.footsteps import soles_of, standing_posture
-from contact_id_controller.planning.kinodynamic.planner import MotionPlan, plan_motion
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
 
@@ -104,7 +104,7 @@ class MotionPlanner:
             InfeasiblePlanError, ContactPlanError, ConfigurationError: see `plan_motion`.
         """
         lead_s = self.settings.lead_time_s if lead_time_s is None else lead_time_s
-        begin = self._beginning(now_s, q, v, lead_s)
+        begin = self._start(now_s, q, v, lead_s)
         steps = self._steps(begin.stance, task) if isinstance(task, Goal) else task
         plan = plan_motion(
             self.robot,
@@ -134,7 +134,7 @@ class MotionPlanner:
         """The robot will follow this plan from ``start_s`` on."""
         self.followed = TimedPlan(plan, start_s)
 
-    def _beginning(self, now_s: float, q, v, lead_s: float) -> Beginning:
+    def _start(self, now_s: float, q, v, lead_s: float) -> PlanStart:
         """Where a new plan begins: on the plan that is followed, ``lead_s`` ahead, or where the robot stands.
 
         Raises:

@@ -19,7 +19,7 @@ from contact_id_controller.report.stick_figure import draw_stick_figure
 from contact_id_controller.report.style import COLOURS, GREY, LIMIT, SHADE, plot_style
 from contact_id_controller.report.templating import render
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.runs.machine import describe_machine, installed_versions
+from contact_id_controller.runs.computer import describe_machine, installed_versions
 
 PLAN, PAGE, SUMMARY, ANIMATION = "plan.npz", "plan.html", "summary.json", "plan.gif"
 AXES = ("x", "y", "z")

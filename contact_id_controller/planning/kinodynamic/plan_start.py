@@ -15,10 +15,10 @@ import numpy as np
 import pinocchio as pin
 
 from contact_id_controller.exceptions import StateError
+from contact_id_controller.planning.kinodynamic.alternation import MotionPlan
 from contact_id_controller.planning.kinodynamic.between_knots import trajectories
 from contact_id_controller.planning.kinodynamic.contact_plan import Foothold, Sole
 from contact_id_controller.planning.kinodynamic.placement import is_flat
-from contact_id_controller.planning.kinodynamic.planner import MotionPlan
 from contact_id_controller.robot import RobotModel
 
 LEAST_SHARE = 0.5
@@ -28,7 +28,7 @@ AT_REST_M_S = 0.05
 """A robot whose CoM is faster than this does not stand."""
 
 
-class Beginning(NamedTuple):
+class PlanStart(NamedTuple):
     """Where a plan begins.
 
     Attributes:
@@ -49,7 +49,7 @@ def standing_here(
     q: np.ndarray,
     v: np.ndarray,
     friction_coefficient: float,
-) -> Beginning:
+) -> PlanStart:
     """At rest where the robot is measured to be; its feet stand on level ground, flat ones as they are.
 
     Raises:
@@ -70,10 +70,10 @@ def standing_here(
         turned = pose.rotation.copy() if is_flat(sole) else np.eye(3)
         place = pose.translation.copy()
         stance.append(Foothold(sole.frame, place, turned, friction_coefficient))
-    return Beginning(np.array(q), np.zeros(robot.nv), tuple(stance))
+    return PlanStart(np.array(q), np.zeros(robot.nv), tuple(stance))
 
 
-def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> Beginning:
+def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> PlanStart:
     """The first moment from ``earliest_s`` on at which all feet of a plan stand.
 
     Args:
@@ -84,7 +84,7 @@ def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> Begi
     fine, contact_plan = plan.fine, plan.contact_plan
     times, ends = start_s + fine.times_s, contact_plan.boundaries_s
     if earliest_s >= times[-1]:
-        return Beginning(
+        return PlanStart(
             fine.configurations[-1], np.zeros_like(fine.velocities[-1]), _stance(plan, -1)
         )
     for number, phase in enumerate(contact_plan.phases):
@@ -94,7 +94,7 @@ def while_following(plan: MotionPlan, start_s: float, earliest_s: float) -> Begi
         inside = (times >= max(earliest_s, start_s + ends[number])) & (times <= start_s + last_s)
         if inside.any():
             point = int(np.argmax(inside))
-            return Beginning(
+            return PlanStart(
                 fine.configurations[point],
                 fine.velocities[point],
                 _stance(plan, number),

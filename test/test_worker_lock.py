@@ -9,14 +9,14 @@ import time
 import pytest
 from paths import ROOT
 
-from contact_id_controller.ros.at_work import AtWork
+from contact_id_controller.ros.worker_lock import WorkerLock
 
 NAME, ME = "/robot/command_watchdog", os.getpid()
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from contact_id_controller.ros.at_work import AtWork
-place = AtWork(Path(sys.argv[1]), sys.argv[2])
+from contact_id_controller.ros.worker_lock import WorkerLock
+place = WorkerLock(Path(sys.argv[1]), sys.argv[2])
 print(place.enter(int(sys.argv[3])), flush=True)
 time.sleep(60.0)
 """
@@ -45,23 +45,23 @@ def other(tmp_path):
 
 
 def test_one_that_lost_its_keeper_is_ended_and_followed(other, tmp_path):
-    process, place = other(left=True), AtWork(tmp_path, NAME)
+    process, place = other(left=True), WorkerLock(tmp_path, NAME)
     assert not place.enter(ME) and place.orphan() == process.pid
     assert place.take_over() and process.wait(5.0) == -signal.SIGKILL
     assert place.orphan() is None and place.enter(os.getppid()) and place.enter(os.getppid())
-    assert AtWork(tmp_path, NAME).orphan() is None, "it has a keeper"
-    assert AtWork(tmp_path, "/another").enter(ME)
+    assert WorkerLock(tmp_path, NAME).orphan() is None, "it has a keeper"
+    assert WorkerLock(tmp_path, "/another").enter(ME)
 
 
 def test_one_with_a_keeper_is_left_alone(other, tmp_path):
-    process, place = other(left=False), AtWork(tmp_path, NAME)
+    process, place = other(left=False), WorkerLock(tmp_path, NAME)
     assert place.orphan() is None and place.take_over()
     time.sleep(0.05)
     assert process.poll() is None and not place.enter(ME)
 
 
 def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path):
-    process, place = other(left=True), AtWork(tmp_path, NAME)
+    process, place = other(left=True), WorkerLock(tmp_path, NAME)
     words = place.path.read_text()
     process.kill()
     process.wait()
@@ -76,14 +76,14 @@ def test_words_of_somebody_who_is_gone_or_elsewhere_kill_nobody(other, tmp_path)
 def test_a_place_that_cannot_be_had_is_not_entered(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    assert not AtWork(file, NAME).enter(ME) and AtWork(file, NAME).orphan() is None
-    place = AtWork(tmp_path, NAME)
+    assert not WorkerLock(file, NAME).enter(ME) and WorkerLock(file, NAME).orphan() is None
+    place = WorkerLock(tmp_path, NAME)
     place.path.symlink_to(file)
     assert not place.enter(ME) and file.read_text() == ""
 
 
 def test_what_is_no_file_of_ours_keeps_nobody_waiting(tmp_path):
-    place = AtWork(tmp_path, NAME)
+    place = WorkerLock(tmp_path, NAME)
     os.mkfifo(place.path)
     begun_s = time.monotonic()
     assert place.orphan() is None and not place.enter(ME)

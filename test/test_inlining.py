@@ -108,7 +108,7 @@ def test_a_change_of_a_part_in_another_file_reaches_who_calls_it(tmp_path):
 def test_with_a_numba_that_was_not_tried_kernels_are_no_parts(tmp_path):
     (tmp_path / "numerics.py").write_text(KERNELS)
     other = "import sys, numba\nnumba.version_info = (0, 1, 0)\n"
-    end = "\nprint('contact_id_controller.kernels.parts' in sys.modules)\n"
+    end = "\nprint('contact_id_controller.kernels.inlining' in sys.modules)\n"
     *found, _, parts = said(tmp_path, other + CALLS + end)
     assert found[:4] == ["12.0 6.0 3.0 10", *["first is less than 1.5"] * 3] and parts == "False"
 

@@ -10,7 +10,7 @@ from typing import Any
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation.pipeline import EstimationPipeline
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.kernels.compiling import Compiling
+from contact_id_controller.kernels.compile_progress import Compiling
 from contact_id_controller.planning.gait.planner import GaitPlanner
 from contact_id_controller.planning.kinodynamic.motion_planner import MotionPlanner
 from contact_id_controller.safety.guard import Guard

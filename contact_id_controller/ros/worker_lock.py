@@ -27,7 +27,7 @@ _LOOK_S, _GONE_S = 0.001, 1.0
 """Between two looks whether a process that was killed has let go; longest wait for that."""
 
 
-class AtWork:
+class WorkerLock:
     """The place of one node's worker: a locked file, one line for people.
 
     Args:
@@ -36,7 +36,7 @@ class AtWork:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.path = folder / f"{file_name(name)}.domain{ros_domain()}.at_work"
+        self.path = folder / f"{file_name(name)}.domain{ros_domain()}.worker"
         self._handle: int | None = None
 
     def enter(self, keeper: int) -> bool:

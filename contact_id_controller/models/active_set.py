@@ -21,6 +21,7 @@ from contact_id_controller.kernels.pyramid import (
 )
 from contact_id_controller.models.contact_model import Chosen
 from contact_id_controller.models.no_slip_qp import EDGES, unbounded_friction
+from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.models.steps.motion import (
     CREEPS,
     STICKING_SPEED,
@@ -28,8 +29,7 @@ from contact_id_controller.models.steps.motion import (
     classify,
     classify_stiction,
 )
-from contact_id_controller.models.steps.options import polygon_friction
-from contact_id_controller.models.steps.plan import TOUCHING_SPEED
+from contact_id_controller.models.steps.polygon_friction import polygon_friction
 from contact_id_controller.models.steps.reduced import Face
 from contact_id_controller.models.steps.slip import NO_SLIP
 from contact_id_controller.solution import Solution
@@ -38,7 +38,7 @@ TIGHT = 1e-9
 """A force lies on a facet of its cone where it is nearer than this share of the largest force."""
 
 
-class Carried(NamedTuple):
+class ActiveSet(NamedTuple):
     """The active set of one solution, n contacts, in coordinates normal, tangent 1, tangent 2.
 
     held: for each contact the directions (k, 3), k up to 3, in which its motion is held.
@@ -53,7 +53,7 @@ class Carried(NamedTuple):
     grips: np.ndarray
 
 
-def of_coulomb_qp(solution: Solution, options: Chosen) -> Carried:
+def of_coulomb_qp(solution: Solution, options: Chosen) -> ActiveSet:
     """Of coulomb/qp: stage I holds the edges without slack, stage II the facets."""
     problem = solution.problem
     parts = options.sliding == "parting"
@@ -62,12 +62,12 @@ def of_coulomb_qp(solution: Solution, options: Chosen) -> Carried:
     return _of_stages(solution, mu, options.edges, parts)
 
 
-def of_no_slip_qp(solution: Solution, options: Chosen) -> Carried:
+def of_no_slip_qp(solution: Solution, options: Chosen) -> ActiveSet:
     """The same with unbounded friction where contacts touch."""
     return _of_stages(solution, unbounded_friction(solution.problem), EDGES, True)
 
 
-def of_no_slip_lcp(solution: Solution, options: Chosen) -> Carried:
+def of_no_slip_lcp(solution: Solution, options: Chosen) -> ActiveSet:
     """Of no_slip/lcp: whatever neither parts nor slips is held, within its own friction if it can be."""
     problem, edges = solution.problem, options.edges
     n, z = len(problem), solution.impulses.reshape(-1, 3)
@@ -87,7 +87,7 @@ def of_no_slip_lcp(solution: Solution, options: Chosen) -> Carried:
     return _carried(solution, face, mu, edges, touches)
 
 
-def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> Carried:
+def _of_stages(solution: Solution, mu: np.ndarray, edges: int, parts: bool) -> ActiveSet:
     """What each contact carries in a solution of two stages, found from the modes of its velocities.
 
     Args:
@@ -114,7 +114,7 @@ def _carried(
     edges: int,
     grips: np.ndarray,
     parts: bool = True,
-) -> Carried:
+) -> ActiveSet:
     """Directions that each contact holds, in which it pulls and is free to push, from its mode in ``face``.
 
     Args:
@@ -142,7 +142,7 @@ def _carried(
             held.append(WHOLE[:0])
             free.append(WHOLE[:0])
         pulls.append(held[-1])
-    return Carried(held, pulls, free, grips)
+    return ActiveSet(held, pulls, free, grips)
 
 
 def _on_the_ground(rows: np.ndarray) -> np.ndarray:

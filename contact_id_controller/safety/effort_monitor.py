@@ -30,7 +30,7 @@ LAG = 8
 """Periods that a command may take until it is seen."""
 
 
-class GivenEfforts:
+class EffortMonitor:
     """Compares measured efforts with the commands before them. Seconds are those of the states.
 
     Efforts that never followed (zero, noise, another unit) are never judged. Sums fade over

@@ -13,7 +13,7 @@ from contact_id_controller.exceptions import (
     RobotDescriptionError,
     UnknownJointError,
 )
-from contact_id_controller.settings import stated_efforts
+from contact_id_controller.settings import urdf_efforts
 
 PATIENCE_S = 60.0
 
@@ -33,20 +33,20 @@ def description(efforts):
 def test_efforts_come_in_the_order_that_is_asked_for(tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text(description({"hip": 4.0, "knee": 2.5, "ankle": None}))
-    found = stated_efforts.stated_efforts(str(file), ["ankle", "hip", "knee"])
+    found = urdf_efforts.urdf_efforts(str(file), ["ankle", "hip", "knee"])
     assert found == [math.inf, 4.0, 2.5]
     with pytest.raises(UnknownJointError, match="no joint 'toe'; joints are 'ankle', 'hip'"):
-        stated_efforts.stated_efforts(str(file), ["toe"])
+        urdf_efforts.urdf_efforts(str(file), ["toe"])
     file.write_text(description({"hip": "much"}))
     with pytest.raises(RobotDescriptionError, match="effort is 'much'"):
-        stated_efforts.stated_efforts(str(file), ["hip"])
+        urdf_efforts.urdf_efforts(str(file), ["hip"])
 
 
 def test_it_is_what_the_controller_goes_by():
     from contact_id_controller.robot import RobotModel
 
     robot = RobotModel.from_urdf(QUADRUPED)
-    found = stated_efforts.stated_efforts(QUADRUPED, robot.joint_names)
+    found = urdf_efforts.urdf_efforts(QUADRUPED, robot.joint_names)
     assert np.array_equal(found, robot.effort_limits)
 
 

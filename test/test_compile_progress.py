@@ -9,13 +9,13 @@ import pytest
 from paths import ROOT
 
 from contact_id_controller.exceptions import ConfigurationError
-from contact_id_controller.kernels.compiling import SIGN, Compiling
-from contact_id_controller.runs.compiling import compile_for
+from contact_id_controller.kernels.compile_progress import SIGN, Compiling
+from contact_id_controller.runs.precompile import compile_for
 
 KERNELS = """
 import numpy as np
 from contact_id_controller.kernels.compile import kernel
-from contact_id_controller.kernels.compiling import Compiling
+from contact_id_controller.kernels.compile_progress import Compiling
 
 @kernel
 def inner(x):

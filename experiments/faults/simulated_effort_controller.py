@@ -36,7 +36,7 @@ class UrdfLimits(NamedTuple):
         return np.clip(efforts, least, np.where(up, 0.0, self.effort))
 
 
-class HeldEfforts:
+class SimulatedEffortController:
     """The efforts, N·m, of ``count`` joints; ``update`` is one period of controller_manager.
 
     Args:

@@ -12,7 +12,7 @@ weight its limb would be singular, and what the base's equation still tells of i
 method; with one 1e8 times smaller it says nothing, and pivots stay far above the smallest."""
 
 
-class LeftOut:
+class MissingMeasurements:
     """Which measurements of an estimator are not used now.
 
     Attributes:

@@ -52,7 +52,7 @@ _STREAM = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
-class Companion(NamedTuple):
+class OtherNode(NamedTuple):
     """What a node of the campaign needs, and what shows that it works.
 
     Attributes:
@@ -74,7 +74,7 @@ class Companion(NamedTuple):
     patience_s: float = 5.0
 
 
-def companion_rows(robot: str) -> dict[str, Companion]:
+def other_node_rows(robot: str) -> dict[str, OtherNode]:
     """Estimator, planners and viewer of a robot that stands; the whole-body planner plans for Solo12."""
     file = ParameterFile(robots()[robot])
     posture = file.section("simulated_robot")["initial_joint_positions"]
@@ -99,7 +99,7 @@ def companion_rows(robot: str) -> dict[str, Companion]:
     goal.pose.position.x = 0.05
     wall = {"use_sim_time": False}
     return {
-        "dynamics_estimator": Companion(
+        "dynamics_estimator": OtherNode(
             {
                 **{key: given[key] for key in ("urdf", "joints")},
                 **file.section("dynamics_estimator"),
@@ -113,13 +113,13 @@ def companion_rows(robot: str) -> dict[str, Companion]:
             period_s=0.005,
             result="odometry",
         ),
-        "gait_planner": Companion(
+        "gait_planner": OtherNode(
             {**driven, **wall},
             {"odometry": (base,), "contact_states": (touching,), "joint_states": (joints,)},
             {"gait": String(data="trot"), "cmd_vel": forward},
             result="joint_trajectory",
         ),
-        "kino_dynamic_planner": Companion(
+        "kino_dynamic_planner": OtherNode(
             {**whole_body, **wall},
             {"odometry": (_odometry(standing),), "joint_states": (_joint_state(solo, standing),)},
             {"goal_pose": goal},
@@ -127,7 +127,7 @@ def companion_rows(robot: str) -> dict[str, Companion]:
             result="joint_trajectory",
             patience_s=60.0,
         ),
-        "viewer": Companion(
+        "viewer": OtherNode(
             {}, {"odometry": (base,), "joint_states": (joints,)}, {}, patience_s=20.0
         ),
     }
@@ -161,7 +161,7 @@ def _odometry(state: RobotState) -> Odometry:
     return message
 
 
-class Companions:
+class OtherNodes:
     """The good messages that these nodes get, and what they publish.
 
     Args:
@@ -173,7 +173,7 @@ class Companions:
         on_fault: gets what is wrong with a message, and where.
     """
 
-    def __init__(self, rows: Mapping[str, Companion], folder: Path) -> None:
+    def __init__(self, rows: Mapping[str, OtherNode], folder: Path) -> None:
         self._rows = dict(rows)
         self.parameters = {
             f"/{name}/{name}": row.parameters for name, row in rows.items() if row.parameters
@@ -336,7 +336,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _names(row: Companion) -> list[str]:
+def _names(row: OtherNode) -> list[str]:
     """Names of joints and feet in its messages."""
     return [name for each in row.stream.values() for name in getattr(each[0], "name", ())]
 

@@ -16,7 +16,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
     Foothold,
     Sole,
 )
-from contact_id_controller.planning.kinodynamic.start import standing_start
+from contact_id_controller.planning.kinodynamic.standing import standing_start
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings

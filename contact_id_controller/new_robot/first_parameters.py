@@ -18,7 +18,13 @@ from contact_id_controller.control.torques_ahead import joint_inertia
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.files import write_text
 from contact_id_controller.new_robot.anatomy import LEG_JOINTS, Anatomy, anatomy, posture_near_zero
-from contact_id_controller.new_robot.feet import RoundFoot, Sole, round_foot, shapes, sole
+from contact_id_controller.new_robot.feet_from_shapes import (
+    RoundFoot,
+    Sole,
+    round_foot,
+    shapes,
+    sole,
+)
 from contact_id_controller.new_robot.stance import reach, standing_posture
 from contact_id_controller.robot import RobotModel, resolve_urdf
 

@@ -38,7 +38,7 @@ class Support(NamedTuple):
     rate: float
 
 
-class Foresight:
+class SupportPreview:
     """Reaches of the support ahead; each step of time is looked at once.
 
     Args:

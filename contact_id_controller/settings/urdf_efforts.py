@@ -1,6 +1,6 @@
 """The largest efforts that a robot description states, for who must not load Pinocchio itself.
 
-    python -m contact_id_controller.settings.stated_efforts URDF JOINT...
+    python -m contact_id_controller.settings.urdf_efforts URDF JOINT...
 
 prints them as a list of JSON, 1e999 where none is stated; or one line about what is wrong, with code 1.
 """
@@ -19,7 +19,7 @@ NONE = "1e999"
 """Infinity, as a number that every reader of JSON takes."""
 
 
-def stated_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
+def urdf_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
     """Largest effort of each joint, N·m or N; infinite where the description states none.
 
     Raises:
@@ -42,7 +42,7 @@ def stated_efforts(urdf: str, joints: Sequence[str]) -> list[float]:
 def main(words: Sequence[str]) -> int:
     """Print the efforts of the joints ``words[1:]`` of the description ``words[0]``; the exit code."""
     try:
-        efforts = stated_efforts(words[0], words[1:])
+        efforts = urdf_efforts(words[0], words[1:])
     except ContactIdError as error:
         print(error)
         return 1

@@ -31,7 +31,6 @@ from contact_id_controller.planning.kinodynamic.between_knots import (
     trajectories,
 )
 from contact_id_controller.planning.kinodynamic.contact_plan import ContactPlan, Sole
-from contact_id_controller.planning.kinodynamic.limits import refuse_beyond_limits, refuse_missed
 from contact_id_controller.planning.kinodynamic.momentum import MomentumPlan, solve_momentum
 from contact_id_controller.planning.kinodynamic.momentum_problem import (
     MomentumReference,
@@ -39,13 +38,17 @@ from contact_id_controller.planning.kinodynamic.momentum_problem import (
     build_momentum_problem,
 )
 from contact_id_controller.planning.kinodynamic.placement import is_flat
-from contact_id_controller.planning.kinodynamic.start import (
+from contact_id_controller.planning.kinodynamic.standing import (
     carried_along,
     reach,
     require_whole_body,
 )
 from contact_id_controller.planning.kinodynamic.swing import foot_motion
 from contact_id_controller.planning.kinodynamic.torques import PlannedTorques, planned_torques
+from contact_id_controller.planning.kinodynamic.violations import (
+    refuse_beyond_limits,
+    refuse_missed,
+)
 from contact_id_controller.planning.kinodynamic.whole_body import (
     DEFAULT_WEIGHTS,
     MotionProblem,
