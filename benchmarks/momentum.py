@@ -2,7 +2,7 @@
 
     python benchmarks/momentum.py --knots 50 100 200 400 --scenes 10000
 
-The scene is that of ``python -m experiments reproduce kino_dynamic``. Times are the least CPU times of a whole
+The scene is that of ``python -m experiments reproduce kinodynamic``. Times are the least CPU times of a whole
 solve (arrays, method, plan) and of the compiled method alone; IPOPT's graph is built beforehand. Random
 scenes: stones, tilts, friction, phases and knots, once with the standard weights, once with weights
 over four decades; a plan is refused where the weights let the robot fall.
@@ -25,8 +25,8 @@ from contact_id_controller.planning.kinodynamic import (
     momentum_kernel,
     solve_momentum,
 )
-from experiments.papers import kino_dynamic, momentum_ipopt
-from experiments.papers.kino_dynamic_scenes import random_problem, talos
+from experiments.papers import kinodynamic, momentum_ipopt
+from experiments.papers.kinodynamic_scenes import random_problem, talos
 
 
 def kernel_ms(knots: int, repeats: int) -> float:
@@ -49,7 +49,7 @@ def times(all_knots: list[int], repeats: int, ipopt_up_to: int) -> None:
         print("casadi is not installed: without IPOPT")
     print("    T   solve ms  kernel ms  steps   defect   IPOPT ms  iter  ratio  relative cost")
     for knots in all_knots:
-        found = kino_dynamic.times(knots, repeats, ipopt_up_to)
+        found = kinodynamic.times(knots, repeats, ipopt_up_to)
         line = (
             f"{knots:5d} {found['solve_ms']:9.2f} {kernel_ms(knots, repeats):10.2f} "
             f"{found['steps']:6d} {found['defect']:9.1e}"
@@ -66,7 +66,7 @@ def times(all_knots: list[int], repeats: int, ipopt_up_to: int) -> None:
 def curvatures(knots: int) -> None:
     """Table B."""
     print(f"curvature, T = {knots}: steps, dynamics residual, stationarity, cost")
-    for name, row in kino_dynamic.curvatures(knots)["methods"].items():
+    for name, row in kinodynamic.curvatures(knots)["methods"].items():
         solved = " " if row["solved"] else ">"
         print(
             f"  {name:24s} {solved}{row['steps']:3d} {row['defect']:9.1e} "

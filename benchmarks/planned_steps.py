@@ -28,7 +28,7 @@ from contact_id_controller.planning.kinodynamic.footstep_file import (
 from contact_id_controller.robot import RobotModel, resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.simulation.disturbed_robot import Push
 
 PLANS = "package://contact_id_controller/config/plans"
@@ -79,14 +79,14 @@ class Scene(NamedTuple):
 def plan_scene(robot: str, case: Case, folder: Path) -> Scene:
     """Plan the steps of a case."""
     config = str(resolve_urdf(f"{PLANS}/{robot}.yaml"))
-    values = section(config, "kino_dynamic_planner", friction_coefficient=case.friction)
+    values = section(config, "kinodynamic_planner", friction_coefficient=case.friction)
     if case.walk_m:
-        settings = KinoDynamicPlannerSettings.from_mapping(
+        settings = KinodynamicPlannerSettings.from_mapping(
             {**values, "support_s": WALK_SUPPORT_S, "stride_m": STRIDES_M[robot]}
         )
         task = walk_task(settings, (case.walk_m, 0.0, 0.0))
     else:
-        settings = KinoDynamicPlannerSettings.from_mapping(values)
+        settings = KinodynamicPlannerSettings.from_mapping(values)
         steps = footsteps_file(settings, Path(config).parent)
         if case.level:
             rows = [

@@ -16,7 +16,7 @@ from contact_id_controller.planning.kinodynamic.footstep_file import task_of
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 
 CONFIG = resolve_urdf("package://contact_id_controller/config/plans/solo12.yaml")
 START_S = 0.2
@@ -24,8 +24,8 @@ START_S = 0.2
 
 def main() -> tuple[bool, float, float]:
     """Print plan and walk; returns whether it fell, the CoM's rms error, m, and the force error."""
-    values = section(str(CONFIG), "kino_dynamic_planner")
-    settings = KinoDynamicPlannerSettings.from_mapping(values)
+    values = section(str(CONFIG), "kinodynamic_planner")
+    settings = KinodynamicPlannerSettings.from_mapping(values)
     task = task_of(settings, CONFIG.parent)  # or read_task(settings, "stones.yaml"), walk_task(...)
     plan = plan_motion(
         task.robot,

@@ -34,7 +34,7 @@ PACKAGE = "contact_id_controller"
 TEMPLATE = "template"  # names no robot
 YES_OR_NO = ("true", "false")
 
-PLANNERS = ("gait_planner", "kino_dynamic_planner")
+PLANNERS = ("gait_planner", "kinodynamic_planner")
 
 WAIT_FOR_PLAN_S = 0.1
 """How far past its newest plan the simulated robot goes in lockstep."""
@@ -88,7 +88,7 @@ ARGUMENTS = {
     "planner": dict(
         default_value="true",
         choices=(*YES_OR_NO, *PLANNERS),
-        description="which planner to start: gait_planner, also as true; kino_dynamic_planner, which "
+        description="which planner to start: gait_planner, also as true; kinodynamic_planner, which "
         "steps over footholds; false: none",
     ),
     "watchdog": dict(

@@ -1,4 +1,4 @@
-"""Robots and footsteps for the tests of the kino-dynamic planner."""
+"""Robots and footsteps for the tests of the kinodynamic planner."""
 
 import functools
 

@@ -17,7 +17,7 @@ from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.simulation.disturbed_robot import Push
 from contact_id_controller.state import RobotState
 
@@ -28,7 +28,7 @@ FRICTION = 0.6
 
 @pytest.fixture(scope="module")
 def task():
-    settings = KinoDynamicPlannerSettings.from_mapping(section(TALOS, "kino_dynamic_planner"))
+    settings = KinodynamicPlannerSettings.from_mapping(section(TALOS, "kinodynamic_planner"))
     return read_task(settings, STONES)
 
 
@@ -128,7 +128,7 @@ def test_a_push_that_threw_talos_is_held(tmp_path):
     """16 N s sideways within .1 s, before the other foot lifts; two of the stones."""
     steps = tmp_path / "two.yaml"
     steps.write_text(yaml.safe_dump(yaml.safe_load(STONES.read_text())[:2]), encoding="utf-8")
-    settings = KinoDynamicPlannerSettings.from_mapping(section(TALOS, "kino_dynamic_planner"))
+    settings = KinodynamicPlannerSettings.from_mapping(section(TALOS, "kinodynamic_planner"))
     short = read_task(settings, steps)
     plan = plan_motion(short.robot, short.contact_plan, settings, start=short.start, start_s=0.2)
     ground = write_ground(plan, tmp_path)

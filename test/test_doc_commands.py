@@ -54,7 +54,7 @@ def wrong(words):
     return CHECKS[program](rest)
 
 
-SET_BY_DEFAULT = {"plan": "kino_dynamic_planner"}
+SET_BY_DEFAULT = {"plan": "kinodynamic_planner"}
 """Whose parameters --set changes where no node is named; else the controller's."""
 
 

@@ -9,7 +9,7 @@ from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.planning.kinodynamic import foothold_search as freed
 from contact_id_controller.planning.kinodynamic.foothold_search import free_footholds
 from contact_id_controller.planning.kinodynamic.momentum import solve_momentum, solve_unjudged
-from experiments.papers.kino_dynamic_scenes import stone_walk, talos
+from experiments.papers.kinodynamic_scenes import stone_walk, talos
 
 KNOTS = 50
 

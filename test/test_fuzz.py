@@ -60,7 +60,7 @@ SHARES = {
     "in_process": 0.1,
     "command_watchdog": 0.2,
     "gait_planner": 0.1,
-    "kino_dynamic_planner": 0.1,
+    "kinodynamic_planner": 0.1,
     "dynamics_estimator": 0.1,
     "simulated_robot": 0.1,
     "viewer": 0.1,
@@ -522,12 +522,12 @@ def test_the_kinodynamic_planners_messages(record_property):
     from contact_id_controller.ros.footstep_messages import goal_of, steps_of
     from contact_id_controller.ros.state_input import StateInput
     from contact_id_controller.safety.states import StateChecks
-    from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+    from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
     from contact_id_controller.settings.parameter_file import ParameterFile
 
-    name = "kino_dynamic_planner"
+    name = "kinodynamic_planner"
     section = ParameterFile(ROOT / "config/plans/solo12.yaml").section(name)
-    settings = KinoDynamicPlannerSettings.from_mapping(section)
+    settings = KinodynamicPlannerSettings.from_mapping(section)
     soles, attack, good = soles_of(settings), Attack(name), GOOD
     robot, random = settings.robot(), attack.random
     heard_of = StateInput(robot.joint_names, StateChecks(robot, odometry_age_limit_s=0.01))
@@ -592,7 +592,7 @@ def test_one_stamp_of_another_time_begins_no_plan_anew(context, wrong_ns):
 
 def test_one_stamp_of_another_time_takes_no_shown_plan_away():
     """What the whole-body planner believes, without its plans, which take seconds."""
-    from contact_id_controller.ros.kino_dynamic_planner import NS_PER_S
+    from contact_id_controller.ros.kinodynamic_planner import NS_PER_S
     from contact_id_controller.ros.state_input import StampWatch
 
     watch = StampWatch(NS_PER_S)

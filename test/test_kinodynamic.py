@@ -1,4 +1,4 @@
-"""Whole-body motion of the kino-dynamic planner, judged by Pinocchio's kinematics and differences."""
+"""Whole-body motion of the kinodynamic planner, judged by Pinocchio's kinematics and differences."""
 
 import numpy as np
 import pinocchio as pin

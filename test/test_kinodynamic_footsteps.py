@@ -19,7 +19,7 @@ from contact_id_controller.planning.kinodynamic.footstep_file import (
     read_task,
     stones_below,
 )
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
 FOLDER = CONFIG / "plans"
@@ -27,8 +27,8 @@ ROBOTS = sorted(file.stem for file in FOLDER.glob("*.yaml") if "_" not in file.s
 
 
 def task_of(name):
-    values = ParameterFile(FOLDER / f"{name}.yaml").section("kino_dynamic_planner")
-    settings = KinoDynamicPlannerSettings.from_mapping(values)
+    values = ParameterFile(FOLDER / f"{name}.yaml").section("kinodynamic_planner")
+    settings = KinodynamicPlannerSettings.from_mapping(values)
     return settings, read_task(settings, footsteps_file(settings, FOLDER))
 
 
@@ -146,7 +146,7 @@ def test_a_landing_in_64_years_is_refused_before_there_are_knots_for_it():
 
 
 def test_a_posture_of_another_length_is_refused():
-    values = ParameterFile(FOLDER / "solo12.yaml").section("kino_dynamic_planner")
-    settings = KinoDynamicPlannerSettings.from_mapping({**values, "posture": [0.0] * 7})
+    values = ParameterFile(FOLDER / "solo12.yaml").section("kinodynamic_planner")
+    settings = KinodynamicPlannerSettings.from_mapping({**values, "posture": [0.0] * 7})
     with pytest.raises(ConfigurationError, match="'posture' has 7 values, must have 12"):
         read_task(settings, FOLDER / "solo12_stones.yaml")

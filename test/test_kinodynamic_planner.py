@@ -1,4 +1,4 @@
-"""Kino-dynamic plans: forces and motion agree, limits hold, and what cannot be done is named."""
+"""Kinodynamic plans: forces and motion agree, limits hold, and what cannot be done is named."""
 
 import numpy as np
 import pinocchio as pin
@@ -12,13 +12,13 @@ from contact_id_controller.planning.kinodynamic.alternation import (
     middle_angular_momentum,
 )
 from contact_id_controller.planning.kinodynamic.feasibility import InfeasiblePlanError
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicSettings
 
 TILTED = pin.rpy.rpyToMatrix(-0.2, -0.1, 0.0)
 
 
 def settings(**changes):
-    return KinoDynamicSettings.from_mapping({"time_step_s": 0.1, **changes})
+    return KinodynamicSettings.from_mapping({"time_step_s": 0.1, **changes})
 
 
 def planned(robot_case, steps, phase_s, consensus=MULTIPLIERS, **changes):

@@ -215,9 +215,9 @@ def test_real_time_runs_at_the_factor_that_is_asked_for(launch_file):
 
 
 def test_the_planner_of_whole_bodies_is_one_argument(launch_file):
-    nodes = _start(launch_file, planner="kino_dynamic_planner", config="/talos.yaml")
-    assert nodes.keys() == {"controller", "kino_dynamic_planner", "simulated_robot"}
-    assert nodes["kino_dynamic_planner"]["name"] == "kino_dynamic_planner"
+    nodes = _start(launch_file, planner="kinodynamic_planner", config="/talos.yaml")
+    assert nodes.keys() == {"controller", "kinodynamic_planner", "simulated_robot"}
+    assert nodes["kinodynamic_planner"]["name"] == "kinodynamic_planner"
     assert nodes["simulated_robot"]["parameters"][-1]["wait_for_plan_s"] == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Contact plans and momentum: TALOS' weight over stones that rise and tilt (kino-dynamic paper)."""
+"""Contact plans and momentum: TALOS' weight over stones that rise and tilt (kinodynamic paper)."""
 
 import dataclasses
 import re
@@ -27,7 +27,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
 )
 from contact_id_controller.planning.kinodynamic.momentum_problem import GRAVITY
 from experiments.papers import momentum_ipopt
-from experiments.papers.kino_dynamic_scenes import (
+from experiments.papers.kinodynamic_scenes import (
     FEET,
     HEIGHT_M,
     MASS_KG,

@@ -8,7 +8,7 @@ from paths import ROOT
 from contact_id_controller.exceptions import StateError
 from contact_id_controller.planning.kinodynamic import ContactPlanError, InfeasiblePlanError
 from contact_id_controller.planning.kinodynamic.motion_planner import Goal, MotionPlanner, Steps
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
 ROBOTS = {"talos": (0.4, 0.6), "solo12": (0.1, 0.2)}
@@ -17,9 +17,9 @@ ROBOTS = {"talos": (0.4, 0.6), "solo12": (0.1, 0.2)}
 
 def settings_of(robot, **changes):
     values = ParameterFile(ROOT / "config" / "plans" / f"{robot}.yaml").section(
-        "kino_dynamic_planner"
+        "kinodynamic_planner"
     )
-    return KinoDynamicPlannerSettings.from_mapping(values | changes)
+    return KinodynamicPlannerSettings.from_mapping(values | changes)
 
 
 @pytest.fixture(scope="module", params=ROBOTS)

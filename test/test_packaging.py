@@ -56,7 +56,7 @@ NODES = {
     "command_watchdog",
     "dynamics_estimator",
     "gait_planner",
-    "kino_dynamic_planner",
+    "kinodynamic_planner",
     "simulated_robot",
     "viewer",
 }

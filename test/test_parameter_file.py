@@ -50,6 +50,13 @@ def test_settings_of_a_node_pass_over_what_every_node_of_ros_has(tmp_path):
         SimulatedRobotSettings.from_mapping({"urdf": "a", "contact_frame": ["a"]})
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_section_with_the_name_that_a_node_had_once_is_refused_with_its_name_now(tmp_path, slash):
+    text = f"{slash}kino_dynamic_planner:\n  ros__parameters: {{urdf: a.urdf}}\n"
+    with pytest.raises(ConfigurationError, match="is named 'kinodynamic_planner' now"):
+        file_of(tmp_path, text)
+
+
 def test_what_was_written_is_read_again(tmp_path):
     parameters = {"controller": {"urdf": "a.urdf", "gains": [1.0, 2.0], "on": True}, "other": {}}
     write_parameters(tmp_path / "again.yaml", parameters)

@@ -8,7 +8,7 @@ from contact_id_controller.planning.kinodynamic.footstep_file import read_task
 from contact_id_controller.robot import resolve_urdf
 from contact_id_controller.runs.one_process import controller_settings, section
 from contact_id_controller.runs.planned_motion import follow_motion, write_ground
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 
 TALOS = str(resolve_urdf("package://contact_id_controller/config/plans/talos.yaml"))
 STONES = resolve_urdf("package://contact_id_controller/config/plans/talos_stones.yaml")
@@ -16,7 +16,7 @@ STONES = resolve_urdf("package://contact_id_controller/config/plans/talos_stones
 
 def test_talos_steps_over_tilted_stones(tmp_path):
     """Judges: MuJoCo's contact forces, and the centre of mass by Pinocchio against the plan's."""
-    settings = KinoDynamicPlannerSettings.from_mapping(section(TALOS, "kino_dynamic_planner"))
+    settings = KinodynamicPlannerSettings.from_mapping(section(TALOS, "kinodynamic_planner"))
     task = read_task(settings, STONES)
     plan = plan_motion(task.robot, task.contact_plan, settings, start=task.start, start_s=0.2)
     ground = write_ground(plan, tmp_path)

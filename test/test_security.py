@@ -197,7 +197,7 @@ def nodes_of(context):
     from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode
     from contact_id_controller.ros.executor import incidents_of
     from contact_id_controller.ros.gait_planner import GaitPlannerNode
-    from contact_id_controller.ros.kino_dynamic_planner import KinoDynamicPlannerNode
+    from contact_id_controller.ros.kinodynamic_planner import KinodynamicPlannerNode
     from contact_id_controller.ros.parameter_service import AnsweringParameterService
     from contact_id_controller.ros.simulated_robot import SimulatedRobot
 
@@ -238,14 +238,14 @@ def nodes_of(context):
         lambda: configured(DynamicsEstimatorNode(context=context, parameter_overrides=given)),
     )
 
-    class Unplanned(KinoDynamicPlannerNode):
+    class Unplanned(KinodynamicPlannerNode):
         """Its planner takes long to make, and has no topics."""
 
         def _configure(self):
             self.settings = SimpleNamespace(execute_at_once=False)
             self._served = AnsweringParameterService(self, incidents_of(self))
 
-    yield "kino_dynamic_planner", lambda: Unplanned(context=context)
+    yield "kinodynamic_planner", lambda: Unplanned(context=context)
 
 
 # What cannot be secured

@@ -45,7 +45,7 @@ MOST_PROBLEMS = 20
 
 POSTURES = (
     ("gait_planner", "posture"),
-    ("kino_dynamic_planner", "posture"),
+    ("kinodynamic_planner", "posture"),
     ("simulated_robot", "initial_joint_positions"),
 )
 

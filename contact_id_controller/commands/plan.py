@@ -10,7 +10,7 @@ from contact_id_controller.commands.shared_options import add_changes
 from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.exit_codes import DONE, FELL
 
-SECTION = "kino_dynamic_planner"
+SECTION = "kinodynamic_planner"
 LEAD_S = 0.5
 """How long the robot stands before a plan that is followed begins."""
 
@@ -144,7 +144,7 @@ def settings_of(config: Path, changes: list[str]):
     Raises:
         ConfigurationError: a file, a section, a name or a value that is not valid.
     """
-    from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+    from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
     from contact_id_controller.settings.parameter_file import ParameterFile, parse_value
 
     values = ParameterFile(config).section(SECTION)
@@ -157,7 +157,7 @@ def settings_of(config: Path, changes: list[str]):
             of_controller[name.removeprefix("controller.")] = parse_value(text)
         else:
             values[name.removeprefix(f"{SECTION}.")] = parse_value(text)
-    return KinoDynamicPlannerSettings.from_mapping(values), of_controller
+    return KinodynamicPlannerSettings.from_mapping(values), of_controller
 
 
 def execute(config: Path, plan, settings, changes: dict, folder: Path):

@@ -229,7 +229,7 @@ def _legged(urdf: str, name: str, free: RobotModel, limbs: Anatomy) -> Proposal:
             "can be given as joint_motion"
         )
     elif not walks:
-        found.append("it stands; for footsteps write a section kino_dynamic_planner")
+        found.append("it stands; for footsteps write a section kinodynamic_planner")
     how = "trots" if walks else "stands"
     title = f"{name}: {robot.mass:.1f} kg, {robot.na} joints, {how}; proposed from its URDF."
     return Proposal(_text(title, sections), tuple(found), stands)

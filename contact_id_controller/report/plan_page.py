@@ -1,4 +1,4 @@
-"""The page of a kino-dynamic plan: footprints from above, both plans over the passes, forces, time."""
+"""The page of a kinodynamic plan: footprints from above, both plans over the passes, forces, time."""
 
 from __future__ import annotations
 

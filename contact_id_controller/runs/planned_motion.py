@@ -1,4 +1,4 @@
-"""A kino-dynamic plan followed in one process: controller and simulated robot, without ROS."""
+"""A kinodynamic plan followed in one process: controller and simulated robot, without ROS."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from contact_id_controller.safety.guard import Guard
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 
 
@@ -61,8 +61,8 @@ def _gait_planner(values: Mapping[str, Any]) -> None:
     GaitPlanner(settings.robot(), settings, settings.terrain)
 
 
-def _kino_dynamic_planner(values: Mapping[str, Any]) -> None:
-    MotionPlanner(KinoDynamicPlannerSettings.from_mapping(values)).warm_up()
+def _kinodynamic_planner(values: Mapping[str, Any]) -> None:
+    MotionPlanner(KinodynamicPlannerSettings.from_mapping(values)).warm_up()
 
 
 def _dynamics_estimator(values: Mapping[str, Any]) -> None:
@@ -79,6 +79,6 @@ def _silent(line: str) -> None:
 _NODES: dict[str, Callable[[Mapping[str, Any]], None]] = {
     "controller": _controller,
     "gait_planner": _gait_planner,
-    "kino_dynamic_planner": _kino_dynamic_planner,
+    "kinodynamic_planner": _kinodynamic_planner,
     "dynamics_estimator": _dynamics_estimator,
 }

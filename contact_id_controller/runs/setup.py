@@ -24,7 +24,7 @@ from contact_id_controller.runs.joint_motion_file import joint_motion
 from contact_id_controller.settings.base import belongs_to_ros, unknown_parameter
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.nodes import TABLES
 from contact_id_controller.settings.parameter_file import (
     ParameterFile,
@@ -36,7 +36,7 @@ from contact_id_controller.settings.shared_rows import LOCAL_GAINS
 from contact_id_controller.simulation.sensor_noise import preset
 
 NEEDED, PLANNER = ("controller", "simulated_robot"), "gait_planner"
-WHOLE_BODY = "kino_dynamic_planner"
+WHOLE_BODY = "kinodynamic_planner"
 ESTIMATOR = "dynamics_estimator"
 MOVERS = {
     PLANNER: "for a robot that walks",
@@ -392,7 +392,7 @@ def _plan_at_once(parameters: dict, config: Path, folder: Path, mode: str) -> No
     planner = parameters[WHOLE_BODY]
     planner["use_sim_time"] = True
     planner.setdefault("execute_at_once", True)
-    settings = KinoDynamicPlannerSettings.from_mapping(planner)
+    settings = KinodynamicPlannerSettings.from_mapping(planner)
     simulated = parameters["simulated_robot"]
     if not (settings.goal or settings.footsteps):
         return

@@ -90,7 +90,7 @@ NODES: dict[str, Endpoints] = {
         publishes=PLANS,
         subscribes=("joint_states", "odometry", "contact_states", "cmd_vel", "gait"),
     ),
-    "kino_dynamic_planner": Endpoints(
+    "kinodynamic_planner": Endpoints(
         publishes=(*PLANS, "/diagnostics", "~/footholds", "~/planned_forces", "~/com"),
         subscribes=("joint_states", "odometry", "footsteps", "goal_pose"),
         serves=("~/plan", "~/execute"),

@@ -7,14 +7,14 @@ from contact_id_controller.settings.command_watchdog import CommandWatchdogSetti
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.dynamics_estimator import DynamicsEstimatorSettings
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.simulated_robot import SimulatedRobotSettings
 from contact_id_controller.settings.specification import ParameterSpec, table_of
 
 SETTINGS: dict[str, type[Settings]] = {
     "controller": ControllerSettings,
     "gait_planner": GaitPlannerSettings,
-    "kino_dynamic_planner": KinoDynamicPlannerSettings,
+    "kinodynamic_planner": KinodynamicPlannerSettings,
     "dynamics_estimator": DynamicsEstimatorSettings,
     "simulated_robot": SimulatedRobotSettings,
     "command_watchdog": CommandWatchdogSettings,

@@ -14,6 +14,7 @@ from contact_id_controller.files import read_yaml as read_yaml
 from contact_id_controller.files import with_powers_of_ten, write_text
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.settings.nodes import TABLES
+from contact_id_controller.settings.removed import RENAMED_NODES
 
 _BODY = "ros__parameters"
 _ALL_NODES = "/**"
@@ -24,7 +25,8 @@ class ParameterFile:
     """A parameter file: the values of each node, those of ``/**`` in all that know them, as in ROS.
 
     Raises:
-        ConfigurationError: the file is missing, is no text, or is not YAML.
+        ConfigurationError: the file is missing, is no text, or is not YAML; or a section has the name
+            that a node had once.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -34,6 +36,8 @@ class ParameterFile:
         for name in self._bodies:
             if not isinstance(name, str):
                 raise ConfigurationError(f"'{path}' names a section {name!r}, must be a text")
+            if new := RENAMED_NODES.get(name.lstrip("/")):
+                raise ConfigurationError(f"section '{name}' of '{path}' is named '{new}' now")
 
     def __contains__(self, node: str) -> bool:
         return bool(self._names(node))

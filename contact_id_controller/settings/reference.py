@@ -35,7 +35,7 @@ KINDS = {
 ROLES = {
     "controller": "Turns states and plans into torques.",
     "gait_planner": "Plans walking; not needed where plans come from elsewhere.",
-    "kino_dynamic_planner": "Plans whole bodies over footholds, also as `contact_id plan`; see planning.md.",
+    "kinodynamic_planner": "Plans whole bodies over footholds, also as `contact_id plan`; see planning.md.",
     "dynamics_estimator": "Tells pose, velocity, contacts and forces from IMU, encoders and efforts.",
     "simulated_robot": "Stands in for the machine; not used on a real robot.",
     "command_watchdog": "Stands between the controller and ros2_control; see safety.md.",

@@ -1,6 +1,9 @@
-"""Parameters that earlier versions had: what became of each, for the line that refuses it."""
+"""Parameters and nodes that earlier versions had: what became of each, for the line that refuses it."""
 
 from __future__ import annotations
+
+RENAMED_NODES = {"kino_dynamic_planner": "kinodynamic_planner"}
+"""Sections of parameter files -> the node's name now."""
 
 CONSTANT = "is a constant now: remove the line"
 
@@ -23,9 +26,9 @@ REMOVED: dict[str, str] = {
     "horizon_s": f"{CONSTANT} (0.3 s), and 'plan_period_s' is at most 0.28",
     "ground_time_constant_s": f"{CONSTANT} (0.1 s; in Python, simulation.mujoco_model.GroundSettings)",
     "lead_time_s": f"{CONSTANT} of the gait planner (0.02 s)",
-    "grid_s": f"{CONSTANT} (0.02 s, 0.035 s of the kino-dynamic planner)",
+    "grid_s": f"{CONSTANT} (0.02 s, 0.035 s of the kinodynamic planner)",
     "odometry_age_limit_s": f"{CONSTANT} of the planners (0.1 s)",
-    "restart_distance_m": f"{CONSTANT} (0.1 m, 0.05 m of the kino-dynamic planner)",
+    "restart_distance_m": f"{CONSTANT} (0.1 m, 0.05 m of the kinodynamic planner)",
     # simulated_robot
     "ground_impedance": f"{CONSTANT} (in Python, simulation.mujoco_model.GroundSettings)",
     "torque_delay_s": "is an argument of simulation.disturbed_robot.DisturbedRobot now: remove the line",
@@ -116,7 +119,7 @@ REMOVED: dict[str, str] = {
     ),
     "refused_in_a_row": f"{CONSTANT} (3)",
     "period_s": f"{CONSTANT} of the command watchdog (0.002 s)",
-    # kino_dynamic_planner
+    # kinodynamic_planner
     "consensus": "is an argument of planning.kinodynamic.plan_motion now: remove the line",
     "joint_limit_margin": f"{CONSTANT} (0.03 rad)",
     "step_turn_rad": f"{CONSTANT} (0.3 rad)",

@@ -92,7 +92,7 @@ def other_node_rows(robot: str) -> dict[str, OtherNode]:
     forward = Twist()
     forward.linear.x = 0.1
     plans = ParameterFile(robots()["solo12"].parent / "plans" / "solo12.yaml")
-    whole_body = plans.section("kino_dynamic_planner")
+    whole_body = plans.section("kinodynamic_planner")
     whole_body.pop("footsteps")
     solo, standing, _ = _standing(plans.section("controller"), whole_body["posture"])
     goal = PoseStamped()
@@ -119,7 +119,7 @@ def other_node_rows(robot: str) -> dict[str, OtherNode]:
             {"gait": String(data="trot"), "cmd_vel": forward},
             result="joint_trajectory",
         ),
-        "kino_dynamic_planner": OtherNode(
+        "kinodynamic_planner": OtherNode(
             {**whole_body, **wall},
             {"odometry": (_odometry(standing),), "joint_states": (_joint_state(solo, standing),)},
             {"goal_pose": goal},

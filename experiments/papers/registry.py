@@ -11,8 +11,8 @@ from experiments.papers import (
     flops,
     formulas,
     grasp,
-    kino_dynamic,
-    kino_dynamic_report,
+    kinodynamic,
+    kinodynamic_report,
     manipulator,
     manipulator_report,
     running_time,
@@ -62,7 +62,7 @@ EXPERIMENTS = {
         _experiment(running_time, measures_time=True),
         _experiment(flops),
         _experiment(sparse_dynamics, sparse_dynamics_report.report),
-        _experiment(kino_dynamic, kino_dynamic_report.report, measures_time=True),
+        _experiment(kinodynamic, kinodynamic_report.report, measures_time=True),
         _experiment(whole_body_plans, measures_time=True),
     )
 }

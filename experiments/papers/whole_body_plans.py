@@ -1,4 +1,4 @@
-"""Kino-dynamic paper (Herzog, Schaal, Righetti): forces and whole body in turn, TALOS over stones.
+"""Kinodynamic paper (Herzog, Schaal, Righetti): forces and whole body in turn, TALOS over stones.
 
 The robot, its stones and all settings are those of ``config/plans/talos.yaml``: phases of 0.7 s and 100
 knots as in the paper, the rest ours. Times are CPU times of this process.
@@ -16,7 +16,7 @@ from contact_id_controller.planning.kinodynamic import MotionPlan, plan_motion
 from contact_id_controller.planning.kinodynamic.footstep_file import Task, footsteps_file, read_task
 from contact_id_controller.planning.kinodynamic.placement import carrying
 from contact_id_controller.robot import resolve_urdf
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from experiments.papers.blocks import Claim, Section
 from experiments.papers.paper import Paper
@@ -68,15 +68,15 @@ def alternate(consensus: str, knots: int, passes: int = PASSES) -> dict:
     }
 
 
-def scene(**changes) -> tuple[KinoDynamicPlannerSettings, Task]:
+def scene(**changes) -> tuple[KinodynamicPlannerSettings, Task]:
     """Settings with changes, and the robot on its stones."""
     file = Path(resolve_urdf(CONFIG))
-    section = ParameterFile(file).section("kino_dynamic_planner")
-    settings = KinoDynamicPlannerSettings.from_mapping({**section, **changes})
+    section = ParameterFile(file).section("kinodynamic_planner")
+    settings = KinodynamicPlannerSettings.from_mapping({**section, **changes})
     return settings, read_task(settings, footsteps_file(settings, file.parent))
 
 
-def _planned(settings: KinoDynamicPlannerSettings, task: Task, consensus: str) -> MotionPlan:
+def _planned(settings: KinodynamicPlannerSettings, task: Task, consensus: str) -> MotionPlan:
     return plan_motion(
         task.robot, task.contact_plan, settings, start=task.start, consensus=consensus
     )

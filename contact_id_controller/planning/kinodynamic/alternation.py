@@ -1,4 +1,4 @@
-"""Kino-dynamic plans: forces and whole body planned in turn until they agree, then handed on.
+"""Kinodynamic plans: forces and whole body planned in turn until they agree, then handed on.
 
     h   = argmin over forces   w |h - (h_kin - lambda)|^2        momentum.py
     q   = argmin over motions  w |h_kin(q) - (h + lambda)|^2     whole_body.py
@@ -9,7 +9,7 @@ follows a CoM above the feet, at rest, and lets the whole body keep much of the 
 it has by nature. What is handed on holds the CoM of the forces exactly; how far
 the angular momenta are apart is reported.
 
-Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kino-dynamic motion
+Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kinodynamic motion
 generation", algorithm 1; the multipliers are those of the scaled alternating direction method.
 """
 
@@ -60,7 +60,7 @@ from contact_id_controller.plans.forces import PlannedForces
 from contact_id_controller.plans.plan import Plan
 from contact_id_controller.plans.trajectories import ContactSchedule
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicSettings
 
 FOLLOWING = MomentumWeights(com=(200.0,) * 3, velocity=(20.0,) * 3, spin=(500.0,) * 3)
 """Weights of the forces' plan from the second pass on, when it follows a motion of the whole body."""
@@ -143,7 +143,7 @@ class MotionPlan(Plan):
 def plan_motion(
     robot: RobotModel,
     contact_plan: ContactPlan,
-    settings: KinoDynamicSettings | None = None,
+    settings: KinodynamicSettings | None = None,
     *,
     start: np.ndarray,
     velocity: np.ndarray | None = None,
@@ -178,7 +178,7 @@ def plan_motion(
         raise ConfigurationError(
             f"consensus is {consensus!r}, must be one of {choices((PLAIN, MULTIPLIERS))}"
         )
-    settings = settings or KinoDynamicSettings()
+    settings = settings or KinodynamicSettings()
     require_whole_body(robot, contact_plan.soles)
     contact_plan = _within_reach(robot, start, contact_plan.on_knots(settings.time_step_s))
     at = _Beginning(

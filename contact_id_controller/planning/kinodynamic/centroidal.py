@@ -11,7 +11,7 @@ Everything is divided by the mass, and forces by the weight: the state of a knot
 x = (r - o, r', k_o / M), 9 numbers in m, m/s, m2/s, and the wrench of an interval is
 w = (sum f_i, sum (p_i - o) x f_i) / (M |g|), 6 numbers, the torque in m.
 
-Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kino-dynamic motion
+Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kinodynamic motion
 generation", equation (2), without its discretisation by Euler's rule (7).
 """
 

@@ -19,7 +19,7 @@ from contact_id_controller.planning.kinodynamic.contact_plan import (
 from contact_id_controller.planning.kinodynamic.standing import standing_start
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
 from contact_id_controller.robot import RobotModel, resolve_urdf
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.parameter_file import read_yaml
 
 STONE_MARGIN_M = 0.025
@@ -52,7 +52,7 @@ class Task(NamedTuple):
     contact_plan: ContactPlan
 
 
-def read_task(settings: KinoDynamicPlannerSettings, footsteps: str | Path) -> Task:
+def read_task(settings: KinodynamicPlannerSettings, footsteps: str | Path) -> Task:
     """The task of the settings and a file of footsteps.
 
     Raises:
@@ -66,7 +66,7 @@ def read_task(settings: KinoDynamicPlannerSettings, footsteps: str | Path) -> Ta
     )
 
 
-def task_of(settings: KinoDynamicPlannerSettings, folder: Path | None = None) -> Task:
+def task_of(settings: KinodynamicPlannerSettings, folder: Path | None = None) -> Task:
     """The task of the settings alone: their goal, or their file of footsteps.
 
     Raises:
@@ -77,7 +77,7 @@ def task_of(settings: KinoDynamicPlannerSettings, folder: Path | None = None) ->
     return read_task(settings, footsteps_file(settings, folder))
 
 
-def walk_task(settings: KinoDynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
+def walk_task(settings: KinodynamicPlannerSettings, goal: tuple[float, float, float]) -> Task:
     """The task to walk straight to a goal on level ground: x, y, m, and heading, rad.
 
     Raises:
@@ -95,7 +95,7 @@ def walk_task(settings: KinoDynamicPlannerSettings, goal: tuple[float, float, fl
     )
 
 
-def _task(settings: KinoDynamicPlannerSettings, steps: Callable[..., Iterable[Foothold]]) -> Task:
+def _task(settings: KinodynamicPlannerSettings, steps: Callable[..., Iterable[Foothold]]) -> Task:
     """The task of footsteps that follow from soles and stance."""
     robot, soles = settings.robot(), soles_of(settings)
     start, stance = standing_posture(robot, soles, settings)
@@ -110,7 +110,7 @@ def _task(settings: KinoDynamicPlannerSettings, steps: Callable[..., Iterable[Fo
 
 
 def standing_posture(
-    robot: RobotModel, soles: Sequence[Sole], settings: KinoDynamicPlannerSettings
+    robot: RobotModel, soles: Sequence[Sole], settings: KinodynamicPlannerSettings
 ) -> tuple[np.ndarray, tuple[Foothold, ...]]:
     """The robot in the posture of the settings, its feet around the origin; see `standing_start`.
 
@@ -125,7 +125,7 @@ def standing_posture(
     return standing_start(robot, soles, posture, settings.friction_coefficient)
 
 
-def footsteps_file(settings: KinoDynamicPlannerSettings, folder: Path | None = None) -> Path:
+def footsteps_file(settings: KinodynamicPlannerSettings, folder: Path | None = None) -> Path:
     """The file of footsteps that the settings name; a relative path begins at ``folder``, if any.
 
     Raises:
@@ -138,7 +138,7 @@ def footsteps_file(settings: KinoDynamicPlannerSettings, folder: Path | None = N
     return (folder or Path()) / settings.footsteps
 
 
-def soles_of(settings: KinoDynamicPlannerSettings) -> tuple[Sole, ...]:
+def soles_of(settings: KinodynamicPlannerSettings) -> tuple[Sole, ...]:
     """The feet of the settings, round ones first: points at the lowest place of their spheres."""
     radii = settings.spread("contact_radii_m", len(settings.contact_frames)).tolist()
     round_feet = (

@@ -19,7 +19,7 @@ from contact_id_controller.planning.kinodynamic.plan_start import (
     while_following,
 )
 from contact_id_controller.planning.kinodynamic.straight_walk import straight_footsteps
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 
 RESTART_DISTANCE_M = 0.05
 """A robot whose feet are farther from the plan that it follows is not on it: no plan replaces that one
@@ -67,7 +67,7 @@ class MotionPlanner:
         ConfigurationError, RobotDescriptionError: settings that do not fit the robot.
     """
 
-    def __init__(self, settings: KinoDynamicPlannerSettings) -> None:
+    def __init__(self, settings: KinodynamicPlannerSettings) -> None:
         self.settings = settings
         self.robot, self.soles = settings.robot(), soles_of(settings)
         self._posture, self._nominal = standing_posture(self.robot, self.soles, settings)

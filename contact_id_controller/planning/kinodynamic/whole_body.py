@@ -13,7 +13,7 @@ Index convention: momentum belongs to intervals. Row t + 1 of `WholeBodyMotion.v
 angular momenta is that of the middle of interval [t, t + 1]; row 0 is that before the plan. The
 linear momentum needs no term: that of an interval is M (c_{t+1} - c_t) / dt in both plans.
 
-Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kino-dynamic motion
+Source: Herzog, Schaal, Righetti, "Structured contact force optimization for kinodynamic motion
 generation", equation (11) and algorithm 1, with the momentum at the middle of the interval.
 """
 

@@ -5,21 +5,21 @@ import pytest
 
 from contact_id_controller.files import plain
 from contact_id_controller.planning.kinodynamic import solve_momentum
-from experiments.papers import kino_dynamic, kino_dynamic_bilinear, kino_dynamic_equations
+from experiments.papers import kinodynamic, kinodynamic_bilinear, kinodynamic_equations
 from experiments.papers.blocks import NOT_REPRODUCED, REPRODUCED, WRONG
-from experiments.papers.kino_dynamic_bilinear import (
+from experiments.papers.kinodynamic_bilinear import (
     CURVATURES,
     DROPPED,
     EXACT,
     PER_CONTACT,
 )
-from experiments.papers.kino_dynamic_report import claims, report
-from experiments.papers.kino_dynamic_scenes import talos
+from experiments.papers.kinodynamic_report import claims, report
+from experiments.papers.kinodynamic_scenes import talos
 from experiments.papers.store import RunDescription, RunResult
 
 
 def result(values, **parameters):
-    return RunResult(RunDescription(kino_dynamic.NAME, parameters), plain(values), "", 1.0, "cpu")
+    return RunResult(RunDescription(kinodynamic.NAME, parameters), plain(values), "", 1.0, "cpu")
 
 
 def time(knots, solve_ms, **more):
@@ -38,7 +38,7 @@ def time(knots, solve_ms, **more):
 
 @pytest.fixture(scope="module")
 def form():
-    return kino_dynamic_bilinear._Form(talos(10))
+    return kinodynamic_bilinear._Form(talos(10))
 
 
 def test_jacobian_of_the_bilinear_form_by_differences(form):
@@ -73,7 +73,7 @@ def test_curvature_of_the_bilinear_form_by_differences(form):
 def test_every_curvature_leads_to_our_plan():
     ours = solve_momentum(talos(10)).cost
     for kept in CURVATURES:
-        found = kino_dynamic_bilinear.solve(talos(10), kept)
+        found = kinodynamic_bilinear.solve(talos(10), kept)
         if kept == PER_CONTACT:  # splits too much: slow, and at large steps without an end
             assert found.steps > 20
         else:
@@ -82,7 +82,7 @@ def test_every_curvature_leads_to_our_plan():
 
 
 def test_formulas_of_the_paper():
-    found = kino_dynamic_equations.check()
+    found = kinodynamic_equations.check()
     assert max(found[name] for name in ("momentum_error", "position_error", "cop_error")) < 1e-9
     np.testing.assert_allclose(
         found["theorem_1_eigenvalues"], [-0.5, -0.5, 0, 0, 0.5, 0.5], atol=1e-12
@@ -94,7 +94,7 @@ def test_formulas_of_the_paper():
 
 
 def test_pressure_stays_and_the_outer_pyramid_leaves_the_cone():
-    found = result(kino_dynamic.pressure(50), problem="pressure", knots=50)
+    found = result(kinodynamic.pressure(50), problem="pressure", knots=50)
     assert [claim.verdict for claim in claims([found])] == [REPRODUCED, WRONG]
     assert found["cones"]["cone"]["friction_used"] <= 0.6
 
@@ -127,12 +127,12 @@ def test_curvature_is_judged_by_the_runs(steps, verdict):
 def test_section_of_short_runs():
     """Small runs of the real thing; quick ones begin as those of the registry do."""
     runs = [
-        result(kino_dynamic.times(knots, 1, ipopt_up_to=0), problem="time", knots=knots)
+        result(kinodynamic.times(knots, 1, ipopt_up_to=0), problem="time", knots=knots)
         for knots in (20, 160)
     ]
     section = report(runs)
     assert len(section.blocks) == 3 and section.claims
-    assert {run.parameters["problem"] for run in kino_dynamic.runs(True)} == {
+    assert {run.parameters["problem"] for run in kinodynamic.runs(True)} == {
         "time",
         "curvature",
         "pressure",

@@ -1,4 +1,4 @@
-"""The kino-dynamic planner's node, run as its own process and met over real topics."""
+"""The kinodynamic planner's node, run as its own process and met over real topics."""
 
 import math
 import subprocess
@@ -39,7 +39,7 @@ PATIENCE_S = 90.0
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-NAME = "kino_dynamic_planner"
+NAME = "kinodynamic_planner"
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 STRIDE_M, LEAD_S = 0.08, 0.3
 

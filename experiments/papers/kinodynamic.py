@@ -1,6 +1,6 @@
-"""Kino-dynamic paper (Herzog, Schaal, Righetti): its momentum problem, solved, timed and counted again.
+"""Kinodynamic paper (Herzog, Schaal, Righetti): its momentum problem, solved, timed and counted again.
 
-The scene is TALOS' weight over rising, tilted stones (``kino_dynamic_scenes``): phases of 0.7 s as
+The scene is TALOS' weight over rising, tilted stones (``kinodynamic_scenes``): phases of 0.7 s as
 in the paper, the rest ours. IPOPT, where CasADi is installed, solves the same problem in the paper's
 bilinear form. Times are of this process's CPU,
 the least of several.
@@ -14,14 +14,14 @@ import numpy as np
 
 from contact_id_controller.planning.kinodynamic import CONES, HESSIANS, solve_momentum
 from experiments.papers import (
-    kino_dynamic_bilinear,
-    kino_dynamic_equations,
+    kinodynamic_bilinear,
+    kinodynamic_equations,
     momentum_ipopt,
 )
-from experiments.papers.kino_dynamic_scenes import talos
+from experiments.papers.kinodynamic_scenes import talos
 from experiments.papers.store import RunDescription
 
-NAME = "kino_dynamic"
+NAME = "kinodynamic"
 TIME, CURVATURE, PRESSURE, EQUATIONS = "time", "curvature", "pressure", "equations"
 KNOTS = (50, 100, 200, 400, 800, 1600)
 QUICK_KNOTS = (50, 200, 1600)
@@ -49,7 +49,7 @@ def run(description: RunDescription) -> dict:
     """The figures of one of them."""
     problem = description.parameters["problem"]
     if problem == EQUATIONS:
-        return kino_dynamic_equations.check()
+        return kinodynamic_equations.check()
     return {TIME: times, CURVATURE: curvatures, PRESSURE: pressure}[problem](
         description.parameters["knots"]
     )
@@ -89,8 +89,8 @@ def times(knots: int, repeats: int = REPEATS, ipopt_up_to: int = IPOPT_UP_TO) ->
 def curvatures(knots: int) -> dict:
     """Steps of the bilinear form with each part of its curvature, and of ours."""
     problem, rows = talos(knots), {}
-    for kept in kino_dynamic_bilinear.CURVATURES:
-        found = kino_dynamic_bilinear.solve(problem, kept, STEP_LIMIT)
+    for kept in kinodynamic_bilinear.CURVATURES:
+        found = kinodynamic_bilinear.solve(problem, kept, STEP_LIMIT)
         rows[kept] = _row(found.solved, found.steps, found.cost, found.defect, found.stationarity)
     for hessian in HESSIANS:
         plan = solve_momentum(problem, hessian=hessian)

@@ -1,4 +1,4 @@
-"""Kino-dynamic paper: its formulas against their own definitions, with random numbers.
+"""Kinodynamic paper: its formulas against their own definitions, with random numbers.
 
 Sums of IV-B, theorem 1, the centre of pressure of (27) and (28), and what Euler's rule (7) leaves
 against the continuous motion under the same forces.
@@ -10,8 +10,8 @@ import numpy as np
 
 from contact_id_controller.planning.kinodynamic import MomentumPlan, solve_momentum
 from contact_id_controller.planning.kinodynamic.centroidal import cross_matrix
-from experiments.papers.kino_dynamic_bilinear import kept_part
-from experiments.papers.kino_dynamic_scenes import talos
+from experiments.papers.kinodynamic_bilinear import kept_part
+from experiments.papers.kinodynamic_scenes import talos
 
 CONDITION_KNOTS = (50, 100, 200)
 EULER_KNOTS = (50, 100)

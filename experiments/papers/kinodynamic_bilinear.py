@@ -1,4 +1,4 @@
-"""Kino-dynamic paper (Herzog, Schaal, Righetti), III and IV-D: its bilinear form, and what is kept of its curvature.
+"""Kinodynamic paper (Herzog, Schaal, Righetti), III and IV-D: its bilinear form, and what is kept of its curvature.
 
 States are CoM, velocity and angular momentum about the CoM: the angular momentum's constraint
 contains r x F, and the Hessian of the Lagrangian is indefinite. The paper drops its negative

@@ -42,7 +42,7 @@ from contact_id_controller.ros.plan_messages import PlanSender
 from contact_id_controller.ros.process import Interrupt, run_by_itself
 from contact_id_controller.ros.state_input import StampWatch, StateInput
 from contact_id_controller.safety.states import Refusal, StateChecks
-from contact_id_controller.settings.kino_dynamic_planner import KinoDynamicPlannerSettings
+from contact_id_controller.settings.kinodynamic_planner import KinodynamicPlannerSettings
 from contact_id_controller.settings.shared_rows import ODOMETRY_AGE_LIMIT_S
 from contact_id_controller.state import RobotState
 
@@ -70,7 +70,7 @@ ATTEMPTS = 3
 NANO, NS_PER_S = 1e-9, 1_000_000_000
 
 
-class KinoDynamicPlannerNode(Node):
+class KinodynamicPlannerNode(Node):
     """The node; `run` is its main loop.
 
     Raises:
@@ -78,7 +78,7 @@ class KinoDynamicPlannerNode(Node):
     """
 
     def __init__(self, interrupt: Interrupt | None = None, **node_options):
-        super().__init__("kino_dynamic_planner", **NODE_OPTIONS, **node_options)
+        super().__init__("kinodynamic_planner", **NODE_OPTIONS, **node_options)
         self._interrupt = interrupt or Interrupt()
         try:
             self._configure()
@@ -112,7 +112,7 @@ class KinoDynamicPlannerNode(Node):
 
     def _configure(self) -> None:
         """Read parameters and footsteps, and compile what planning needs."""
-        self.settings = settings = read_settings(self, KinoDynamicPlannerSettings)
+        self.settings = settings = read_settings(self, KinodynamicPlannerSettings)
         with self._interrupt.leaving_at_once(self):
             self.planner = MotionPlanner(settings)
             self._task: Steps | Goal | None = None
@@ -339,7 +339,7 @@ class KinoDynamicPlannerNode(Node):
 
 def main(args=None) -> int:
     """Run the node; 0, or 1 after an error of which one line has been printed."""
-    return run_by_itself("kino_dynamic_planner", KinoDynamicPlannerNode, args)
+    return run_by_itself("kinodynamic_planner", KinodynamicPlannerNode, args)
 
 
 if __name__ == "__main__":

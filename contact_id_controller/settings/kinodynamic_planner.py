@@ -1,4 +1,4 @@
-"""Everything a user can set on the kino-dynamic planner: one table for the library and the command."""
+"""Everything a user can set on the kinodynamic planner: one table for the library and the command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contact_id_controller.settings.specification import parameter
 
 
 @dataclasses.dataclass(frozen=True)
-class KinoDynamicSettings(Settings):
+class KinodynamicSettings(Settings):
     """Settings of `planning.kinodynamic.plan_motion`; `from_mapping` checks every value."""
 
     time_step_s: float = parameter(
@@ -140,8 +140,8 @@ class NodeRows(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class KinoDynamicPlannerSettings(
-    KinoDynamicSettings, FootstepRows, GoalRows, NodeRows, FeetRows, Description
+class KinodynamicPlannerSettings(
+    KinodynamicSettings, FootstepRows, GoalRows, NodeRows, FeetRows, Description
 ):
     """Settings of the command and of the node."""
 

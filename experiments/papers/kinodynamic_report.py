@@ -1,4 +1,4 @@
-"""The section of the report about the kino-dynamic paper's momentum problem, and what came of its claims."""
+"""The section of the report about the kinodynamic paper's momentum problem, and what came of its claims."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from contact_id_controller.report.figures import draw
 from contact_id_controller.report.style import COLOURS
 from experiments.papers.blocks import Claim, Picture, Section, Table
-from experiments.papers.kino_dynamic import CURVATURE, EQUATIONS, NAME, PRESSURE, TIME
-from experiments.papers.kino_dynamic_bilinear import DROPPED, EXACT, PER_CONTACT, PER_STEP
+from experiments.papers.kinodynamic import CURVATURE, EQUATIONS, NAME, PRESSURE, TIME
+from experiments.papers.kinodynamic_bilinear import DROPPED, EXACT, PER_CONTACT, PER_STEP
 from experiments.papers.marks import legend_beside
 from experiments.papers.paper import Paper
 from experiments.papers.store import RunResult
@@ -175,7 +175,7 @@ def _time_picture(runs: Sequence[RunResult]) -> Picture:
         axis.set_ylabel("ms of CPU")
         legend_beside(axis)
 
-    return Picture("kino_dynamic_time", draw(8.0, 3.6, 1, 1, fill), PAPER.phrase("figure"))
+    return Picture("kinodynamic_time", draw(8.0, 3.6, 1, 1, fill), PAPER.phrase("figure"))
 
 
 def _table(name: str, result: RunResult, titles: Mapping[str, str] | None = None) -> Table:
