@@ -5,6 +5,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 
 import numpy as np
@@ -57,13 +59,45 @@ def received(plan, time_s):
 
 
 def warm_up_door(controller):
-    """What the node warms up, as far as ROS is there."""
+    """Warm up what the node does, as far as ROS is there; its loop, or None."""
     if importlib.util.find_spec("rclpy") is None:
         warm_up(controller)
-        return
+        return None
     from contact_id_controller.ros.control_loop import ControlLoop
 
-    ControlLoop(controller, print).warm_up()
+    loop = ControlLoop(controller, print)
+    loop.warm_up()
+    return loop
+
+
+def guarded_steps(loop, count=600):
+    """Steps of the node's loop, from the messages of a standing robot; the record of each is kept."""
+    from nav_msgs.msg import Odometry
+    from rclpy.serialization import serialize_message
+    from sensor_msgs.msg import JointState
+
+    robot = loop.controller.robot
+    state = standing_state(loop.controller)
+    joints, base = JointState(name=robot.joint_names), Odometry(child_frame_id="base")
+    base.header.frame_id = "world"
+    place, turn = base.pose.pose.position, base.pose.pose.orientation
+    place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w = state.q[:7].tolist()
+    joints.position = robot.joints_of(state.q).tolist()
+    joints.velocity = joints.effort = [0.0] * robot.na
+    for number in range(count):
+        for message in (joints, base):
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(
+                10**9 + 10**6 * number, 10**9
+            )
+        loop.take_odometry(serialize_message(base))
+        if number < 5:
+            loop.observe(serialize_message(joints), None)
+            continue
+        if number == 5:
+            assert loop.guard.start() == ""
+        torques = loop.command(serialize_message(joints), None)
+        loop.finish(time.perf_counter())
+    assert loop.result is not None and np.isfinite(torques).all()
 
 
 def walk(controller):
@@ -107,6 +141,16 @@ def test_robot_without_feet_or_floating_base_warms_up():
 
 
 if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        # A controller that has not walked: a walk compiles for the guard, too.
+        path = os.path.join(folder, "record.npz")
+        given = {"friction": sys.argv[1], "solver": sys.argv[2], "record_path": path}
+        loop = warm_up_door(controller_of(**given))
+        if loop is not None:
+            warm = compiled()
+            guarded_steps(loop)
+            late = [name for name, count in compiled().items() if count != warm.get(name)]
+            assert not late, f"compiled by the first steps of the node: {late}"
     walker = controller_of(friction=sys.argv[1], solver=sys.argv[2])
     warm_up_door(walker)
     # The planner compiles for itself; in ROS it is a process of its own.

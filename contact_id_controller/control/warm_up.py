@@ -33,6 +33,7 @@ def warm_up(controller: Controller) -> None:
         lifted[:3] += 0.1 * controller.feet.up
         for number in range(_STEPS):
             controller.step(RobotState(state.time_s + 1.0 + number, lifted, state.v))
+    controller.tilt(state.q)
     # The robot was given none of these torques.
     controller.sent(np.zeros(controller.robot.na))
     controller.reset(state)

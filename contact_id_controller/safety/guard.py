@@ -155,6 +155,9 @@ class Guard:
     def warm_up(self) -> None:
         """Compile everything that a step needs; takes seconds."""
         warm_up(self.controller)
+        following = Following(self.controller)
+        for time_s in (0.0, 1.0):  # the first one only begins
+            following.look(self.controller, time_s)
         self.output.follow(self.output.sent)
         states.warm_up(self.controller.robot)
         zero = np.zeros(self.controller.robot.na)
