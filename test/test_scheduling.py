@@ -155,9 +155,12 @@ def test_a_demo_hands_it_to_its_nodes(tmp_path):
     setup = make_setup(tmp_path, robot="quadruped", rt_priority="60", cpus=["0", "controller=1"])
     assert setup.scheduling == {
         "controller": Scheduling(60, (1,)),
-        "simulated_robot": Scheduling(60, (0,)),
+        "simulated_robot": Scheduling(58, (0,)),
         "gait_planner": Scheduling(59, (0,)),
     }
+    for asked, given in (("0", {0}), ("1", {1}), ("2", {1, 2})):
+        lowest = make_setup(tmp_path, robot="quadruped", rt_priority=asked).scheduling
+        assert {each.priority for each in lowest.values()} == given
     command = setup.command(tmp_path)
     assert "--rt-priority 60" in command and "--cpus controller=1" in command
     assert "--cpus" not in make_setup(tmp_path, robot="quadruped").command(tmp_path)

@@ -328,8 +328,11 @@ def _scheduling(
             raise ConfigurationError(f"--cpus {text!r} names no node, must be {choices(nodes)}")
         kept.update(dict.fromkeys([name] if equals else nodes, cores(numbers)))
     number = priority(str(rt_priority))
-    # A plan takes longer than a period and may wait: its maker gives way to the loop.
-    below = dict.fromkeys(MOVERS, number - (number > 1))
+    # A plan takes longer than a period and may wait: its maker gives way to the loop. The simulated robot gives
+    # way to both: on a machine that is too slow it is time that passes slower then, not commands that come too late.
+    below = dict.fromkeys(MOVERS, max(number - 1, min(number, 1))) | {
+        "simulated_robot": max(number - 2, min(number, 1))
+    }
     return {name: Scheduling(below.get(name, number), kept.get(name, ())) for name in nodes}
 
 
