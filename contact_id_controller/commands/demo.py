@@ -30,6 +30,13 @@ REAL_TIME_PRIORITY = 70
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
+    _add_walk(parser)
+    _add_processes(parser)
+    _add_outputs(parser)
+
+
+def _add_walk(parser: argparse.ArgumentParser) -> None:
+    """Options that say which robot walks, how, and with what."""
     parser.add_argument(
         "--robot",
         metavar="R",
@@ -74,6 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config", type=Path, metavar="FILE", help="parameter file of your own robot"
     )
     add_changes(parser, "change a parameter of the controller, or with NODE.NAME=VALUE of any node")
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
+    """Options that say how the processes run."""
     parser.add_argument(
         "--rt-priority",
         metavar="N",
@@ -94,6 +105,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"ROS domain of the run, 0 to {HIGHEST_DOMAIN}, where other tools may listen in "
         "(default: one that nobody uses; it is printed)",
     )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is compared, shown, driven and recorded."""
     parser.add_argument(
         "--sweep",
         metavar="NAME=V1,V2,...",

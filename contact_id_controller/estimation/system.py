@@ -14,7 +14,12 @@ from numba.extending import register_jitable
 
 from contact_id_controller.estimation.rows import Columns, Limbs, Rows
 from contact_id_controller.estimation.sweep import MOTION_WIDTH, Motion
-from contact_id_controller.estimation.tree import TREE_INTEGERS, TREE_NUMBERS, Tree
+from contact_id_controller.estimation.tree import (
+    TREE_INTEGERS,
+    TREE_NUMBERS,
+    Tree,
+    unpack_tree,
+)
 from contact_id_controller.kernels.views import view
 
 
@@ -127,7 +132,9 @@ def numbers_size(sizes: Sizes) -> int:
 def unpack(integers, numbers):
     """System, inputs, scratch and results: views into the two stores."""
     n, m, c, N, limbs = integers[0], integers[1], integers[2], integers[3], integers[4]
-    tree = _tree(integers, numbers, n)
+    tree = unpack_tree(
+        view(integers, SIZES, (TREE_INTEGERS, n)), view(numbers, 0, (TREE_NUMBERS * n,))
+    )
     at, end = SIZES + TREE_INTEGERS * n, TREE_NUMBERS * n
     rows = _rows(integers, at, numbers, end, m)
     at, end = at + 6 * m, end + 10 * m
@@ -169,26 +176,6 @@ def unpack(integers, numbers):
         view(numbers, end + nq + nv + 6, (ny,)),
     )
     return system, inputs, scratch, results
-
-
-@register_jitable
-def _tree(integers, numbers, n):
-    """Views of a mechanism's arrays within ``integers`` and ``numbers``; n links, shapes as in ``Tree``."""
-    return Tree(
-        view(integers, SIZES, (n,)),
-        view(integers, SIZES + n, (n,)),
-        view(integers, SIZES + 2 * n, (n,)),
-        view(integers, SIZES + 3 * n, (n,)),
-        view(integers, SIZES + 4 * n, (n,)),
-        view(integers, SIZES + 5 * n, (n,)),
-        view(integers, SIZES + 6 * n, (n,)),
-        view(numbers, 0, (n, 3)),
-        view(numbers, 3 * n, (n, 9)),
-        view(numbers, 12 * n, (n, 3)),
-        view(numbers, 15 * n, (n,)),
-        view(numbers, 16 * n, (n, 3)),
-        view(numbers, 19 * n, (n, 6)),
-    )
 
 
 @register_jitable

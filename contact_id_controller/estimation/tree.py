@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numba.extending import register_jitable
 
 from contact_id_controller.exceptions import RobotDescriptionError
-from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.views import view
 from contact_id_controller.robot import RobotModel
 
 REVOLUTE_X, REVOLUTE_Y, REVOLUTE_Z, REVOLUTE, PRISMATIC = range(5)
@@ -44,7 +45,7 @@ class Tree(NamedTuple):
     inertia: np.ndarray
 
 
-@kernel
+@register_jitable
 def unpack_tree(integers, numbers):
     """A ``Tree`` of views into its two buffers: (7, n) and flat (25 n,).
 
@@ -52,14 +53,20 @@ def unpack_tree(integers, numbers):
     """
     n = integers.shape[1]
     return Tree(
-        integers[0], integers[1], integers[2], integers[3], integers[4], integers[5], integers[6],
-        numbers[: 3 * n].reshape((n, 3)),
-        numbers[3 * n : 12 * n].reshape((n, 9)),
-        numbers[12 * n : 15 * n].reshape((n, 3)),
-        numbers[15 * n : 16 * n],
-        numbers[16 * n : 19 * n].reshape((n, 3)),
-        numbers[19 * n : 25 * n].reshape((n, 6)),
-    )  # fmt: skip
+        parent=view(integers, 0, (n,)),
+        end=view(integers, n, (n,)),
+        limb=view(integers, 2 * n, (n,)),
+        kind=view(integers, 3 * n, (n,)),
+        position=view(integers, 4 * n, (n,)),
+        velocity=view(integers, 5 * n, (n,)),
+        turns=view(integers, 6 * n, (n,)),
+        axis=view(numbers, 0, (n, 3)),
+        rotation=view(numbers, 3 * n, (n, 9)),
+        translation=view(numbers, 12 * n, (n, 3)),
+        mass=view(numbers, 15 * n, (n,)),
+        lever=view(numbers, 16 * n, (n, 3)),
+        inertia=view(numbers, 19 * n, (n, 6)),
+    )
 
 
 class Mechanism:
@@ -165,9 +172,20 @@ def _tree(model, joints, link_of_joint, floating):
     for link in range(n - 1, 0, -1):
         end[parent[link]] = max(end[parent[link]], end[link])
     return Tree(
-        parent, end, limb, kind, position, velocity, turns, axis, rotation, translation, mass,
-        lever, inertia,
-    )  # fmt: skip
+        parent=parent,
+        end=end,
+        limb=limb,
+        kind=kind,
+        position=position,
+        velocity=velocity,
+        turns=turns,
+        axis=axis,
+        rotation=rotation,
+        translation=translation,
+        mass=mass,
+        lever=lever,
+        inertia=inertia,
+    )
 
 
 def _joint(subspace):

@@ -187,11 +187,7 @@ def lu_solve(A, n, order, x):
         for j in range(i):
             total -= row[j] * x[j]
         x[i] = total
-    for i in range(n - 1, -1, -1):
-        row, total = A[i], x[i]
-        for j in range(i + 1, n):
-            total -= row[j] * x[j]
-        x[i] = total / row[i]
+    solve_upper(A, n, x, x)
 
 
 # QR factors of rows that come and go: m of them, as columns, are Qt^T R; Qt (dim, dim) holds orthonormal rows, the

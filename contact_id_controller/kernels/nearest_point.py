@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contact_id_controller.kernels.arrays import fill
 from contact_id_controller.kernels.compile import bare_kernel
 from contact_id_controller.kernels.dense import append_row, drop_row, no_rows, solve_upper
 
@@ -148,6 +149,25 @@ def _leave(factor, leaving, count):
 
 
 @bare_kernel
+def _move(factor, count, step, x):
+    """x (dim,) moves by ``step`` along the part of the chosen row that is free of the active ones."""
+    dim = x.shape[0]
+    for j in range(count, dim):
+        axis, amount = factor.Qt[j], step * factor.d[j]
+        for k in range(dim):
+            x[k] += amount * axis[k]
+
+
+@bare_kernel
+def _scale_of(b, equalities):
+    """Size of the terms at the origin; rows far from their bound there, however far, do not count."""
+    scale = 0.0
+    for i in range(b.shape[0]):
+        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
+    return scale
+
+
+@bare_kernel
 def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, work):
     """Solve in place; x (dim,) holds x0 on entry. Returns (status, steps).
 
@@ -161,11 +181,8 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
     rows, dim = A.shape
     factor = _ActiveSet(active, Qt, R, work[0], work[1], work[2])
     no_rows(Qt)
-    scale = 0.0
-    for i in range(rows):
-        multipliers[i] = 0.0
-        # Rows far from their bound at the origin, however far, say nothing of the solution's size.
-        scale = max(scale, abs(b[i]) if i < equalities else -b[i])
+    fill(multipliers, 0.0)
+    scale = _scale_of(b, equalities)
     count, steps = 0, 0
     warm = preferred.shape[0] > 0
     tolerance, patience = FEASIBILITY, PATIENCE + 4 * dim
@@ -191,8 +208,7 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
             warm = False
             continue
         if chosen == NONE:
-            for i in range(equalities):
-                multipliers[i] = 0.0
+            fill(multipliers[:equalities], 0.0)
             for k in range(count):
                 multipliers[active[k]] = factor.u[k]
             return SOLVED, steps
@@ -204,14 +220,11 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
             rest = _directions(A[chosen], sign, factor, count)
             independent = rest > INDEPENDENCE * INDEPENDENCE * square and count < dim
             dual_step, leaving = _dual_step(factor, equalities, count)
-            if independent:
-                primal_step = -violation / rest
-            else:
-                primal_step = np.inf
-                if abs(violation) <= AGREEMENT * size:
-                    if chosen < equalities:
-                        multipliers[chosen] = 1.0  # a mark
-                    break  # dependent on the active rows and satisfied: nothing to add
+            primal_step = -violation / rest if independent else np.inf
+            if not independent and abs(violation) <= AGREEMENT * size:
+                if chosen < equalities:
+                    multipliers[chosen] = 1.0  # a mark
+                break  # dependent on the active rows and satisfied: nothing to add
             if leaving < 0 and not independent:
                 return INFEASIBLE, steps
             step = min(dual_step, primal_step)
@@ -219,10 +232,7 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
                 factor.u[j] -= step * factor.r[j]
             gained += step
             if independent:
-                for j in range(count, dim):
-                    axis, amount = Qt[j], step * factor.d[j]
-                    for k in range(dim):
-                        x[k] += amount * axis[k]
+                _move(factor, count, step, x)
                 violation += step * rest
             if primal_step <= dual_step:
                 _join(factor, chosen, gained, sign, count)
@@ -230,8 +240,7 @@ def nearest_point(A, b, equalities, preferred, x, multipliers, active, Qt, R, wo
                 break
             # Partial step: the blocking row leaves, the chosen one is tried again. Equalities that
             # depended on the row that leaves have to be looked at once more.
-            for i in range(equalities):
-                multipliers[i] = 0.0
+            fill(multipliers[:equalities], 0.0)
             _leave(factor, leaving, count)
             count -= 1
             if steps >= limit:

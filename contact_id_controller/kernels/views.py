@@ -27,11 +27,11 @@ def dense(array: ArrayLike) -> NDArray[np.float64]:
 
 
 def view(store, at, shape):
-    """The numbers of ``store`` (m,) from ``at`` on as an array of that shape, without a copy."""
+    """The numbers of ``store`` from number ``at`` on as an array of that shape, without a copy; rows lie together."""
     size = 1
     for extent in shape:
         size *= extent
-    return store[at : at + size].reshape(shape)
+    return store.reshape(-1)[at : at + size].reshape(shape)
 
 
 def rows(table, first, count):

@@ -110,9 +110,7 @@ def follow_path(problem, attempt, slots, max_pivots, work, report):
         normal = _prefer_normal(level, basic, n, blocking, theta)
         if normal != blocking:
             blocking, tilt = normal, level[SPREAD, normal] / -level[CHANGE, normal]
-        for b in range(end):
-            level[VALUE, b] += theta * level[CHANGE, b]
-            level[SPREAD, b] += tilt * level[CHANGE, b]
+        _advance(level, end, theta, tilt)
         for x in range(r):
             u[x] += theta * du[x]
         z0 += theta * z0_change
@@ -159,6 +157,14 @@ def _blocking(careful, level, end, z0, z0_spread, z0_change):
     if blocking != NOTHING and z0_change < 0.0 and z0 + theta * z0_change <= ROUNDING:
         return np.int64(COVERING), z0 / -z0_change, 0.0
     return blocking, theta, 0.0
+
+
+@kernel
+def _advance(level, end, theta, tilt):
+    """Move values by theta and spreads by tilt times the changes of the first ``end`` variables."""
+    for b in range(end):
+        level[VALUE, b] += theta * level[CHANGE, b]
+        level[SPREAD, b] += tilt * level[CHANGE, b]
 
 
 @kernel

@@ -99,16 +99,8 @@ def lemke_friction(
     Source: first paper, section 5.2 with eq. 64 corrected; Anitescu and Potra (1997); Cottle, Pang
     and Stone (1992), algorithm 4.4.5.
     """
-    Y, c, mu = checked_array("Y", Y, 2), checked_array("c", c, 1), checked_array("mu", mu, 1)
-    edges = checked_array("edges", edges, 2)
+    Y, c, mu, edges = _checked(Y, c, mu, edges)
     n, k = mu.shape[0], edges.shape[0]
-    if Y.shape[0] != 3 * n or c.shape[0] != 3 * n or edges.shape[1] != 2 or k < 3:
-        raise LcpError(
-            "shapes must be Y (3 n, r), c (3 n,), mu (n,), edges (k >= 3, 2), got "
-            f"{Y.shape}, {c.shape}, {mu.shape}, {edges.shape}"
-        )
-    if (mu < 0.0).any():
-        raise LcpError(f"mu must not be negative, got {mu.min()}")
     basis = np.zeros((n, k + 2), dtype=np.bool_)
     if warm_start is not None:
         if np.shape(warm_start) != basis.shape:
@@ -140,6 +132,23 @@ def lemke_friction(
         float(report[RESIDUAL]),
         int(report[ATTEMPTS]),
     )
+
+
+def _checked(
+    Y: ArrayLike, c: ArrayLike, mu: ArrayLike, edges: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The problem as arrays, or what is wrong with it as an LcpError."""
+    Y, c, mu = checked_array("Y", Y, 2), checked_array("c", c, 1), checked_array("mu", mu, 1)
+    edges = checked_array("edges", edges, 2)
+    n, k = mu.shape[0], edges.shape[0]
+    if Y.shape[0] != 3 * n or c.shape[0] != 3 * n or edges.shape[1] != 2 or k < 3:
+        raise LcpError(
+            "shapes must be Y (3 n, r), c (3 n,), mu (n,), edges (k >= 3, 2), got "
+            f"{Y.shape}, {c.shape}, {mu.shape}, {edges.shape}"
+        )
+    if (mu < 0.0).any():
+        raise LcpError(f"mu must not be negative, got {mu.min()}")
+    return Y, c, mu, edges
 
 
 @kernel

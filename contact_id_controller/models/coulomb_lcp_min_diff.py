@@ -97,18 +97,8 @@ def solve_coulomb_lcp_min_diff(
         problem.Y, first.attainable, problem.gap_speed, mu, edges, target, z
     )
     if not found:
-        return Solution(
-            problem,
-            NOT_CONVERGED,
-            first.torques,
-            first.impulses,
-            first.velocity,
-            first.iterations + nodes,
-            first.joint_velocity_change,
-            first.contradiction_m_s,
-            first.memory,
-            first.attainable,
-        )
+        kept = first.torques, first.impulses, first.velocity, first.joint_velocity_change
+        return _after(first, nodes, NOT_CONVERGED, *kept)
     delta = answer.delta
     answer.moved[:], delta[:] = first.attainable, first.joint_velocity_change
     if distribution != "none":
@@ -126,11 +116,25 @@ def solve_coulomb_lcp_min_diff(
             z,
         )
     code = finish_answer(problem, answer)
+    status = STATUS_NAMES[code] if complete else NOT_CONVERGED
+    return _after(first, nodes, status, torques, z, velocity, delta)
+
+
+def _after(
+    first: Solution,
+    nodes: int,
+    status: str,
+    torques: np.ndarray,
+    impulses: np.ndarray,
+    velocity: np.ndarray,
+    delta: np.ndarray | None,
+) -> Solution:
+    """A solution for the same changed plan as ``first``, after ``nodes`` programs more."""
     return Solution(
-        problem,
-        STATUS_NAMES[code] if complete else NOT_CONVERGED,
+        first.problem,
+        status,
         torques,
-        z,
+        impulses,
         velocity,
         first.iterations + nodes,
         delta,

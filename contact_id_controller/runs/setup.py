@@ -242,42 +242,12 @@ def make_setup(
     for name, value, known in (("mode", mode, MODES), ("state", state, STATES)):
         if value not in known:
             raise ConfigurationError(f"{name} is {value!r}, must be one of {choices(known)}")
-    if config is None:
-        known = robots()
-        if robot not in known:
-            raise ConfigurationError(
-                f"robot is {robot!r}, must be one of {choices(known)}; "
-                "for your own give its file with --config"
-            )
-        config = known[robot]
+    config = _config_of(robot) if config is None else config
     parameters = _read(config)
-    controller, simulated = (parameters[name] for name in NEEDED)
-    if friction is not None:
-        controller["friction"] = friction
-    if solver is not None:
-        controller["solver"] = solver
-    if mu is not None:
-        controller["friction_coefficient"] = [float(mu)]
-        simulated["friction_coefficient"] = float(mu)
-    if sensors is not None:
-        preset(sensors)  # refuses a name that does not exist
-        simulated["sensors"] = sensors
+    _choose(parameters, friction, solver, mu, sensors)
     if ground is not None:
         _lay(ground, parameters)
-    simulated["duration_s"] = float(duration_s)
-    simulated.setdefault("publish_robot", state != "estimated")  # a link has one place on /tf
-    for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
-        values["mode"] = mode
-        values["record_path"] = str((folder / record).resolve())
-    # The simulated robot already stands on its feet: a ramp would let it sink.
-    controller.setdefault("start_ramp_s", 0.0)
-    controller["use_sim_time"] = True
-    controller["state_folder"] = ""  # that of the run: an emergency stop of it is not the robot's
-    if PLANNER in parameters:
-        parameters[PLANNER]["use_sim_time"] = True
-        controller.setdefault("planner_required", True)
-        if mode == "lockstep":
-            simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+    _prepare(parameters, folder, mode, float(duration_s), state)
     if driven:
         if PLANNER not in parameters:
             raise ConfigurationError(f"{str(config)!r} has no {PLANNER!r}: nothing can be driven")
@@ -289,18 +259,7 @@ def make_setup(
     _refuse_bad_values(parameters)
     if WHOLE_BODY in parameters:
         _plan_at_once(parameters, config, folder, mode)
-    for name in ("force_torque_sensors", "mounted_sensors"):
-        if simulated.get(name) and ESTIMATOR in parameters:
-            parameters[ESTIMATOR].setdefault(name, list(simulated[name]))
-    settings = ControllerSettings.from_mapping(controller)
-    row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
-    if not switchable:
-        controller.setdefault("live_models", [f"{settings.friction}/{settings.solver}"])
-    _give_local_feedback(simulated, settings)
-    if ESTIMATOR in parameters:
-        for name, value in estimator_changes(settings).items():
-            parameters[ESTIMATOR].setdefault(name, value)
-        DynamicsEstimatorSettings.from_mapping(parameters[ESTIMATOR])
+    settings = _agreed(parameters, switchable)
     setup = RunSetup(
         robot,
         config,
@@ -314,6 +273,75 @@ def make_setup(
     )
     _ = setup.motion  # refused now, not when the nodes are up
     return setup
+
+
+def _config_of(robot: str) -> Path:
+    """The configuration file of a robot of this package."""
+    known = robots()
+    if robot not in known:
+        raise ConfigurationError(
+            f"robot is {robot!r}, must be one of {choices(known)}; "
+            "for your own give its file with --config"
+        )
+    return known[robot]
+
+
+def _choose(
+    parameters: dict,
+    friction: str | None,
+    solver: str | None,
+    mu: float | None,
+    sensors: str | None,
+) -> None:
+    """Put what was chosen in the place of the file's values."""
+    controller, simulated = (parameters[name] for name in NEEDED)
+    if friction is not None:
+        controller["friction"] = friction
+    if solver is not None:
+        controller["solver"] = solver
+    if mu is not None:
+        controller["friction_coefficient"] = [float(mu)]
+        simulated["friction_coefficient"] = float(mu)
+    if sensors is not None:
+        preset(sensors)  # refuses a name that does not exist
+        simulated["sensors"] = sensors
+
+
+def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state: str) -> None:
+    """What every run sets: its time, its records, and what a simulated robot needs otherwise than a real one."""
+    controller, simulated = (parameters[name] for name in NEEDED)
+    simulated["duration_s"] = duration_s
+    simulated.setdefault("publish_robot", state != "estimated")  # a link has one place on /tf
+    for values, record in ((controller, CONTROLLER_RECORD), (simulated, ROBOT_RECORD)):
+        values["mode"] = mode
+        values["record_path"] = str((folder / record).resolve())
+    # The simulated robot already stands on its feet: a ramp would let it sink.
+    controller.setdefault("start_ramp_s", 0.0)
+    controller["use_sim_time"] = True
+    controller["state_folder"] = ""  # that of the run: an emergency stop of it is not the robot's
+    if PLANNER in parameters:
+        parameters[PLANNER]["use_sim_time"] = True
+        controller.setdefault("planner_required", True)
+        if mode == "lockstep":
+            simulated.setdefault("wait_for_plan_s", WAIT_FOR_PLAN_S)
+
+
+def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
+    """The controller's settings, checked; what other nodes take from them and from each other is filled in."""
+    controller, simulated = (parameters[name] for name in NEEDED)
+    for name in ("force_torque_sensors", "mounted_sensors"):
+        if simulated.get(name) and ESTIMATOR in parameters:
+            parameters[ESTIMATOR].setdefault(name, list(simulated[name]))
+    settings = ControllerSettings.from_mapping(controller)
+    row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
+    if not switchable:
+        controller.setdefault("live_models", [f"{settings.friction}/{settings.solver}"])
+    _give_local_feedback(simulated, settings)
+    if ESTIMATOR in parameters:
+        for name, value in estimator_changes(settings).items():
+            parameters[ESTIMATOR].setdefault(name, value)
+        DynamicsEstimatorSettings.from_mapping(parameters[ESTIMATOR])
+    return settings
 
 
 def _scheduling(

@@ -75,19 +75,19 @@ def make_work(n, nu):
     """Room for n contacts and nu unknowns."""
     size = 3 * n
     return Work(
-        np.empty(nu),
-        np.empty(nu),
-        np.empty(nu),
-        np.empty(nu),
-        np.empty(nu),
-        np.empty((nu, nu)),
-        np.empty(nu, np.int64),
-        np.empty((nu, size)),
-        np.empty((COEFFICIENTS, n)),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
+        u=np.empty(nu),
+        step=np.empty(nu),
+        trial=np.empty(nu),
+        F=np.empty(nu),
+        F_trial=np.empty(nu),
+        A=np.empty((nu, nu)),
+        order=np.empty(nu, np.int64),
+        V=np.empty((nu, size)),
+        C=np.empty((COEFFICIENTS, n)),
+        y=np.empty(size),
+        image=np.empty(size),
+        g=np.empty(size),
+        best=np.empty(size),
     )
 
 

@@ -131,6 +131,27 @@ def touching(gap_speed, held):
     return count
 
 
+@bare_kernel
+def _move(reduced, delta, place, rows, of_base, moved):
+    """Contact velocities moved (3n,) m/s after the change delta (na,).
+
+    of_base (rows,): what the base's motion makes of the held rows, numbers ``place``, with the other sign.
+    """
+    T, c, dt = reduced.T, reduced.c, reduced.dt
+    for r in range(moved.shape[0]):
+        for k in range(delta.shape[0]):
+            moved[r] -= dt * T[r, k] * delta[k]
+    left, scale = 0.0, 0.0
+    for r in range(rows):
+        # Where nothing is left over, the base's motion alone is the contact's velocity.
+        left = max(left, abs(moved[place[r]] + of_base[r]))
+        scale = max(scale, abs(c[place[r]]))
+    if left <= NOISE * scale:
+        # What rounding and the weights leave over would look like slip: take it away.
+        for r in range(rows):
+            moved[place[r]] = -of_base[r]
+
+
 @kernel
 def project_held(reduced, mu, lift, held, delta, moved):
     """``project_plan`` for the contacts marked in held (n,); those lifted off are unmarked."""
@@ -198,20 +219,9 @@ def project_held(reduced, mu, lift, held, delta, moved):
         if not lift or leaving < 0:
             for k in range(na):
                 delta[k] = total[nu + k]
-            for r in range(3 * n):
-                for k in range(na):
-                    moved[r] -= dt * T[r, k] * delta[k]
             fill(rhs, 0.0)
             _add_product(R, 0, nu, total, rows, rhs)
-            left, scale = 0.0, 0.0
-            for r in range(rows):
-                # Where nothing is left over, the base's motion alone is the contact's velocity.
-                left = max(left, abs(moved[place[r]] + rhs[r]))
-                scale = max(scale, abs(c[place[r]]))
-            if left <= NOISE * scale:
-                # What rounding and the weights leave over would look like slip: take it away.
-                for r in range(rows):
-                    moved[place[r]] = -rhs[r]
+            _move(reduced, delta, place, rows, rhs, moved)
             return largest
         held[leaving] = False
         count -= 1

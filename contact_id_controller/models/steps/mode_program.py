@@ -7,6 +7,8 @@ facets of cones. ``nearest_point`` solves it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from contact_id_controller.kernels.arrays import assign, fill
@@ -24,6 +26,25 @@ from contact_id_controller.models.steps.modes import PARTS, SLIDES, STICKS, UNDE
 DEPENDENT = 1e-6  # share of a velocity condition that is left when it depends on the others
 AGREES = 1e-9  # velocity, of about 1, by which it may be violated then
 NOTHING = 1e-13  # a row this small, with velocities and inertia about 1, asks for nothing
+
+
+class _Asked(NamedTuple):
+    """What the modes of n contacts ask for; room for the most, counts beside it.
+
+    B (3n, 3): columns of forces, each of the contact owner (3n,).  D (n edges, 3): facets of cones, on the
+    coordinates from start[:, 0] on, start[:, 1] of them.  E (3n, nu), e (3n,): equations E u + e = 0, decided
+    at place (3n,) in the sequence.  H (2n, nu), h (2n,): inequalities H u + h >= 0.
+    """
+
+    B: np.ndarray
+    owner: np.ndarray
+    D: np.ndarray
+    start: np.ndarray
+    E: np.ndarray
+    e: np.ndarray
+    place: np.ndarray
+    H: np.ndarray
+    h: np.ndarray
 
 
 @kernel
@@ -191,6 +212,95 @@ def _add(condition, constant, YB, A, b, row):
 
 
 @kernel
+def _gather(Y, free, mu, edges, modes, sequence, asked):
+    """What the modes ask for, contact by contact; returns how many columns, facets, equations, inequalities."""
+    nu = Y.shape[1]
+    m, facets, equations, inequalities = 0, 0, 0, 0
+    rows, right = np.empty((3, nu)), np.empty(3)
+    for p in range(modes.shape[0]):
+        i = sequence[p]
+        columns, cone = asked.B[m : m + 3], asked.D[facets : facets + edges]
+        used, bounds = _force_rows(modes[i], mu[i], edges, columns, cone)
+        for a in range(used):
+            asked.owner[m + a] = i
+        for r in range(bounds):
+            asked.start[facets + r, 0], asked.start[facets + r, 1] = m, used
+        m += used
+        facets += bounds
+        equal, unequal = _velocity_rows(modes[i], i, Y, free, mu[i], edges, rows, right)
+        for r in range(equal + unequal):
+            if r < equal:
+                assign(asked.E[equations], rows[r])
+                asked.e[equations] = right[r]
+                asked.place[equations] = p
+                equations += 1
+            else:
+                assign(asked.H[inequalities], rows[r])
+                asked.h[inequalities] = right[r]
+                inequalities += 1
+    return m, facets, equations, inequalities
+
+
+@kernel
+def _write_rows(asked, counts, relaxed, YB, A, b):
+    """The conditions A x + b on the forces' coordinates, equations first.
+
+    Returns (equations, rows); rows are -1 where no force can satisfy them.
+    """
+    facets, equations, inequalities = counts
+    E, e, H, h = asked.E, asked.e, asked.H, asked.h
+    firm = _independent(E, e, asked.place, equations)
+    row, rest = 0, np.empty(E.shape[1])
+    for r in range(firm):
+        before = row
+        row = _add(E[r], e[r], YB, A, b, row)
+        if row < 0 or (row == before and e[r] > AGREES):
+            return 0, -1
+    equal = row
+    for r in range(firm, equations):
+        row = _add(E[r], e[r] + AGREES, YB, A, b, row)
+        if row < 0:
+            return 0, -1
+        for k in range(E.shape[1]):
+            E[r, k] = -E[r, k]
+        row = _add(E[r], AGREES - e[r], YB, A, b, row)
+        if row < 0:
+            return 0, -1
+    for r in range(inequalities):
+        assign(rest, H[r])
+        for p in range(firm):
+            _take_away(E[p], rest)
+        dependent = _norm(rest) <= DEPENDENT * _norm(H[r])
+        row = _add(H[r], h[r] + (AGREES if relaxed or dependent else 0.0), YB, A, b, row)
+        if row < 0:
+            return 0, -1
+    for r in range(facets):
+        fill(A[row], 0.0)
+        b[row] = 0.0
+        for d in range(asked.start[r, 1]):
+            A[row, asked.start[r, 0] + d] = asked.D[r, d]
+        row += 1
+    return equal, row
+
+
+@kernel
+def _nearest(A, b, equal, x):
+    """``nearest_point`` from x (m,), tried from elsewhere where nothing seems to be allowed."""
+    rows, m = A.shape
+    preferred = np.empty(0, np.bool_)
+    multipliers, active = np.empty(rows), np.empty(m + 1, np.int64)
+    Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((3, m + 1))
+    status, _ = nearest_point(A, b, equal, preferred, x, multipliers, active, Q, R, work)
+    if status == INFEASIBLE:
+        # Nearly dependent rows can look contradictory: not from everywhere, though.
+        fill(x, 1.0)
+        again, _ = nearest_point(A, b, equal, preferred, x, multipliers, active, Q, R, work)
+        if again != INFEASIBLE:
+            status = STEP_LIMIT
+    return status
+
+
+@kernel
 def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
     """The nearest impulses z (3n,) to ``target`` (3n,) that the modes (n,) allow, and their status.
 
@@ -201,97 +311,34 @@ def nearest_in_modes(Y, free, mu, edges, modes, sequence, target, z):
     much as an equation that takes their place later.
     """
     n, nu = mu.shape[0], Y.shape[1]
-    B = np.zeros((3 * n, 3))
-    owner = np.empty(3 * n, np.int64)
-    D = np.zeros((n * edges, 3))
-    start = np.empty((n * edges, 2), np.int64)
-    E, e = np.empty((3 * n, nu)), np.empty(3 * n)
-    H, h = np.empty((2 * n, nu)), np.empty(2 * n)
-    rows, right, rest = np.empty((3, nu)), np.empty(3), np.empty(nu)
-    place = np.empty(3 * n, np.int64)
-    m, facets, equations, inequalities = 0, 0, 0, 0
+    asked = _Asked(
+        B=np.zeros((3 * n, 3)),
+        owner=np.empty(3 * n, np.int64),
+        D=np.zeros((n * edges, 3)),
+        start=np.empty((n * edges, 2), np.int64),
+        E=np.empty((3 * n, nu)),
+        e=np.empty(3 * n),
+        place=np.empty(3 * n, np.int64),
+        H=np.empty((2 * n, nu)),
+        h=np.empty(2 * n),
+    )
+    m, facets, equations, inequalities = _gather(Y, free, mu, edges, modes, sequence, asked)
     relaxed = False
-    for p in range(n):
-        i = sequence[p]
+    for i in range(n):
         relaxed = relaxed or modes[i] == UNDECIDED
-        used, bounds = _force_rows(modes[i], mu[i], edges, B[m : m + 3], D[facets : facets + edges])
-        for a in range(used):
-            owner[m + a] = i
-        for r in range(bounds):
-            start[facets + r, 0], start[facets + r, 1] = m, used
-        m += used
-        facets += bounds
-        equal, unequal = _velocity_rows(modes[i], i, Y, free, mu[i], edges, rows, right)
-        for r in range(equal + unequal):
-            for k in range(nu):
-                if r < equal:
-                    E[equations, k] = rows[r, k]
-                else:
-                    H[inequalities, k] = rows[r, k]
-            if r < equal:
-                e[equations] = right[r]
-                place[equations] = p
-                equations += 1
-            else:
-                h[inequalities] = right[r]
-                inequalities += 1
-    YB = np.empty((m, nu))
+    B, owner = asked.B, asked.owner
+    YB, x = np.empty((m, nu)), np.empty(m)
     for a in range(m):
         i = 3 * owner[a]
         for k in range(nu):
             YB[a, k] = B[a, 0] * Y[i, k] + B[a, 1] * Y[i + 1, k] + B[a, 2] * Y[i + 2, k]
-    firm = _independent(E, e, place, equations)
-    A = np.zeros((2 * equations + inequalities + facets, m))
-    b = np.zeros(2 * equations + inequalities + facets)
-    row = 0
-    for r in range(firm):
-        before = row
-        row = _add(E[r], e[r], YB, A, b, row)
-        if row < 0 or (row == before and e[r] > AGREES):
-            return INFEASIBLE
-    equal = row
-    for r in range(firm, equations):
-        row = _add(E[r], e[r] + AGREES, YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-        for k in range(nu):
-            E[r, k] = -E[r, k]
-        row = _add(E[r], AGREES - e[r], YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-    for r in range(inequalities):
-        assign(rest, H[r])
-        for p in range(firm):
-            _take_away(E[p], rest)
-        dependent = _norm(rest) <= DEPENDENT * _norm(H[r])
-        row = _add(H[r], h[r] + (AGREES if relaxed or dependent else 0.0), YB, A, b, row)
-        if row < 0:
-            return INFEASIBLE
-    for r in range(facets):
-        fill(A[row], 0.0)
-        b[row] = 0.0
-        for d in range(start[r, 1]):
-            A[row, start[r, 0] + d] = D[r, d]
-        row += 1
-    x = np.empty(m)
-    for a in range(m):
-        i = 3 * owner[a]
         x[a] = B[a, 0] * target[i] + B[a, 1] * target[i + 1] + B[a, 2] * target[i + 2]
-    status = SOLVED
-    if m:
-        multipliers, active = np.empty(row), np.empty(m + 1, np.int64)
-        Q, R, work = np.empty((m, m)), np.empty((m, m)), np.empty((3, m + 1))
-        status, _ = nearest_point(
-            A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active, Q, R, work
-        )
-        if status == INFEASIBLE:
-            # Nearly dependent rows can look contradictory: not from everywhere, though.
-            fill(x, 1.0)
-            again, _ = nearest_point(
-                A[:row], b[:row], equal, np.empty(0, np.bool_), x, multipliers, active, Q, R, work
-            )
-            if again != INFEASIBLE:
-                status = STEP_LIMIT
+    most = 2 * equations + inequalities + facets
+    A, b = np.zeros((most, m)), np.zeros(most)
+    equal, rows = _write_rows(asked, (facets, equations, inequalities), relaxed, YB, A, b)
+    if rows < 0:
+        return INFEASIBLE
+    status = _nearest(A[:rows], b[:rows], equal, x) if m else SOLVED
     fill(z, 0.0)
     for a in range(m):
         for d in range(3):

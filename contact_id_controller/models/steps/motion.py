@@ -68,6 +68,58 @@ def _is_nearest(A, b, equalities, u, multipliers):
     return verdict
 
 
+@bare_kernel
+def _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b):
+    """What the contacts ask of the motion u: rows A u + b, the first ``equalities`` of them = 0, the others >= 0.
+
+    Equations are tangents of unbounded friction; then comes a row for each normal without pyramid, or for each
+    edge of the dual pyramid, in the directions cosine, sine (edges,).
+    """
+    upper, row = 0, equalities
+    for i in range(mu.shape[0]):
+        at = 3 * i
+        normal = c[at] + gap_speed[i]
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            assign(A[row], Y[at])
+            b[row] = normal
+            row += 1
+            if mu[i] > 0.0:
+                for d in range(1, 3):
+                    assign(A[upper], Y[at + d])
+                    b[upper] = c[at + d]
+                    upper += 1
+        else:
+            # Of the size of Y's rows whatever mu, so that tolerances mean the same in all.
+            share = 1.0 / (1.0 + mu[i])
+            for j in range(cosine.shape[0]):
+                first, second = share * mu[i] * cosine[j], share * mu[i] * sine[j]
+                for k in range(Y.shape[1]):
+                    A[row, k] = share * Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
+                b[row] = share * normal + first * c[at + 1] + second * c[at + 2]
+                row += 1
+
+
+@bare_kernel
+def _vertex_impulses(multipliers, mu, cosine, sine, equalities, z):
+    """Impulses z (3n,), zero before, that the multipliers of ``_conditions`` stand for."""
+    upper, row = 0, equalities
+    for i in range(mu.shape[0]):
+        at = 3 * i
+        if np.isinf(mu[i]) or mu[i] == 0.0:
+            z[at] = multipliers[row]
+            row += 1
+            if mu[i] > 0.0:
+                z[at + 1], z[at + 2] = multipliers[upper], multipliers[upper + 1]
+                upper += 2
+        else:
+            for j in range(cosine.shape[0]):
+                amount = multipliers[row] / (1.0 + mu[i])
+                z[at] += amount
+                z[at + 1] += mu[i] * cosine[j] * amount
+                z[at + 2] += mu[i] * sine[j] * amount
+                row += 1
+
+
 @kernel
 def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
     """Stage I; u (nu,) and vertex impulses z (3n,) out. Returns (status, steps).
@@ -87,33 +139,10 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
             rows += 1
         else:
             rows += edges
-    A = np.empty((rows, nu))
-    b = np.empty(rows)
-    cosine, sine = np.empty(edges), np.empty(edges)
+    A, b, cosine, sine = np.empty((rows, nu)), np.empty(rows), np.empty(edges), np.empty(edges)
     for j in range(edges):
         cosine[j], sine[j] = np.cos(2.0 * np.pi * j / edges), np.sin(2.0 * np.pi * j / edges)
-    upper, row = 0, equalities
-    for i in range(n):
-        at = 3 * i
-        normal = c[at] + gap_speed[i]
-        if np.isinf(mu[i]) or mu[i] == 0.0:
-            assign(A[row], Y[at])
-            b[row] = normal
-            row += 1
-            if mu[i] > 0.0:
-                for d in range(1, 3):
-                    assign(A[upper], Y[at + d])
-                    b[upper] = c[at + d]
-                    upper += 1
-        else:
-            # Of the size of Y's rows whatever mu, so that tolerances mean the same in all.
-            share = 1.0 / (1.0 + mu[i])
-            for j in range(edges):
-                first, second = share * mu[i] * cosine[j], share * mu[i] * sine[j]
-                for k in range(nu):
-                    A[row, k] = share * Y[at, k] + first * Y[at + 1, k] + second * Y[at + 2, k]
-                b[row] = share * normal + first * c[at + 1] + second * c[at + 2]
-                row += 1
+    _conditions(Y, c, gap_speed, mu, cosine, sine, equalities, A, b)
     # Normals before tangents: what a foot's tangents add to the others' is exactly nothing once the
     # normals hold, but nearly nothing without them, and then takes enormous forces.
     preferred = np.zeros(rows if loaded.shape[0] or equalities else 0, np.bool_)
@@ -144,22 +173,7 @@ def stage_one(Y, c, gap_speed, mu, edges, loaded, u, z):
     status = _is_nearest(A, b, equalities, u, multipliers)
     if status == STEP_LIMIT:
         return status, steps
-    upper, row = 0, equalities
-    for i in range(n):
-        at = 3 * i
-        if np.isinf(mu[i]) or mu[i] == 0.0:
-            z[at] = multipliers[row]
-            row += 1
-            if mu[i] > 0.0:
-                z[at + 1], z[at + 2] = multipliers[upper], multipliers[upper + 1]
-                upper += 2
-        else:
-            for j in range(edges):
-                amount = multipliers[row] / (1.0 + mu[i])
-                z[at] += amount
-                z[at + 1] += mu[i] * cosine[j] * amount
-                z[at + 2] += mu[i] * sine[j] * amount
-                row += 1
+    _vertex_impulses(multipliers, mu, cosine, sine, equalities, z)
     return status, steps
 
 

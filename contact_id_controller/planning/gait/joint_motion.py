@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 import numpy as np
+from numba.experimental import structref
 
 from contact_id_controller.kernels.compile import kernel
+from contact_id_controller.kernels.structs import Struct, StructType, packing
 from contact_id_controller.planning.gait.base_motion import (
     BaseMotion,
     BaseSamples,
@@ -102,6 +103,27 @@ def plan_joints(
     roll = np.zeros((3, number, 3))
     residual = np.zeros(number)
     screws, homes = legs.chains(guess)
+    points = _Motion(
+        times=times_s,
+        base_position=base.position,
+        base_rotation=base.rotation,
+        base_velocity=base.velocity,
+        base_spin=base.spin,
+        base_acceleration=base.acceleration,
+        base_spin_rate=base.spin_rate,
+        position=position,
+        velocity=velocity,
+        acceleration=acceleration,
+        grip=grip,
+        screws=screws,
+        homes=homes,
+        lower=legs.lower,
+        upper=legs.upper,
+        guess=guess[legs.columns],
+        roll=roll,
+        joints=motion,
+        residual=residual,
+    )
     lifting = (np.flatnonzero((stance[:-1] & ~stance[1:]).any(axis=1)) + 1).tolist()
     for first, end in zip([0, *lifting], [*lifting, count]):
         if first:
@@ -113,29 +135,7 @@ def plan_joints(
                 later = (part[first:] for part in whole)
                 sample_path(paths[leg].rows, times_s[first:], pick_s[first:], leg, *later)
                 roll[:, leg] = 0.0
-        _solve_points(
-            first,
-            end,
-            times_s,
-            base.position,
-            base.rotation,
-            base.velocity,
-            base.spin,
-            base.acceleration,
-            base.spin_rate,
-            position,
-            velocity,
-            acceleration,
-            grip,
-            screws,
-            homes,
-            legs.lower,
-            legs.upper,
-            guess[legs.columns],
-            roll,
-            motion,
-            residual,
-        )
+        _solve_points(first, end, points)
     for leg in np.flatnonzero(residual > UNREACHABLE_M):
         fastest = legs.robot.velocity_limits[legs.columns[leg]]
         _tame(times_s, motion[:, :, leg], np.minimum(fastest, FASTEST_RAD_S))
@@ -170,98 +170,76 @@ def warm_up(legs: Legs) -> None:
     plan_joints(legs, paths, base, times, times, joints, 0.01).centers(0.5)
 
 
-class _Base(NamedTuple):
-    """The base at each point: position, velocity, ... (p, 3), rotation (p, 3, 3), in the world."""
+class _Motion(Struct):
+    """What the legs follow and what becomes of them, at p points for L legs; world frame, SI.
 
-    position: np.ndarray
-    rotation: np.ndarray
-    velocity: np.ndarray
-    spin: np.ndarray
-    acceleration: np.ndarray
-    spin_rate: np.ndarray
+    Attributes:
+        times: (p,).
+        base_position, base_velocity, base_spin, base_acceleration, base_spin_rate: (p, 3).
+        base_rotation: (p, 3, 3).
+        position, velocity, acceleration: (p, L, 3) of the feet, to which rolling is added.
+        grip: (2, p, L) see ``find_grip``.
+        screws (L, 3, 6), homes (L, 3): see ``Legs.chains``.  lower, upper, guess: (L, 3) rad.
+        roll: (3, L, 3) displacement by rolling, rate and acceleration at the last point solved.
+        joints: out, (3, p, L, 3) positions, velocities, accelerations.
+        residual: out, (L,) m, the worst of each leg.
+    """
 
-
-class _Feet(NamedTuple):
-    """Feet in the world (p, L, 3), to which rolling is added; grip (2, p, L), see ``_grip``."""
-
+    times: np.ndarray
+    base_position: np.ndarray
+    base_rotation: np.ndarray
+    base_velocity: np.ndarray
+    base_spin: np.ndarray
+    base_acceleration: np.ndarray
+    base_spin_rate: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     grip: np.ndarray
-
-
-class _Legs(NamedTuple):
-    """Joint axes and homes of each leg; lower, upper (L, 3) rad."""
-
     screws: np.ndarray
     homes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    guess: np.ndarray
+    roll: np.ndarray
+    joints: np.ndarray
+    residual: np.ndarray
+
+
+@structref.register
+class _MotionType(StructType):
+    """numba's type of `_Motion`."""
+
+
+_pack = packing(_Motion, _MotionType)
 
 
 @kernel
-def _solve_points(
-    first,
-    end,
-    times,
-    base_position,
-    base_rotation,
-    base_velocity,
-    base_spin,
-    base_acceleration,
-    base_spin_rate,
-    position,
-    velocity,
-    acceleration,
-    grip,
-    screws,
-    homes,
-    lower,
-    upper,
-    guess,
-    roll,
-    motion,
-    residual,
-):
-    """Flat entry of ``_solve_range``."""
-    _solve_range(
-        first,
-        end,
-        times,
-        _Base(
-            base_position,
-            base_rotation,
-            base_velocity,
-            base_spin,
-            base_acceleration,
-            base_spin_rate,
-        ),
-        _Feet(position, velocity, acceleration, grip),
-        _Legs(screws, homes, lower, upper),
-        guess,
-        roll,
-        motion,
-        residual,
-    )
+def _packed(values):
+    return _pack(values)
+
+
+_Motion.packed = staticmethod(_packed)
 
 
 @kernel
-def _solve_range(first, end, times, base, feet, legs, guess, roll, motion, residual):
-    """Solve the legs at the points first ... end - 1; see `plan_joints`.
-
-    In and out: ``feet``, to which rolling is added; roll (3, L, 3), its displacement, rate and
-    acceleration at the last point; residual (L,). Out: motion (3, p, L, 3).
-    """
+def _solve_points(first, end, legs):
+    """Solve the legs, a `_Motion`, at the points first ... end - 1; see `plan_joints`."""
     # Opened once: within a loop each field would be counted as a reference.
-    base_position, base_rotation, base_velocity = base.position, base.rotation, base.velocity
-    base_spin, base_acceleration, base_spin_rate = base.spin, base.acceleration, base.spin_rate
-    position, velocity, acceleration, grip = (
-        feet.position,
-        feet.velocity,
-        feet.acceleration,
-        feet.grip,
+    times, guess, roll, motion = legs.times, legs.guess, legs.roll, legs.joints
+    base_position, base_rotation, base_velocity = (
+        legs.base_position,
+        legs.base_rotation,
+        legs.base_velocity,
     )
+    base_spin, base_acceleration, base_spin_rate = (
+        legs.base_spin,
+        legs.base_acceleration,
+        legs.base_spin_rate,
+    )
+    position, velocity, acceleration = legs.position, legs.velocity, legs.acceleration
     screws, homes, lower, upper = legs.screws, legs.homes, legs.lower, legs.upper
+    grip, residual = legs.grip, legs.residual
     spin, spin_rate, work, relative = np.empty(3), np.empty(3), np.empty((5, 3)), np.empty(3)
     rolled = np.empty((3, 3))
     for k in range(first, end):

@@ -94,21 +94,21 @@ class Work(NamedTuple):
 def work_of(intervals: int, inputs: int, steps: int) -> Work:
     """Memory for a solve of at most ``steps`` steps."""
     return Work(
-        np.zeros((intervals + 1, STATE, STATE)),
-        np.zeros((intervals + 1, STATE)),
-        np.zeros((inputs, FORCE, FORCE)),
-        np.zeros((inputs, FORCE)),
-        np.zeros((intervals, STATE)),
-        np.zeros((intervals + 1, STATE)),
-        np.zeros((inputs, FORCE)),
-        np.zeros((intervals + 1, STATE)),
-        np.zeros((inputs, BLOCK)),
-        np.zeros((inputs, ROWS)),
-        np.zeros((inputs, ROWS)),
-        np.zeros((inputs, ROWS)),
-        riccati.factor_of(intervals, inputs),
-        riccati.solution_of(intervals, inputs),
-        np.zeros((steps + 1, 6)),
+        Q=np.zeros((intervals + 1, STATE, STATE)),
+        q=np.zeros((intervals + 1, STATE)),
+        H=np.zeros((inputs, FORCE, FORCE)),
+        h=np.zeros((inputs, FORCE)),
+        defect=np.zeros((intervals, STATE)),
+        adjoint=np.zeros((intervals + 1, STATE)),
+        slope=np.zeros((inputs, FORCE)),
+        nothing=np.zeros((intervals + 1, STATE)),
+        blocks=np.zeros((inputs, BLOCK)),
+        centre=np.zeros((inputs, ROWS)),
+        ds=np.zeros((inputs, ROWS)),
+        dz=np.zeros((inputs, ROWS)),
+        factor=riccati.factor_of(intervals, inputs),
+        step=riccati.solution_of(intervals, inputs),
+        log=np.zeros((steps + 1, 6)),
     )
 
 
