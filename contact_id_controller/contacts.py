@@ -165,19 +165,32 @@ class ContactSet:
     ) -> ContactSet:
         """The same contacts with other values where these are given; identities stay.
 
-        The caller vouches for shapes and values: this is the control loop's way, without checks.
+        The caller vouches for shapes and values.
         """
+        given = points, gaps, normals, load_share, friction, viscosity
+        return self.at(*(None if value is None else dense(value) for value in given))
+
+    def at(
+        self,
+        points: NDArray[np.float64] | None = None,
+        gaps: NDArray[np.float64] | None = None,
+        normals: NDArray[np.float64] | None = None,
+        load_share: NDArray[np.float64] | None = None,
+        friction: NDArray[np.float64] | None = None,
+        viscosity: NDArray[np.float64] | None = None,
+    ) -> ContactSet:
+        """As ``moved``, for arrays as ``dense`` gives them: the control loop's way, without checks."""
         return _assembled(
-            self.points if points is None else dense(points),
-            self.normals if normals is None else dense(normals),
+            self.points if points is None else points,
+            self.normals if normals is None else normals,
             self.frames,
-            self.friction if friction is None else dense(friction),
-            self.gaps if gaps is None else dense(gaps),
+            self.friction if friction is None else friction,
+            self.gaps if gaps is None else gaps,
             self.identities,
             self.against,
             self.surface_velocities,
-            self.viscosity if viscosity is None else dense(viscosity),
-            self.load_share if load_share is None else dense(load_share),
+            self.viscosity if viscosity is None else viscosity,
+            self.load_share if load_share is None else load_share,
             self._resolved,
         )
 

@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from contact_id_controller.contacts import ContactSet
 from contact_id_controller.exceptions import ConfigurationError, StateError
 from contact_id_controller.frozen import draft_of, parts, sealed
-from contact_id_controller.kernels.reduction import Reduced, empty_store, open_store, reduce
+from contact_id_controller.kernels.reduction import (
+    Reduced,
+    empty_store,
+    open_store,
+    reduce,
+    store_size,
+)
 from contact_id_controller.kernels.views import dense
 from contact_id_controller.robot import RobotModel
 
@@ -82,7 +88,7 @@ class Problem:
         problem: Problem = _Draft()
         draft: Any = problem
         draft.robot, draft.contacts, draft.period, draft.keep = robot, contacts, period, keep
-        draft.store = empty_store(len(contacts.points), robot.nu, robot.na)
+        draft.store = np.empty(store_size(len(contacts.points), robot.nu, robot.na))
         draft.external_forces, draft._opened = external_forces, None
         draft.__class__ = cls
         return problem

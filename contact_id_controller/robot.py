@@ -8,6 +8,8 @@ import math
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +80,27 @@ class _Workspace(threading.local):
     The views are into its memory: fetching them anew costs more than the computation.
     """
 
-    def __init__(self, model: pin.Model):
+    def __init__(self, model: pin.Model, *tree: Any):
+        self._tree = tree
         self.data: Any = model.createData()
         self.scratch: Any = None
         self.mass_matrix: NDArray[np.float64] = self.data.M
         self.jacobian: NDArray[np.float64] = self.data.J
         self.nonlinear_effects: NDArray[np.float64] = self.data.nle
-        self.mechanism: Mechanism | None = None
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """These views and the tree of the coordinates, for kernels."""
+        actuated, unactuated, supports, coordinate_joint = self._tree
+        return Mechanism(
+            M=self.mass_matrix,
+            J=self.jacobian,
+            h=self.nonlinear_effects,
+            actuated=actuated,
+            unactuated=unactuated,
+            supports=supports,
+            coordinate_joint=coordinate_joint,
+        )
 
 
 class RobotModel:
@@ -117,7 +133,6 @@ class RobotModel:
     def __init__(self, model: pin.Model, joints: Sequence[str] | None = None):
         self.model = model
         self.locked: dict[str, float] = {}
-        self._workspace = _Workspace(model)
         self._neutral: NDArray[np.float64] = pin.neutral(model)
         self.nq: int = model.nq
         self.nv: int = model.nv
@@ -162,11 +177,18 @@ class RobotModel:
             start = model.joints[joint].idx_v
             self.coordinate_joint[start : start + model.joints[joint].nv] = joint
         self.unit_parts = tuple(_unit_parts(model))
+        self._workspace = self._new_workspace()
 
-    @property
-    def data(self) -> Any:
-        """Pinocchio's data of the calling thread."""
-        return self._workspace.data
+    def _new_workspace(self) -> _Workspace:
+        tree = self.actuated, self.unactuated, self.supports, self.coordinate_joint
+        return _Workspace(self.model, *tree)
+
+    # The control loop's; without a Python function each, as they are fetched several times a step.
+    data = property(attrgetter("_workspace.data"), doc="Pinocchio's data of the calling thread.")
+    mechanism = property(
+        attrgetter("_workspace.mechanism"),
+        doc="Inertia, joint axes and bias forces of the calling thread, and the tree, for kernels.",
+    )
 
     @property
     def scratch(self) -> Any:
@@ -191,28 +213,12 @@ class RobotModel:
         """``data.nle`` of the calling thread, (nv,)."""
         return self._workspace.nonlinear_effects
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """These three views of the calling thread and the tree of the coordinates, for kernels."""
-        workspace = self._workspace
-        if workspace.mechanism is None:
-            workspace.mechanism = Mechanism(
-                M=workspace.mass_matrix,
-                J=workspace.jacobian,
-                h=workspace.nonlinear_effects,
-                actuated=self.actuated,
-                unactuated=self.unactuated,
-                supports=self.supports,
-                coordinate_joint=self.coordinate_joint,
-            )
-        return workspace.mechanism
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_workspace"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._workspace = _Workspace(self.model)
+        self._workspace = self._new_workspace()
 
     @classmethod
     def from_urdf(

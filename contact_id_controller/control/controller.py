@@ -18,7 +18,7 @@ from contact_id_controller.control.limits import joint_limits
 from contact_id_controller.control.memory import Memory
 from contact_id_controller.control.period import Period, PeriodSettings
 from contact_id_controller.control.plan_limits import plan_limits
-from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights, usable
+from contact_id_controller.control.solving import StepSolver, effective_row, loss_weights
 from contact_id_controller.control.step_kernels import LANDED_M, after, before
 from contact_id_controller.exceptions import ConfigurationError
 from contact_id_controller.geometry import FeetOnGround, contact_names, feet_on
@@ -31,7 +31,7 @@ from contact_id_controller.plans.trajectories import Reference
 from contact_id_controller.problem import compute_dynamics
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.solution import Solution
+from contact_id_controller.solution import RELAXED, SOLVED, Solution
 from contact_id_controller.state import RobotState
 
 CENTER_OF_MASS = "center_of_mass"
@@ -405,9 +405,17 @@ class Controller:
         solution, solve_time = None, 0.0
         torques, status, impulses = period.desired, self.settings.solver, _NO_IMPULSES
         if self._solver is not None:
-            desired = period.desired if ready else self._balanced(t)
+            desired, share = period.desired if ready else self._balanced(t), None
             started = time.perf_counter()
-            solution = self._solve(t, desired, schedule)
+            if self.settings.force_ramp_s:
+                leaves_in = None if schedule is None else schedule.leaves_in(t)
+                share = self.sources.load_share(t, leaves_in)
+            problem = self._solver.problem(desired, share)
+            # Not kept through an error: what caused it would be there again the next time.
+            previous, memory.solution = memory.solution, None
+            solution = self._solver.solve(problem, previous, memory.forces[-1])
+            if solution.status in (SOLVED, RELAXED):
+                memory.solution = solution
             solve_time = time.perf_counter() - started
             torques, status, impulses = solution.torques, solution.status, solution.impulses
         # Limits, effort.
@@ -446,24 +454,6 @@ class Controller:
         change = (state.v + 0.5 * delay * acceleration) * delay
         q = pin.integrate(self.robot.model, state.q, change)
         return RobotState(state.time_s + delay, q, state.v + delay * acceleration)
-
-    def _solve(self, t: float, desired: np.ndarray, schedule: Any) -> Solution:
-        """Build and solve this period's problem, warm started.
-
-        Args:
-            desired: (nv,) m/s^2 and rad/s^2, wanted acceleration.
-            schedule: planned contacts, whose liftoffs ramp forces down; None: no plan.
-        """
-        memory, solver, share = self.memory, self._solver, None
-        if self.settings.force_ramp_s:
-            leaves_in = None if schedule is None else schedule.leaves_in(t)
-            share = self.sources.load_share(t, leaves_in)
-        problem = solver.problem(desired, share)
-        # Not kept through an error: what caused it would be there again the next time.
-        previous, memory.solution = memory.solution, None
-        solution = solver.solve(problem, previous, memory.forces[-1])
-        memory.solution = usable(solution)
-        return solution
 
     @property
     def touching(self) -> np.ndarray:

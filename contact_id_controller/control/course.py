@@ -118,15 +118,11 @@ class Course:
         if plan is None:
             reference[0], reference[1:] = self.posture, 0.0
             return False
-        if t < plan.end_s:
-            plan.fill(t, reference)
-            return True
-        if plan.ends_in_motion:
+        lasts = plan.fill(t, reference)
+        if not lasts and plan.ends_in_motion:
             self._stay_at_end(plan, t)
             reference[0], reference[1:] = self.posture, 0.0
-        else:
-            plan.fill(t, reference)
-        return False
+        return lasts
 
     def _stay_at_end(self, plan: JointTrajectory, t: float) -> None:
         self.posture = plan.positions[-1].copy()

@@ -15,7 +15,7 @@ from contact_id_controller.models.steps.consistency import TOUCHING_SPEED
 from contact_id_controller.problem import Problem, ProblemMaker
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.settings.controller import ControllerSettings
-from contact_id_controller.solution import RELAXED, SOLVED, Solution
+from contact_id_controller.solution import Solution
 
 SUPPLIED = ("torque_limits", "weights", "forces")
 """The options of contact models that the controller knows: limits and loss of the motors, and the
@@ -120,8 +120,3 @@ class StepSolver:
             row = self._robot.supports[links[i]] * (wrench @ self._robot.jacobian_view)
             total = row if total is None else total + row
         return total
-
-
-def usable(solution: Solution) -> Solution | None:
-    """What the next solution may start from: this one, where it holds."""
-    return solution if solution.status in (SOLVED, RELAXED) else None

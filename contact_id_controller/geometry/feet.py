@@ -199,7 +199,7 @@ class FootContacts:
             known = self._subsets[key] = self._all.subset(mask), np.flatnonzero(mask)
         base, rows = known
         points = self.points.take(rows, 0)
-        return base.moved(
+        return base.at(
             points,
             self.gaps.take(rows),
             None if self._level else self.normals.take(rows, 0),

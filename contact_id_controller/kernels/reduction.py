@@ -5,6 +5,7 @@ Coordinates are taken in the order unactuated, actuated, (u, a); symbols are tho
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,13 +142,19 @@ def _sizes(nu, na):
 sizes = bare_kernel(_sizes)
 
 
+@lru_cache(maxsize=256)
+def store_size(n: int, nu: int, na: int) -> int:
+    """How many numbers a problem with n contacts has."""
+    fixed, each = _sizes(nu, na)
+    return fixed + n * each
+
+
 def empty_store(n: int, nu: int, na: int, frames: int = 1) -> Any:
     """Room for all numbers of a problem: one array, which a compiled entry takes as fast as one of them.
 
     frames: of how many problems, one behind the other.
     """
-    fixed, each = _sizes(nu, na)
-    return np.empty(frames * (fixed + n * each))
+    return np.empty(frames * store_size(n, nu, na))
 
 
 @inlined_kernel

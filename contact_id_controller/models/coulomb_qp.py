@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache, partial
+from operator import attrgetter
 
 import numpy as np
 from numba.experimental import structref
@@ -50,7 +51,7 @@ from contact_id_controller.models.steps.motion import (
     classify_stiction,
     stage_one,
 )
-from contact_id_controller.models.steps.polygon_friction import polygon_friction
+from contact_id_controller.models.steps.polygon_friction import polygon_cosine
 from contact_id_controller.models.steps.reduced import (
     Cones,
     Face,
@@ -58,7 +59,7 @@ from contact_id_controller.models.steps.reduced import (
     begin,
     matrices,
 )
-from contact_id_controller.models.steps.relaxation import ease, tame, with_fallback
+from contact_id_controller.models.steps.relaxation import WITH_FORCES, ease, tame, with_fallback
 from contact_id_controller.models.steps.slip import NO_SLIP, complementary_impulses
 from contact_id_controller.problem import Problem
 from contact_id_controller.solution import Solution
@@ -105,6 +106,9 @@ def stages_of(edges: int, distribution: str, consistency: str, sliding: str) -> 
     )
 
 
+_OF_STAGES = attrgetter("edges", "distribution", "consistency", "sliding")
+
+
 def solve_coulomb_qp(
     problem: Problem, options: Chosen, warm_start: Solution | None = None
 ) -> Solution:
@@ -141,8 +145,8 @@ def solve_coulomb_qp(
     exact = options.cone == "exact"
     if exact:
         _check_exact_cone(options)
-    mu = polygon_friction(problem.contacts.friction, options.edges, options.polygon)
-    return solve_cones(problem, mu, _stages(options), options, exact)
+    mu = problem.contacts.friction / polygon_cosine(options.edges, options.polygon)
+    return solve_cones(problem, mu, stages_of(*_OF_STAGES(options)), options, exact)
 
 
 def prepare_frames(
@@ -157,12 +161,8 @@ def prepare_frames(
         return None
     if (options.objective, options.backend) != (OBJECTIVES[0], BACKENDS[0]):
         return None
-    mu = polygon_friction(friction, options.edges, options.polygon)
-    return partial(_solve, mu, load_share, _stages(options))
-
-
-def _stages(options: Chosen) -> Stages:
-    return stages_of(options.edges, options.distribution, options.consistency, options.sliding)
+    mu = friction / polygon_cosine(options.edges, options.polygon)
+    return partial(_solve, mu, load_share, stages_of(*_OF_STAGES(options)))
 
 
 def _check_exact_cone(options: Chosen) -> None:
@@ -198,12 +198,14 @@ def solve_cones(
             problem, mu, stages.edges, options.distribution, options.consistency
         )
     edges, project, parts = stages.edges, stages.project, stages.parts
-    room, share = answer_room(problem), problem.contacts.load_share
-    code, steps, contradiction = _solve(mu, share, stages, *matrices(problem), 1, room, UNTOLD)
+    room, share, numbers = answer_room(problem), problem.contacts.load_share, matrices(problem)
+    code, steps, contradiction = _solve(mu, share, stages, *numbers, 1, room, UNTOLD)
     if exact and code in (SOLVED, RELAXED):
         # Its own kernel: who does not ask for it need not compile the interior-point method.
-        steps += widen(*matrices(problem), mu, edges, share, parts, room)
+        steps += widen(*numbers, mu, edges, share, parts, room)
     solution = outcome(problem, code, steps, contradiction, room)
+    if solution.status in WITH_FORCES:
+        return solution
     if not parts:
         solution = with_compliance(solution, mu, edges, stages.distribution, project)
     return with_fallback(solution, mu, edges)

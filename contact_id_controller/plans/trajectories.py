@@ -112,17 +112,18 @@ class JointTrajectory:
         self.fill(t_s, out)
         return Reference(out[0], out[1], out[2])
 
-    def fill(self, t_s: float, out: np.ndarray) -> None:
-        """The same as the rows of `out` (3, j)."""
+    def fill(self, t_s: float, out: np.ndarray) -> bool:
+        """The same as the rows of `out` (3, j); whether the last point lies ahead."""
         since = t_s if self.start_s is None else t_s - self.start_s
         times = self._times
         if since < times[0] or since >= times[-1]:
             out[0] = self.positions[0 if since < times[0] else -1]
             out[1:] = 0.0
-            return
-        k = bisect_right(times, since) - 1
-        rate = self._rates[k]
-        sample_polynomials(self._coefficients[k], (since - times[k]) * rate, rate, out)
+        else:
+            k = bisect_right(times, since) - 1
+            rate = self._rates[k]
+            sample_polynomials(self._coefficients[k], (since - times[k]) * rate, rate, out)
+        return t_s < (self.start_s or 0.0) + times[-1]
 
     def in_order(self, joint_names: Sequence[str], locked: Container[str] = ()) -> JointTrajectory:
         """The same trajectory with its columns in the robot's order.

@@ -44,13 +44,13 @@ class EffortMonitor:
     Attributes:
         lost: whether the robot is given something else than is commanded.
         held: (na,) N·m, what it has since; a mean over ``window_s``, or the first of it.
-        watched: window_s and period_s.
+        watched: window_s and period_s.  watches: whether anything is judged; else commands need not be known.
     """
 
     def __init__(self, joints: int, window_s: float, period_s: float) -> None:
         self.watched = window_s, period_s
         self._keep = np.exp(-period_s / window_s) if window_s > 0.0 else 0.0
-        self._watches = window_s > 0.0
+        self.watches = window_s > 0.0
         self._learnt = max(1, round(LEARNT_S / period_s))
         self._window = max(1, round(window_s / period_s))
         self._longest_s = 2.5 * period_s
@@ -72,13 +72,12 @@ class EffortMonitor:
 
     def command(self, torques: np.ndarray) -> None:
         """Torques (na,) that are sent now."""
-        if self._watches:
-            self._ring[self._count % LAG] = torques
-            self._count += 1
+        self._ring[self._count % LAG] = torques
+        self._count += 1
 
     def measure(self, time_s: float, efforts: np.ndarray | None) -> bool:
         """Judge the efforts (na,) of a state; whether ``lost`` or ``held`` changed."""
-        if not self._watches or efforts is None or self._count < LAG:
+        if not self.watches or efforts is None or self._count < LAG:
             return False
         since_s, self._time_s = time_s - self._time_s, time_s
         missing, whole = _compare(self._ring, self._count, efforts, self.held, self.lost)

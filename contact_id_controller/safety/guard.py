@@ -371,7 +371,8 @@ class Guard:
         enforces = said == "on" or (said == "auto" and self.host_enforces)
         if enforces and checks.velocity_is_true:
             self._limits.enforce(torques, checks.position, checks.velocity)
-        self.effort_monitor.command(torques)
+        if self.effort_monitor.watches:
+            self.effort_monitor.command(torques)
         self.controller.sent(torques)
         local = self.local
         if local.command is not None:

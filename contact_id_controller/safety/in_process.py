@@ -172,13 +172,7 @@ class InProcessController:
             return Refusal(
                 "wrong_size", f"state has shape {values.shape}, must have one of the sizes {sizes}"
             )
-        time_ns = self._time_ns()
-        if values.size > 2 * na:
-            self.guard.checks.take_base(values[2 * na :], time_ns)
-        return JointReading(time_ns, values[:na], values[na : 2 * na])
-
-    def _time_ns(self) -> int:
-        """Time of the state that is read now: after that of the state before, unless set back."""
+        # After the time of the state before, unless the clock was set back.
         now_ns, last_ns = round(self._clock() * _NANO), self._last_ns
         if last_ns is not None and now_ns <= last_ns:
             if last_ns - now_ns > self._period_ns:
@@ -186,7 +180,9 @@ class InProcessController:
             else:
                 now_ns = last_ns + 1
         self._last_ns = now_ns
-        return now_ns
+        if values.size > 2 * na:
+            self.guard.checks.take_base(values[2 * na :], now_ns)
+        return JointReading(now_ns, values[:na], values[na : 2 * na])
 
     def _take_base(self, base: Sequence[float], time_s: float | None) -> None:
         time_s = self._clock() if time_s is None else time_s

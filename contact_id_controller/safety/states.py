@@ -165,8 +165,13 @@ class StateChecks:
         """
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
-        untimely = self._check_time(time_ns, now_ns)
-        unfit = self._check_base_now(time_ns) if seen.floats else None
+        untimely = unfit = None
+        # What is in order, without a clock, and has a good base of its own time needs no closer look.
+        in_order = self._last_ns is None or time_ns > self._last_ns
+        if now_ns is not None or not (in_order and abs(time_ns) < FARTHEST_NS):
+            untimely = self._check_time(time_ns, now_ns)
+        if seen.floats and (self._base_refusal is not None or self.base_ns != time_ns):
+            unfit = self._check_base_now(time_ns)
         in_time, judges_base = untimely is None, seen.floats and unfit is None
         fault = JOINT_JUMP
         while fault == JOINT_JUMP:

@@ -35,11 +35,13 @@ def with_compliance(
     solution: Solution, mu: np.ndarray, edges: int, distribution: int, project: bool
 ) -> Solution:
     """The solution, or what ``solve_compliant`` finds where Lemke's method failed; mu (n,) as written."""
-    again, finite = None, effective_friction(mu, NO_SLIP)
+    again = None
     if solution.status == NOT_CONVERGED:
+        finite = effective_friction(mu, NO_SLIP)
         again = solve_compliant(solution, finite, edges, distribution, solution.attainable)
     elif solution.status == INCONSISTENT and not project:
         # What Lemke's method missed, and the convex program does not have, may exist all the same.
+        finite = effective_friction(mu, NO_SLIP)
         again = solve_compliant(solution, finite, edges, distribution, None, STIFF, UNFELT)
     return again or solution
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
-import numpy as np
 
+@lru_cache(maxsize=64)
+def polygon_cosine(edges: int, polygon: str) -> float:
+    """By what a friction coefficient is divided to give the distance of the polygon's corners per normal force.
 
-def polygon_friction(mu: np.ndarray, edges: int, polygon: str) -> np.ndarray:
-    """Distance of the polygon's corners per normal force, inside the cone or around it, for mu (n,).
-
-    As written: kernels take it through ``effective_friction``.
+    1 for a polygon inside the cone, cos(pi / edges) around it.
     """
-    return mu if polygon == "inscribed" else mu / math.cos(math.pi / edges)
+    return 1.0 if polygon == "inscribed" else math.cos(math.pi / edges)

@@ -7,6 +7,7 @@ answer, one array each, and the entry opens them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,15 +61,16 @@ def matrices(problem: Problem) -> tuple:
     return problem.store, robot.actuated, robot.unactuated
 
 
+@lru_cache(maxsize=256)
+def room_size(n: int, na: int, nv: int) -> int:
+    """Numbers of an ``Answer`` to n contacts."""
+    return 6 * n + 2 * na + nv
+
+
 def answer_room(problem: Problem) -> np.ndarray:
     """Room for an ``Answer``, one array, for a compiled entry to open and fill."""
     robot = problem.robot
     return np.empty(room_size(len(problem.contacts.points), robot.na, robot.nv))
-
-
-def room_size(n, na, nv):
-    """Numbers of an ``Answer`` to n contacts."""
-    return 6 * n + 2 * na + nv
 
 
 @inlined_kernel
