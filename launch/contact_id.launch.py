@@ -176,16 +176,8 @@ def make_nodes(context):
     if yes["autostart"]:
         _refuse_a_stopped_robot(config, yes["watchdog"], yes["simulate"])
     simulated_time = {"use_sim_time": yes["simulate"]}
-    chosen = {name: value[name] for name in ("friction", "solver") if value[name]} | interface
-    if yes["simulate"]:
-        chosen["mode"] = mode
-        chosen["start_ramp_s"] = 0.0  # it already stands on its feet
-        chosen["planner_required"] = planner == PLANNERS[0]
     estimated = value["state"] == "estimated"
-    if estimated:
-        chosen |= ON_AN_ESTIMATE
-        if yes["simulate"] and mode == "lockstep":
-            chosen["state_timeout_s"] = ESTIMATE_PATIENCE_S
+    chosen = _chosen(value, mode if yes["simulate"] else None, planner, estimated) | interface
     common = {
         "package": PACKAGE,
         "output": "screen",
@@ -214,17 +206,7 @@ def make_nodes(context):
     if guarded:
         # The simulated robot holds itself until its first command.
         first = {"damp_before_first_command": not yes["simulate"], **interface}
-        nodes.append(
-            Node(
-                executable="command_watchdog",
-                name="command_watchdog",
-                # It starts its own workers again; this is for the end of their keeper.
-                respawn=True,
-                respawn_delay=RESPAWN_S,
-                parameters=[config, simulated_time, *order, ONLY_COMMANDER, first],
-                **common,
-            )
-        )
+        nodes.append(_watchdog([config, simulated_time, *order, ONLY_COMMANDER, first], common))
     if estimated:
         pace = {"mode": mode if yes["simulate"] else "real_time", "autostart": yes["autostart"]}
         nodes.append(
@@ -250,20 +232,52 @@ def make_nodes(context):
     if yes["rviz"]:
         nodes += _rviz(config, simulated_time, estimated, shows_itself, common)
     if yes["simulate"]:
-        # A gait's plans follow each other; a whole body's may be waited for by nobody.
-        waits = planner == PLANNERS[0]
-        pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0, **interface}
-        if estimated:
-            pace["ground_truth_topics"] = "separate"
-        if shows_itself:
-            pace["publish_robot"] = True
-        if value["real_time_factor"]:
-            pace["real_time_factor"] = _factor(value["real_time_factor"], mode)
-        sensors = value["sensors"] or ("good" if estimated else "")
-        if sensors:
-            pace["sensors"] = sensors
+        pace = _pace(value, mode, planner, estimated, shows_itself) | interface
         nodes += _simulated_robot(config, pace, value["duration_s"], common)
     return nodes
+
+
+def _watchdog(parameters, common):
+    """The command watchdog; it starts its own workers again, respawning is for the end of their keeper."""
+    return Node(
+        executable="command_watchdog",
+        name="command_watchdog",
+        respawn=True,
+        respawn_delay=RESPAWN_S,
+        parameters=parameters,
+        **common,
+    )
+
+
+def _chosen(value, mode, planner, estimated):
+    """What the arguments change in the controller's parameters; mode: of the simulation, None without one."""
+    chosen = {name: value[name] for name in ("friction", "solver") if value[name]}
+    if mode:
+        chosen["mode"] = mode
+        chosen["start_ramp_s"] = 0.0  # it already stands on its feet
+        chosen["planner_required"] = planner == PLANNERS[0]
+    if estimated:
+        chosen |= ON_AN_ESTIMATE
+        if mode == "lockstep":
+            chosen["state_timeout_s"] = ESTIMATE_PATIENCE_S
+    return chosen
+
+
+def _pace(value, mode, planner, estimated, shows_itself):
+    """What the arguments change in the simulated robot's parameters."""
+    # A gait's plans follow each other; a whole body's may be waited for by nobody.
+    waits = planner == PLANNERS[0]
+    pace = {"mode": mode, "wait_for_plan_s": WAIT_FOR_PLAN_S if waits else 0.0}
+    if estimated:
+        pace["ground_truth_topics"] = "separate"
+    if shows_itself:
+        pace["publish_robot"] = True
+    if value["real_time_factor"]:
+        pace["real_time_factor"] = _factor(value["real_time_factor"], mode)
+    sensors = value["sensors"] or ("good" if estimated else "")
+    if sensors:
+        pace["sensors"] = sensors
+    return pace
 
 
 def _rviz(config, simulated_time, estimated, shows_itself, common):

@@ -24,7 +24,7 @@ FOLDERS = (
 MOST_POSITIONAL = 12
 DESCRIBED_LINES = 8
 MOST_LINES = 80
-COUNTED = ("contact_id_controller", "experiments", "benchmarks")
+COUNTED = ("contact_id_controller", "experiments", "benchmarks", "examples", "launch")
 """Folders that keep to both."""
 
 
