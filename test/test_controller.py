@@ -209,6 +209,19 @@ def test_a_goal_after_another_is_approached_from_where_the_joints_are(simulated)
     assert 1e-3 < furthest < 5e-3  # rad in a period of 1 ms
 
 
+@pytest.mark.parametrize("start_s", [None, 3.0])
+def test_a_plan_lasts_until_its_last_point(start_s):
+    plan = JointTrajectory(["a"], [0.1, 0.7], [[1.0], [2.0]], start_s=start_s)
+    begun_s, out = start_s or 0.0, np.empty((3, 1))
+    for t, lasts, place in (
+        (0.0, True, 1.0),
+        (0.4, True, 1.5),
+        (0.7, False, 2.0),
+        (9.0, False, 2.0),
+    ):
+        assert plan.fill(begun_s + t, out) is lasts and out[0, 0] == pytest.approx(place)
+
+
 def test_a_plan_that_begins_far_away_is_refused_unless_the_joints_are_there(simulated):
     controller, state = make(plan_jump_limit=0.3), stand(simulated)
     controller.reset(state)

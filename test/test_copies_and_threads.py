@@ -226,7 +226,8 @@ def test_values_cannot_be_assigned_to(robot):
             object.__setattr__(value, "another", 1.0)  # slots
 
 
-def test_contacts_moved_change_only_what_is_given():
+@pytest.mark.parametrize("door", [ContactSet.moved, ContactSet.at])
+def test_contacts_moved_change_only_what_is_given(door):
     contacts = ContactSet(
         np.eye(3), np.eye(3), list("abc"), 0.5, [0.1, 0.2, 0.3], viscosity=2.0, load_share=0.5
     )
@@ -239,7 +240,7 @@ def test_contacts_moved_change_only_what_is_given():
         "viscosity": np.ones(3),
     }
     for name, value in changes.items():
-        moved = contacts.moved(**{name: value})
+        moved = door(contacts, **{name: value})
         assert getattr(moved, name) is value
         for other in ContactSet.__slots__:
             if other != name:

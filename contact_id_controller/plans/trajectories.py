@@ -214,11 +214,6 @@ class JointTrajectory:
         return other
 
     @property
-    def end_s(self) -> float:
-        """Time of the last point; from the start on where that is not known."""
-        return (self.start_s or 0.0) + self._times[-1]
-
-    @property
     def ends_in_motion(self) -> bool:
         """Whether the last point has a velocity: another plan was to come before its time."""
         return self._ends_in_motion

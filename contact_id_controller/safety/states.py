@@ -166,9 +166,10 @@ class StateChecks:
         self.velocity_is_true = self.moved_elsewhere = self.predicts = False
         time_ns, seen = joints.time_ns, self._seen
         untimely = unfit = None
-        # What is in order, without a clock, and has a good base of its own time needs no closer look.
+        # What is in order and fresh, and has a good base of its own time, needs no closer look.
         in_order = self._last_ns is None or time_ns > self._last_ns
-        if now_ns is not None or not (in_order and abs(time_ns) < FARTHEST_NS):
+        fresh = now_ns is None or abs(now_ns - time_ns) * NANO <= self.age_limit_s
+        if not (in_order and fresh and abs(time_ns) < FARTHEST_NS):
             untimely = self._check_time(time_ns, now_ns)
         if seen.floats and (self._base_refusal is not None or self.base_ns != time_ns):
             unfit = self._check_base_now(time_ns)
