@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from contact_id_controller.exceptions import ConfigurationError, choices
@@ -121,6 +121,32 @@ class ParameterSpec:
         return ConfigurationError(
             f"parameter '{self.name}' is {value!r}, must be {_WORDS[self.kind]}"
         )
+
+
+def named_settings(text: str, kinds: Mapping[str, str]) -> tuple[str, dict[str, float | str]]:
+    """What ``name setting=value ...`` says, as "FL_FOOT area_m2=0.0004": the name and the settings given.
+
+    Args:
+        kinds: setting -> "float" or "str".
+
+    Raises:
+        ConfigurationError: no name, a setting that there is not, or no finite number where one must be.
+    """
+    name, *words = text.split() or [""]
+    if not name or "=" in name:
+        raise ConfigurationError(f"{text!r} does not begin with a name")
+    given: dict[str, float | str] = {}
+    for word in words:
+        setting, _, value = word.partition("=")
+        if setting not in kinds:
+            raise ConfigurationError(f"{text!r}: {setting!r} is none of {choices(kinds)}")
+        try:
+            given[setting] = float(value) if kinds[setting] == "float" else value
+        except ValueError:
+            raise ConfigurationError(f"{text!r}: {setting} is {value!r}, no number") from None
+        if kinds[setting] == "float" and not math.isfinite(float(value)):
+            raise ConfigurationError(f"{text!r}: {setting} is {value}, must be finite")
+    return name, given
 
 
 def _numbers(value: Any) -> list[float]:

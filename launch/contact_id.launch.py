@@ -143,8 +143,7 @@ RESPAWN_S = 1.0
 """A watchdog with a mistake in its parameters ends at once, and says so each time."""
 
 ON_AN_ESTIMATE = {
-    "contact_sources": ["measured", "schedule"],
-    "measured_contact": "state",
+    "contact_sources": ["state", "schedule"],
     "contact_debounce_s": 0.0,
 }
 """What changes in the controller where nobody knows its distance from the ground well enough."""

@@ -101,7 +101,7 @@ def test_an_old_base_is_refused_by_how_unsure_it_is_and_at_the_latest_by_its_age
     assert 50 <= age < 100 and reason == "odometry_unsure"
     doubtful, reason = last_age_ms(checks_of(), base, np.full(6, 4.0))
     assert 10 <= doubtful < 30 and reason == "odometry_unsure"
-    free = {"odometry_jump_m": np.inf, "odometry_jump_rad": np.inf}
+    free = {"odometry_jump_m": np.inf}
     assert last_age_ms(checks_of(**free), base) == (100, "odometry_old")
     assert last_age_ms(checks_of(odometry_age_limit_s=0.02), base) == (20, "odometry_old")
     unknown = np.full(6, np.nan)

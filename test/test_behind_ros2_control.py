@@ -27,7 +27,14 @@ class Machine:
     """Guard, group controller and a robot that stays in one state, with effort states."""
 
     def __init__(
-        self, *, group=None, robot=None, noise=0.0, told=lambda efforts: efforts, **changes
+        self,
+        *,
+        group=None,
+        robot=None,
+        noise=0.0,
+        told=lambda efforts: efforts,
+        gap_s=GAP_S,
+        **changes,
     ):
         self.robot = robot or RobotModel.from_urdf(QUADRUPED, True, JOINTS)
         values = {
@@ -36,12 +43,11 @@ class Machine:
             "contact_frames": QUADRUPED_FEET,
             "contact_radii_m": [0.01],
             "start_ramp_s": RAMP_S,
-            "effort_gap_s": GAP_S,
             "stamp_reference": "stream",
             **changes,
         }
         self.steady_s, self.time_s, self.slowness = 0.0, 100.0, 1.0
-        settings = ControllerSettings.from_mapping(values)
+        settings = ControllerSettings.from_mapping(values, effort_gap_s=gap_s)
         self.guard = Guard(Controller(self.robot, settings), clock=lambda: self.steady_s)
         self.group = group or SimulatedEffortController(12)
         self.group.activate()
@@ -121,7 +127,7 @@ def test_the_integral_does_not_wind_up_against_a_limit_of_the_urdf(enforce):
         enforce_command_limits=enforce,
         effort_limits_nm=[50.0],
         effort_above_description=True,
-        effort_gap_s=0.0,
+        gap_s=0.0,
         start_ramp_s=0.0,
         joint_integral_gain=[2e4],
     )

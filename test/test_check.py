@@ -83,7 +83,7 @@ VALUES = [
     ("joint_velocity_gain", [2500.0], ("gains", "velocity gain times period below 2")),
     ("base_angular_velocity_gain", [0.0], ("gains", "base_angular_velocity_gain 0")),
     ("contact_frames", ["LF_FOOT", "RF_FOOT", "LH_FOOT", "TAIL"], ("frames", "'TAIL'", "not in")),
-    ("motor_resistance_ohm", [], ("parameter", "motor_torque_constant_nm_a")),
+    ("motor_resistance_ohm", [0.4], ("parameter", "is part of 'motor_constant_nm_sqrt_w' now")),
     ("effort_limits_nm", [0.1], ("torques", "needs", "its limit is 0.1 N·m")),
     ("effort_limits_nm", [float("inf")], ("limits", "no effort limit")),
     ("effort_limits_nm", [1.0, 2.0], ("parameter", "effort_limits_nm", "2 values")),
@@ -251,8 +251,9 @@ TALOS = {
         "head_1_joint",
         "head_2_joint",
     ],
-    "flat_feet_frames": ["left_sole_link", "right_sole_link"],
-    "flat_feet_half_sizes_m": [0.1, 0.06],
+    "soles": [
+        f"{side}_sole_link half_length_m=0.1 half_width_m=0.06" for side in ("left", "right")
+    ],
 }
 LEG, ARM = [0.0, 0.0, -0.41, 0.86, -0.45, 0.0], [0.17, 0.0, -0.53, 0.0, 0.0, 0.1]
 TALOS_POSTURE = [*LEG, *LEG, 0.0, 0.0, 0.26, *ARM, -0.26, -0.17, *ARM[1:]]
@@ -267,10 +268,11 @@ def test_a_humanoid_with_soles_and_locked_joints(tmp_path):
     found = check(content, tmp_path)
     assert not lines(found, ERROR)
     assert not lines(found, WARNING, "passive")
-    sections["simulated_robot"]["flat_feet_half_sizes_m"] = [0.1, 0.05]
+    narrow = [text.replace("0.06", "0.05") for text in TALOS["soles"]]
+    sections["simulated_robot"]["soles"] = narrow
     sections["simulated_robot"]["locked_joints"] = TALOS["locked_joints"][:3]
     found = check(content, tmp_path)
-    assert lines(found, ERROR, "flat_feet_half_sizes_m", "0.05")
+    assert lines(found, ERROR, "soles", "0.05")
     assert lines(found, ERROR, "locked_joints", "lacks 'head_2_joint'")
     sections["controller"]["ground_file"] = "nowhere.yaml"
     assert lines(check(content, tmp_path), ERROR, "ground file 'nowhere.yaml' cannot be read")

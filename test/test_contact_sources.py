@@ -53,10 +53,10 @@ def test_old_and_missing_measurements_are_no_contact():
     [
         (["geometry"], [True, False, True, False]),
         (["schedule"], [True, True, False, False]),
-        (["measured"], [False, True, True, False]),
+        (["force"], [False, True, True, False]),
         (["geometry", "schedule"], [True, False, False, False]),
-        (["schedule", "measured"], [False, True, False, False]),
-        (["measured", "geometry"], [False, False, True, False]),
+        (["schedule", "state"], [False, True, False, False]),
+        (["force", "geometry"], [False, False, True, False]),
     ],
 )
 def test_all_sources_named_must_agree(sources, expected):
@@ -72,8 +72,9 @@ def test_all_sources_named_must_agree(sources, expected):
     [
         ([], "one source or two"),
         (["geometry", "geometry"], "one source or two"),
-        (["geometry", "schedule", "measured"], "one source or two"),
-        (["taste"], "must be one of 'geometry', 'measured'"),
+        (["geometry", "schedule", "force"], "one source or two"),
+        (["force", "state"], "one source or two"),
+        (["measured"], "must be one of 'force', 'geometry', 'schedule', 'state'"),
     ],
 )
 def test_bad_sources_are_refused(sources, message):

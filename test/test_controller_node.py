@@ -605,8 +605,7 @@ def test_diagnostics_say_that_a_plan_is_given_up(bench_of):
     bench = bench_of(
         solver="qcqp",
         effort_limits_nm=[0.005],
-        motor_resistance_ohm=[0.5],
-        motor_torque_constant_nm_a=[0.25],
+        motor_constant_nm_sqrt_w=[8.0**-0.5],
     )
     bench.start()
     command = bench.answer(1.0)

@@ -72,7 +72,7 @@ class Bench:
         self._joints = publish(JointState, "joint_states", QOS)
         self.wrenches = {
             name: publish(WrenchStamped, f"wrench/{name}", QOS)
-            for name, *_ in map(str.split, changes.get("force_torque_sensors", ()))
+            for _, name, *_ in map(str.split, changes.get("mounted_sensors", ()))
         }
         self.heard = {}
         node = "dynamics_estimator"
@@ -250,10 +250,11 @@ def test_numbers_beyond_belief_leave_nothing_behind(bench, name):
 
 
 SENSORS = ["FL_FOOT", "FR_KFE"]
+MOUNTED = [f"force_torque {name}" for name in SENSORS]
 
 
 def test_wrenches_tell_forces_without_any_effort(bench):
-    run = bench(force_torque_sensors=[*SENSORS, "HL_FOOT", "HR_FOOT"])
+    run = bench(mounted_sensors=[*MOUNTED, "force_torque HL_FOOT", "force_torque HR_FOOT"])
     run.start()
     run.steps(150, effort=np.full(12, np.nan))
     force = run.heard[f"ground_reaction/{SOLO_FEET[0]}"][-1].wrench.force
@@ -271,13 +272,13 @@ def test_wrenches_tell_forces_without_any_effort(bench):
 @pytest.mark.parametrize("mode", ["lockstep", "real_time"])
 def test_a_wrench_that_is_silent_or_no_number_is_named_and_done_without(bench, how, mode):
     """In lockstep too: joint states wait for it once, and then no more until it speaks again."""
-    run = bench(force_torque_sensors=SENSORS, mode=mode, reliable_topics=True)
+    run = bench(mounted_sensors=MOUNTED, mode=mode, reliable_topics=True)
     run.start()
     run.steps(150)
     assert all("wrench" not in status.message for status in run.statuses)
     run.heard[f"ground_reaction/{SOLO_FEET[0]}"].clear()
     run.steps(50, **{how: ["FR_KFE"]})
-    assert any("wrench is missing of FR_KFE" in status.message for status in run.statuses)
+    assert any("reading is missing of wrench/FR_KFE" in status.message for status in run.statuses)
     force = run.heard[f"ground_reaction/{SOLO_FEET[0]}"][-1].wrench.force
     assert force.z == pytest.approx(run.standing.forces[0], rel=0.1)
     run.steps(50)
@@ -285,11 +286,13 @@ def test_a_wrench_that_is_silent_or_no_number_is_named_and_done_without(bench, h
 
 
 def test_a_wrench_that_never_comes_does_not_hold_the_robot(bench):
-    run = bench(force_torque_sensors=SENSORS)
+    run = bench(mounted_sensors=MOUNTED)
     run.start()
     run.steps(100, silent=SENSORS)
     assert run.node.pipeline.estimate.ready and run.heard["odometry"]
-    assert run.node.pipeline.estimate.faults == ("wrench is missing of FL_FOOT, FR_KFE",)
+    assert run.node.pipeline.estimate.faults == (
+        "reading is missing of wrench/FL_FOOT, wrench/FR_KFE",
+    )
 
 
 def test_joints_without_imu_are_named(bench):
@@ -359,9 +362,9 @@ def test_a_bad_configuration_is_refused_in_one_line(bench):
     for changes in (
         {"contact_frames": ["NO_FOOT"]},
         {"joint_wrenches": ["nobody"]},
-        {"force_torque_sensors": ["nobody"]},
-        {"force_torque_sensors": ["FL_KFE axes=FL_FOOT"]},
-        {"force_torque_sensors": ["FL_KFE direction=upwards"]},
+        {"mounted_sensors": ["force_torque nobody"]},
+        {"mounted_sensors": ["force_torque FL_KFE axes=FL_FOOT"]},
+        {"mounted_sensors": ["force_torque FL_KFE direction=upwards"]},
     ):
         assert bench(**changes).node.trigger_configure() == TransitionCallbackReturn.FAILURE
 

@@ -14,8 +14,7 @@ def test_nobody_but_the_report_hears_the_oracle(tmp_path):
     assert set(setup.nodes) == {"controller", "simulated_robot", "gait_planner", ESTIMATOR}
     simulated, estimator = setup.parameters["simulated_robot"], setup.parameters[ESTIMATOR]
     assert simulated["ground_truth_topics"] == "separate" and setup.sensors == "good"
-    assert setup.settings.contact_sources == ("measured", "schedule")
-    assert setup.settings.measured_contact == "state"
+    assert setup.settings.contact_sources == ("state", "schedule")
     assert estimator["mode"] == "lockstep" and estimator["autostart"] is True
     assert estimator["contact_frames"] == list(setup.settings.contact_frames)
     assert estimator["record_path"].startswith(str(tmp_path.resolve()))
@@ -53,15 +52,16 @@ def test_the_command_of_a_report_does_the_same_run_again(tmp_path):
 
 
 def test_the_estimator_reads_the_wrenches_that_the_simulated_robot_has(tmp_path):
-    named = ["simulated_robot.force_torque_sensors=[LF_FOOT, RH_KFE]"]
+    sensors = ["force_torque LF_FOOT", "foot_pressure RH_FOOT"]
+    named = [f"simulated_robot.mounted_sensors={sensors}"]
     choice = {"robot": "quadruped", "state": "estimated"}
     setup = make_setup(tmp_path, **choice, changes=named)
-    assert setup.parameters[ESTIMATOR]["force_torque_sensors"] == ["LF_FOOT", "RH_KFE"]
+    assert setup.parameters[ESTIMATOR]["mounted_sensors"] == sensors
     fewer = make_setup(
-        tmp_path, **choice, changes=[*named, f"{ESTIMATOR}.force_torque_sensors=[LF_FOOT]"]
+        tmp_path, **choice, changes=[*named, f"{ESTIMATOR}.mounted_sensors={sensors[:1]}"]
     )
-    assert fewer.parameters[ESTIMATOR]["force_torque_sensors"] == ["LF_FOOT"]
-    assert "force_torque_sensors" not in make_setup(tmp_path, **choice).parameters[ESTIMATOR]
+    assert fewer.parameters[ESTIMATOR]["mounted_sensors"] == sensors[:1]
+    assert "mounted_sensors" not in make_setup(tmp_path, **choice).parameters[ESTIMATOR]
 
 
 def test_forces_that_a_model_feeds_back_are_not_filtered(tmp_path):

@@ -8,9 +8,10 @@ from standing_sensors import UP, StandingSensors
 
 from contact_id_controller import RobotModel
 from contact_id_controller.estimation.base_odometry import LOST, RUNNING, STARTING
+from contact_id_controller.estimation.force_torque import ForceTorqueSensor
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
 from contact_id_controller.estimation.pipeline import EstimationPipeline
-from contact_id_controller.estimation.pipeline_settings import PipelineSettings, WrenchSensor
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,
@@ -33,9 +34,9 @@ class Run:
 
     def step(self, late_s=0.0, planned=None, **changes):
         self.time_s += DT
-        names = [sensor.name for sensor in self.pipeline.settings.wrench_sensors]
-        wrenches = np.array([self.standing.wrenches[name] for name in names])
-        changes = {"wrenches": wrenches, **changes}
+        names = [sensor.name for sensor in self.pipeline.settings.mounted]
+        readings = np.array([self.standing.wrenches[name] for name in names]).ravel()
+        changes = {"readings": readings, **changes}
         sample = self.standing.sample(**changes)
         self.pipeline.step(self.time_s, imu_time_s=self.time_s - late_s, planned=planned, **sample)
         found = self.estimate.odometry
@@ -197,12 +198,12 @@ def test_forces_that_cannot_be_told_are_not(run, missing, untold):
     assert run.estimate.forces_known and run.estimate.faults == ()
 
 
-WRENCHES = (WrenchSensor("FL_FOOT"), WrenchSensor("FR_KFE"), WrenchSensor("HR_HFE"))
+WRENCHES = (ForceTorqueSensor("FL_FOOT"), ForceTorqueSensor("FR_KFE"), ForceTorqueSensor("HR_HFE"))
 
 
 def test_wrenches_tell_forces_without_any_effort():
     """Of the legs that have them; the deviation of a foot with a sensor is smaller with efforts too."""
-    run, plain = Run(wrench_sensors=WRENCHES), Run()
+    run, plain = Run(mounted=WRENCHES), Run()
     for each in (run, plain):
         each.steps(400)
         assert each.estimate.faults == ()
@@ -218,46 +219,47 @@ def test_wrenches_tell_forces_without_any_effort():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_wrench_that_is_missing_is_named_and_done_without(bad):
-    run = Run(wrench_sensors=WRENCHES)
+    run = Run(mounted=WRENCHES)
     run.steps(400)
     wrenches = np.array([run.standing.wrenches[sensor.name] for sensor in WRENCHES])
     wrenches[1, 2] = bad
-    said = run.steps(100, wrenches=wrenches)
-    assert all(faults == ("wrench is missing of FR_KFE",) for faults in said)
+    said = run.steps(100, readings=wrenches.ravel())
+    assert all(faults == ("reading is missing of wrench/FR_KFE",) for faults in said)
     assert run.estimate.forces_known
     np.testing.assert_allclose(run.estimate.world_forces[:, 2], run.standing.forces, rtol=0.1)
-    run.steps(100, wrenches=np.full((3, 6), np.nan))
-    assert run.estimate.faults == ("wrench is missing of FL_FOOT, FR_KFE, HR_HFE",)
+    run.steps(100, readings=np.full(18, np.nan))
+    assert run.estimate.faults == (
+        "reading is missing of wrench/FL_FOOT, wrench/FR_KFE, wrench/HR_HFE",
+    )
     np.testing.assert_allclose(run.estimate.world_forces[:, 2], run.standing.forces, rtol=0.1)
     run.steps(100)
     assert run.estimate.faults == ()
 
 
 def test_a_wrench_that_lies_is_named_within_50_ms():
-    run = Run(wrench_sensors=WRENCHES)
+    run = Run(mounted=WRENCHES)
     run.steps(400)
     wrenches = np.array([run.standing.wrenches[sensor.name] for sensor in WRENCHES])
     wrenches[0, :3] *= 2.0
-    said = run.steps(50, wrenches=wrenches)
+    said = run.steps(50, readings=wrenches.ravel())
     assert any("wrench/FL_FOOT disagrees with all other sensors" in fault for fault in said[-1])
 
 
 @pytest.mark.parametrize(
     ("sensor", "error", "words"),
     [
-        (WrenchSensor("ankle"), UnknownJointError, "no force/torque sensor at 'ankle': neither"),
-        (WrenchSensor("FL_KFE", "nowhere"), UnknownFrameError, "nowhere"),
         (
-            WrenchSensor("FL_KFE", "", "up"),
-            ConfigurationError,
-            "direction of wrench/FL_KFE is 'up'",
+            ForceTorqueSensor("ankle"),
+            UnknownJointError,
+            "no force/torque sensor at 'ankle': neither",
         ),
-        (WrenchSensor("FL_FOOT", "FL_KFE"), ConfigurationError, "has no frame 'FL_KFE'"),
+        (ForceTorqueSensor("FL_KFE", "nowhere"), UnknownFrameError, "nowhere"),
+        (ForceTorqueSensor("FL_FOOT", "FL_KFE"), ConfigurationError, "has no frame 'FL_KFE'"),
     ],
 )
 def test_wrench_sensors_that_cannot_be_are_refused(sensor, error, words):
     with pytest.raises(error, match=words):
-        Run(wrench_sensors=(sensor,))
+        Run(mounted=(sensor,))
 
 
 @pytest.mark.parametrize("joint", [1, 8])

@@ -9,7 +9,7 @@ from paths import QUADRUPED_URDF
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.runs.one_process import section
 from contact_id_controller.safety.joint_jump import JointJump
-from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
+from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump, jump_limits
 from contact_id_controller.safety.states import JointReading, Refusal, StateChecks
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -44,7 +44,7 @@ def test_jumps_of_joints_and_base_are_those_of_the_filters_alone(robot, checks):
     """A random walk with outliers and moves that stay; plain filters look at the same measurements."""
     settings = ControllerSettings.from_mapping(section("quadruped", "controller"))
     joints = JointJump(robot.joint_names, settings.joint_jump)
-    bases = OdometryJump(settings.odometry_jump_m, settings.odometry_jump_rad)
+    bases = OdometryJump(*jump_limits(settings.odometry_jump_m))
     rng, place, x, told = np.random.default_rng(4), np.zeros(robot.na), 0.0, set()
     for ms in range(1, 2000):
         if rng.random() < 0.03:

@@ -22,6 +22,7 @@ TALOS = "example-robot-data://talos_data/robots/talos_reduced.urdf"
 SOLES = ["left_sole_link", "right_sole_link"]
 LOCKED = ["gripper_left_joint", "gripper_right_joint", "head_1_joint", "head_2_joint"]
 HALF = (0.1, 0.06)
+SIZE = f"half_length_m={HALF[0]} half_width_m={HALF[1]}"
 LEG = [0.0, 0.0, -0.41, 0.86, -0.45, 0.0]
 ARM = [0.26, 0.17, 0.0, -0.53, 0.0, 0.0, 0.1]
 RIGHT_ARM = [-0.26, -0.17, 0.0, -0.53, 0.0, 0.0, 0.1]
@@ -29,8 +30,7 @@ POSTURE = [*LEG, *LEG, 0.0, 0.0, *ARM, *RIGHT_ARM]
 ROBOT = {
     "urdf": TALOS,
     "locked_joints": LOCKED,
-    "flat_feet_frames": SOLES,
-    "flat_feet_half_sizes_m": HALF,
+    "soles": [f"{sole} {SIZE}" for sole in SOLES],
 }
 
 
@@ -45,7 +45,9 @@ def simulated(**changes):
 
 def test_a_sole_touches_where_its_corners_are():
     """Independent: corners by Pinocchio's frame placement, on a robot turned and lifted."""
-    settings = controller_settings(flat_feet_centers_m=[0.01, -0.02, 0.003])
+    settings = controller_settings(
+        soles=[f"{sole} {SIZE} x_m=0.01 y_m=-0.02 z_m=0.003" for sole in SOLES]
+    )
     robot = settings.robot()
     feet = FootContacts(robot, settings.feet, HalfSpace())
     q = robot.configuration([0.1, 0.2, 1.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)], POSTURE)
@@ -66,12 +68,15 @@ def test_a_sole_touches_where_its_corners_are():
 @pytest.mark.parametrize(
     "changes, told",
     [
-        ({"flat_feet_half_sizes_m": ()}, "'flat_feet_half_sizes_m' has 0 values, must have 2"),
-        ({"flat_feet_half_sizes_m": [0.1, 0.0]}, "must be above 0"),
-        ({"flat_feet_half_sizes_m": [0.1] * 3}, "has 3 values, must have 2, or 2 for each of 2"),
-        ({"flat_feet_centers_m": [0.0, 0.1]}, "'flat_feet_centers_m' has 2 values, must have 3"),
-        ({"flat_feet_frames": [SOLES[0]] * 2}, "'left_sole_link' more than once"),
-        ({"contact_frames": SOLES[:1]}, "both name 'left_sole_link'"),
+        ({"soles": SOLES}, "whose half_length_m must be above 0, at most 1"),
+        ({"soles": ["foot half_length_m=0.1"]}, "whose half_width_m must be above 0"),
+        ({"soles": [f"foot {SIZE} z_m=-2"]}, "whose z_m must be within -1 and 1"),
+        ({"soles": [f"foot {SIZE} z_m=nan"]}, "z_m is nan, must be finite"),
+        ({"soles": [f"foot {SIZE} z_m=low"]}, "z_m is 'low', no number"),
+        ({"soles": [f"foot {SIZE} height=1"]}, "'height' is none of 'half_length_m'"),
+        ({"soles": [SIZE]}, "does not begin with a name"),
+        ({"soles": [f"{SOLES[0]} {SIZE}"] * 2}, "'left_sole_link' more than once"),
+        ({"contact_frames": SOLES[:1]}, "name 'left_sole_link' more than once"),
         ({"locked_joints": [f"{LOCKED[0]}=up"]}, "or name=position"),
         ({"locked_joints": [LOCKED[0]] * 2}, "'gripper_left_joint' more than once"),
         ({"friction_coefficient": [0.6] * 8}, "has 8 values, must have 1 or 2"),

@@ -279,7 +279,7 @@ class FuzzedController:
 
 
 def test_the_controller(bench_of, record_property):
-    bench = bench_of(contact_sources=["geometry", "measured"], measured_contact="state")
+    bench = bench_of(contact_sources=["geometry", "state"])
     assert bench.node.trigger_configure().name == "SUCCESS"
     robot, attack = FuzzedController(bench), Attack("controller")
     robot.keep_going()
@@ -614,7 +614,9 @@ def test_the_estimator(context, wire, record_property):
 
     from contact_id_controller.ros.dynamics_estimator import DynamicsEstimatorNode
 
-    given = values(force_torque_sensors=["FL_FOOT"], mode="real_time")
+    given = values(
+        mounted_sensors=["force_torque FL_FOOT", "foot_pressure FR_FOOT"], mode="real_time"
+    )
     node = DynamicsEstimatorNode(context=context, parameter_overrides=given)
     attack = Attack("dynamics_estimator")
     random = attack.random

@@ -179,7 +179,7 @@ def foot_forces(forces):
 def test_a_robot_stands_by_measured_contact(plugin):
     simulated, state, order = simulation()
     robot = simulated.robot
-    plugin = plugin(contact_sources=["measured", "schedule"])
+    plugin = plugin(contact_sources=["force", "schedule"])
     inner, implementation = plugin.inner, plugin.implementation
     columns, rows = inner.robot.q_index, inner.robot.actuated
     forces = np.tile([0.0, 0.0, robot.weight / 4], (4, 1))
@@ -199,7 +199,7 @@ def test_a_robot_stands_by_measured_contact(plugin):
 
 
 def test_a_robot_whose_contact_nobody_measures_is_not_let_go(plugin):
-    plugin = plugin(contact_sources=["measured", "schedule"])
+    plugin = plugin(contact_sources=["force", "schedule"])
     np.testing.assert_allclose(plugin.update(measured()), DAMPING)
     assert plugin.inner.result is None
     assert plugin.inner.refused == {"contact_not_measured": 1}

@@ -21,10 +21,11 @@ def settings(**changes):
     return KinodynamicSettings.from_mapping({"time_step_s": 0.1, **changes})
 
 
-def planned(robot_case, steps, phase_s, consensus=MULTIPLIERS, **changes):
+def planned(robot_case, steps, phase_s, consensus=MULTIPLIERS, passes=2, **changes):
     robot, _, q, _ = robot_case()
     plan = walk(robot_case(), steps, swing_s=phase_s, support_s=phase_s)
-    return robot, plan_motion(robot, plan, settings(**changes), start=q, consensus=consensus)
+    values = settings(**changes)
+    return robot, plan_motion(robot, plan, values, start=q, consensus=consensus, passes=passes)
 
 
 @pytest.fixture(scope="module")

@@ -186,7 +186,6 @@ def test_on_an_estimate_nobody_hears_the_simulators_truth(launch_file):
     # The same as `contact_id demo --state estimated`.
     controller = nodes["controller"]["parameters"][-1]
     assert {name: controller[name] for name in CONTROLLER} == CONTROLLER
-    assert controller["measured_contact"] == "state"
     assert controller["state_timeout_s"] == ESTIMATE_PATIENCE_S
     noisy = _start(launch_file, sensors="cheap")
     assert noisy["simulated_robot"]["parameters"][-1]["sensors"] == "cheap"

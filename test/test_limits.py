@@ -102,7 +102,7 @@ def test_torque_towards_an_end_fades_and_motion_is_damped(robot, sign):
 
 
 def test_power_of_all_motors_is_kept(robot):
-    motors = {"motor_resistance_ohm": [0.5], "motor_torque_constant_nm_a": [0.25]}
+    motors = {"motor_constant_nm_sqrt_w": [8.0**-0.5]}
     limits = Limits(robot, settings(power_limit_w=800.0, effort_limits_nm=[np.inf], **motors))
     rng = np.random.default_rng(0)
     limited = 0
@@ -122,7 +122,7 @@ def test_power_of_all_motors_is_kept(robot):
 
 
 def test_power_limit_needs_motors():
-    with pytest.raises(ConfigurationError, match="power_limit_w.*motor_resistance_ohm"):
+    with pytest.raises(ConfigurationError, match="power_limit_w.*motor_constant_nm_sqrt_w"):
         settings(power_limit_w=5.0)
 
 

@@ -163,7 +163,7 @@ def test_model_that_was_not_compiled_is_refused_and_nothing_changes(walk, loop):
     with pytest.raises(ConfigurationError, match="coulomb/lcp_min_diff was not compiled.*live_mod"):
         loop.check(settings)
     with pytest.raises(ConfigurationError, match="'measured' can only be chosen before"):
-        loop.check(dataclasses.replace(walk.settings, contact_sources=("measured",)))
+        loop.check(dataclasses.replace(walk.settings, contact_sources=("force",)))
     assert loop.controller is walk.controller
 
 

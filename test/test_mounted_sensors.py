@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from paths import ROOT
 from robots import SOLO12, SOLO_FEET, SOLO_POSTURE
@@ -44,7 +45,9 @@ class LoadCell(Mounted):
     message: ClassVar[str] = "sensor_msgs/Temperature"
     numbers: ClassVar[tuple[str, ...]] = ("temperature",)
     gain: ClassVar[float] = 0.01
-    white_noise: ClassVar[float] = 1.0
+
+    def white_noise(self, noise):
+        return 1.0
 
     def sensor(self, robot, feet):
         return _Push(self.name, self.noise_n, self.label)
@@ -74,7 +77,7 @@ def test_it_is_simulated_and_estimated_with(text):
     q = world.place_on_ground(world.robot.configuration([0, 0, 0, 0, 0, 0, 1], SOLO_POSTURE))
     state = world.reset(q)
     sensors = SimulatedSensors(world, "perfect", mounted=pipeline.settings.mounted)
-    (true,) = sensors.read(state).further
+    (true,) = sensors.read(state).mounted
     assert np.isfinite(true)
     for k in range(300):
         readings = told._sensors.read(state)
@@ -95,13 +98,13 @@ def test_the_simulated_one_reads_the_ground():
     for _ in range(20):
         state = world.step(np.zeros(12))
     mounted = tuple(map(sensor_kinds.mounted, [f"load_cell {FOOT}", f"foot_pressure {FOOT}"]))
-    counts, pressure = SimulatedSensors(world, "perfect", mounted=mounted).read(state).further
+    counts, pressure = SimulatedSensors(world, "perfect", mounted=mounted).read(state).mounted
     force = world.foot_forces()[0]
     assert force[2] > 0.5
     assert counts == pytest.approx(100.0 * force[2])
     assert abs(pressure * 4e-4) <= np.linalg.norm(force) and abs(pressure) > 100.0
     noisy = SimulatedSensors(world, "good", mounted=mounted)
-    drawn = np.array([noisy.read(state).further for _ in range(2000)])
+    drawn = np.array([noisy.read(state).mounted for _ in range(2000)])
     np.testing.assert_allclose(drawn.std(axis=0), [1.0, 500.0], rtol=0.1)
 
 
@@ -151,7 +154,7 @@ def test_it_is_sent_and_read_through_ros():
             given = np.array([300.0 + node.steps, 3.0 / 4e-4])
             numbers = [sample[n] for n in ("gyro", "accel", "position", "velocity", "effort")]
             state = RobotState(1e-9 * stamp_ns, q, np.zeros(robot.nv))
-            readings = Readings(1e-9 * stamp_ns, *numbers, np.zeros((0, 6)), given)
+            readings = Readings(1e-9 * stamp_ns, *numbers, given)
             publisher.publish(stamp_ns, state, readings)
             before, until = node.steps, time.monotonic() + 0.5
             while node.steps == before and time.monotonic() < until:
@@ -171,10 +174,11 @@ def test_it_is_sent_and_read_through_ros():
     "text, words",
     [
         ("taste FL_FOOT", "is of no kind"),
-        ("load_cell", "has no name"),
+        ("load_cell", "does not begin with a name"),
         (f"foot_pressure {FOOT} size=3", "'size' is none of"),
         (f"foot_pressure {FOOT} area_m2=small", "no number"),
         (f"foot_pressure {FOOT} area_m2=0", "must be above 0"),
+        ("force_torque FL_KFE direction=up", "direction of wrench/FL_KFE is 'up'"),
     ],
 )
 def test_texts_that_are_no_sensor_are_refused(text, words):
@@ -191,11 +195,35 @@ def test_a_sensor_where_it_cannot_be_is_refused():
         sensor_kinds.all_mounted([f"load_cell {FOOT}"] * 2)
 
 
-def test_a_kind_is_named_in_its_file_and_its_row_alone():
+@pytest.mark.parametrize(
+    "words, file",
+    [
+        (("FootPressure", "fluid_pressure"), "foot_pressure.py"),
+        (("ForceTorqueSensor", "wrench.force.x"), "force_torque.py"),
+    ],
+)
+def test_a_kind_is_named_in_its_file_and_its_row_alone(words, file):
     package = Path(ROOT) / "contact_id_controller"
-    found = {
-        path.name
-        for path in package.rglob("*.py")
-        if "FootPressure" in path.read_text() or "fluid_pressure" in path.read_text()
-    }
-    assert found == {"foot_pressure.py", "sensor_kinds.py"}
+    texts = {path.name: path.read_text() for path in package.rglob("*.py")}
+    found = {name for name, text in texts.items() if any(word in text for word in words)}
+    assert found - {"packed.py", "mounted.py"} == {file, "sensor_kinds.py"}
+
+
+def test_a_joint_s_wrench_in_another_frame_and_direction_is_pinocchio_s():
+    settings = one_process.controller_settings("solo12", friction_coefficient=[1.0])
+    world = one_process.mujoco_robot(settings, 1.0, wrench_sensors=["FL_KFE"])
+    q = world.place_on_ground(world.robot.configuration([0, 0, 0, 0, 0, 0, 1], SOLO_POSTURE))
+    state = world.reset(q)
+    for _ in range(20):
+        state = world.step(np.zeros(12))
+    model = world.robot.model
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, state.q)
+    foot, joint = world.robot.frame_id(FOOT), model.getJointId("FL_KFE")
+    between = data.oMf[foot].actInv(data.oMi[joint])
+    expected = between.act(pin.Force(world.wrenches()[0])).vector
+    text = f"force_torque FL_KFE frame={FOOT} direction=child_to_parent"
+    found = sensor_kinds.mounted(text).true(world, state)
+    np.testing.assert_allclose(found, -expected, atol=1e-12)
+    with pytest.raises(ConfigurationError, match="has no force/torque sensor 'FR_KFE'"):
+        SimulatedSensors(world, mounted=(sensor_kinds.mounted("force_torque FR_KFE"),))

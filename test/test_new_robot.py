@@ -18,6 +18,7 @@ from contact_id_controller.runs.record import merge_records
 from contact_id_controller.runs.ros_run import run_nodes
 from contact_id_controller.runs.setup import CONTROLLER_RECORD, ROBOT_RECORD, make_setup
 from contact_id_controller.settings.parameter_file import ParameterFile, load_settings
+from contact_id_controller.settings.robot_rows import FeetRows
 
 ROBOTS = "example-robot-data://"
 A1 = ROBOTS + "a1_description/urdf/a1.urdf"
@@ -117,10 +118,11 @@ def test_a_posture_is_not_rounded_beyond_its_limits():
 
 def test_soles_are_the_lowest_of_the_foot():
     values = yaml.safe_load(propose(G1).text)["/**"]["ros__parameters"]
-    assert values["flat_feet_frames"] == ["left_ankle_roll_link", "right_ankle_roll_link"]
+    feet = FeetRows(soles=tuple(values["soles"])).flat_feet
+    assert [foot.frame for foot in feet] == ["left_ankle_roll_link", "right_ankle_roll_link"]
     # Four balls of 5 mm at x -50 and 120, y 25 to 30, z -30 mm.
-    np.testing.assert_allclose(values["flat_feet_half_sizes_m"][:2], [0.085, 0.03], atol=1e-6)
-    np.testing.assert_allclose(values["flat_feet_centers_m"][:3], [0.035, 0, -0.035], atol=1e-6)
+    np.testing.assert_allclose(feet[0].half_size_m, [0.085, 0.03], atol=1e-6)
+    np.testing.assert_allclose(feet[0].center_m, [0.035, 0, -0.035], atol=1e-6)
 
 
 def test_two_point_feet_cannot_stand_and_it_says_so(tmp_path, capsys):

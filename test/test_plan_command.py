@@ -75,7 +75,7 @@ def test_the_file_holds_the_motion(executed):
 
 
 def test_each_pass_is_one_line(tmp_path, capsys):
-    assert plan(tmp_path, STEP, "--set", "passes=3") == DONE
+    assert plan(tmp_path, STEP, "--passes", "3") == DONE
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:3]] == ["pass 1", "pass 2", "pass 3"]
     assert lines[3].startswith("planned ") and lines[4].startswith("Plan: ")
@@ -90,8 +90,8 @@ def test_each_pass_is_one_line(tmp_path, capsys):
             r"phase \d, foot \w+: CoM",
         ),
         ("- {foot: tail, at: [0, 0, 0]}\n", (), "footstep 1: foot 'tail' does not exist"),
-        (STEP, ("--set", "passes"), "'passes' must be NAME=VALUE"),
-        (STEP, ("--set", "pases=1"), "did you mean 'passes'"),
+        (STEP, ("--set", "stride_m"), "'stride_m' must be NAME=VALUE"),
+        (STEP, ("--set", "strid_m=1"), "did you mean 'stride_m'"),
     ],
     ids=["too far", "no such foot", "no value", "no such parameter"],
 )

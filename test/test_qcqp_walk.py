@@ -87,8 +87,7 @@ def test_power_loss_is_that_of_the_motor_constants():
         0.01,
         MU,
         solver="qcqp",
-        motor_resistance_ohm=[0.5],
-        motor_torque_constant_nm_a=[0.25],
+        motor_constant_nm_sqrt_w=[8.0**-0.5],
     )
     for result in run.results:
         assert result.power_loss_w == pytest.approx(8.0 * np.square(result.torques).sum())
@@ -97,7 +96,6 @@ def test_power_loss_is_that_of_the_motor_constants():
         0.002,
         MU,
         solver="qcqp",
-        motor_resistance_ohm=[],
-        motor_torque_constant_nm_a=[],
+        motor_constant_nm_sqrt_w=[],
     )
     assert all(math.isnan(result.power_loss_w) for result in bare.results)

@@ -247,9 +247,7 @@ def test_after_a_restart_of_controller_manager_both_wait_for_resume_and_reset(ho
 def test_active_again_the_start_ramp_acts(host):
     """Deactivated and activated by somebody else, while controller and watchdog go on."""
     watchdog(host, timeout_s=10.0)  # no trip on a busy machine
-    controller(
-        host, start_ramp_s=4.0, effort_gap_s=0.1, state_timeout_s=10.0, recovery_window_s=60.0
-    )
+    controller(host, start_ramp_s=4.0, state_timeout_s=10.0, recovery_window_s=60.0)
     assert in_log(host, "configured")
     last = []
 

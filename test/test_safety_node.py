@@ -26,6 +26,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from contact_id_controller.control import contact_sources
 from contact_id_controller.ros import controller
 from contact_id_controller.ros.controller import ControllerNode, _Autostart
 from contact_id_controller.ros.process import Interrupt
@@ -255,8 +256,9 @@ def test_model_gains_and_friction_change_while_active_and_bad_sets_change_nothin
     assert bench.node.loop.result.status == "pid"
 
 
-def test_measured_forces_decide_which_feet_stand(bench_of):
-    bench = bench_of(contact_sources=["measured"], contact_debounce_s=0.002, contact_timeout_s=10.0)
+def test_measured_forces_decide_which_feet_stand(bench_of, monkeypatch):
+    monkeypatch.setattr(contact_sources, "TIMEOUT_S", 10.0)
+    bench = bench_of(contact_sources=["force"], contact_debounce_s=0.002)
     publishers = [
         bench.peer.create_publisher(WrenchStamped, f"ground_reaction/{frame}", RELIABLE)
         for frame in FEET
@@ -471,7 +473,7 @@ def test_lockstep_state_without_odometry_interrupts(bench_of):
 
 
 def test_resume_does_not_make_a_fallen_attitude_the_upright_one(bench_of):
-    bench = bench_of(tilt_limit_rad=0.5, odometry_jump_rad=np.inf, odometry_jump_m=np.inf)
+    bench = bench_of(tilt_limit_rad=0.5, odometry_jump_m=np.inf)
     bench.start()
     bench.answer(0.5)
     fallen = (np.sin(0.4), 0.0, 0.0, np.cos(0.4))
@@ -490,7 +492,6 @@ def test_every_stop_is_one_line_in_the_log_with_its_reason(bench_of, capfd):
     """Tilt, overruns, a gap; diagnostics are not all that a person looks at."""
     bench = bench_of(
         tilt_limit_rad=0.5,
-        odometry_jump_rad=np.inf,
         odometry_jump_m=np.inf,
         overruns_in_a_row=3,
         recovery_window_s=0.2,

@@ -210,8 +210,8 @@ def nodes_of(context):
         return node
 
     for changes in (
-        {"contact_sources": ["measured"], "measured_contact": "state"},
-        {"contact_sources": ["measured"], "command_interface": "joint_trajectory"},
+        {"contact_sources": ["state"]},
+        {"contact_sources": ["force"], "command_interface": "joint_trajectory"},
     ):
         values = controller_parameters(**changes)
         yield "controller", lambda: configured(ControllerNode(**options(values)))
@@ -227,12 +227,14 @@ def nodes_of(context):
             "local_velocity_gain": [0.1],
             "ground_truth_topics": "separate",
             "sensors": "good",
-            "force_torque_sensors": ["LF_FOOT"],
+            "mounted_sensors": ["force_torque LF_FOOT", "foot_pressure RF_FOOT"],
         },
     ):
         values = robot_parameters(**changes)
         yield "simulated_robot", lambda: SimulatedRobot(**options(values))
-    given = estimator_parameters(joint_wrenches=["FL_HAA"], force_torque_sensors=["FL_FOOT"])
+    given = estimator_parameters(
+        joint_wrenches=["FL_HAA"], mounted_sensors=["force_torque FL_FOOT", "foot_pressure FR_FOOT"]
+    )
     yield (
         "dynamics_estimator",
         lambda: configured(DynamicsEstimatorNode(context=context, parameter_overrides=given)),

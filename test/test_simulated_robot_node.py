@@ -239,8 +239,7 @@ def test_sensors_speak_and_the_truth_has_names_of_its_own(listen, start, tmp_pat
         record_path=str(tmp_path / "run.npz"),
         duration_s=0.3,
         sensors="good",
-        sensor_seed=3,
-        force_torque_sensors=["LF_KFE", "RF_FOOT"],
+        mounted_sensors=["force_torque LF_KFE", "force_torque RF_FOOT"],
         ground_truth_topics="separate",
     )
     responder = listen()

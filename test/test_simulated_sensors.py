@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 from robots import QUADRUPED, SOLO12, SOLO_FEET, SOLO_POSTURE
 
+from contact_id_controller.estimation.force_torque import ForceTorqueSensor
 from contact_id_controller.exceptions import (
     ConfigurationError,
     StateError,
@@ -148,11 +149,13 @@ def test_frames_and_joints_of_sensors_are_checked():
 
 def many(noise, n=4000, seed=0, velocity=0.0, effort=1.0):
     """n readings of one truth: (n, 3 + 3 + 2 + 2 + 2 + 6)."""
-    sensors = NoisySensors(noise, 2, 1e-3, wrenches=1, seed=seed)
+    noise = preset(noise) if isinstance(noise, str) else noise
+    cell = ForceTorqueSensor("joint").white_noise(noise)
+    sensors = NoisySensors(noise, 2, 1e-3, mounted=cell, seed=seed)
     truth = (np.ones(3), np.full(3, 9.81), np.full(2, 0.5), np.full(2, velocity))
     rows = []
     for k in range(n):
-        reading = sensors.read(1e-3 * k, *truth, np.full(2, effort), np.ones((1, 6)))
+        reading = sensors.read(1e-3 * k, *truth, np.full(2, effort), np.ones(6))
         rows.append(np.concatenate([np.ravel(part) for part in reading[1:]]))
     return np.array(rows)
 
@@ -251,7 +254,7 @@ def test_sensors_are_those_of_the_preset():
 
 
 def test_perfect_sensors_read_the_truth():
-    values = settings(force_torque_sensors=["LF_KFE"])
+    values = settings(mounted_sensors=["force_torque LF_KFE"])
     world = build_robot(values)
     sensors = build_sensors(world, values)
     state = world.step(np.full(12, 0.1))
@@ -260,7 +263,7 @@ def test_perfect_sensors_read_the_truth():
     np.testing.assert_array_equal(reading.position, state.q[world.robot.q_index])
     np.testing.assert_array_equal(reading.velocity, state.v[world.robot.actuated])
     np.testing.assert_array_equal(reading.effort, np.full(12, 0.1))
-    np.testing.assert_array_equal(reading.wrenches, world.wrenches())
+    np.testing.assert_array_equal(reading.mounted, world.wrenches()[0])
     np.testing.assert_allclose(reading.angular_velocity, state.v[3:6], atol=1e-12)
 
 

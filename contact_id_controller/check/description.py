@@ -55,9 +55,7 @@ def check_frames(robot: RobotModel, settings: ControllerSettings) -> list[Findin
         if not robot.supports[joint, robot.actuated].any():
             findings.append(error("frames", f"{name!r} is fixed to the base: no joint moves it"))
     if not settings.foot_frames and settings.floating_base:
-        findings.append(
-            error("frames", "contact_frames and flat_feet_frames are empty: nothing to stand on")
-        )
+        findings.append(error("frames", "contact_frames and soles are empty: nothing to stand on"))
     return findings or [note("frames", f"{len(settings.foot_frames)} contact frames exist")]
 
 

@@ -45,6 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="walk straight there on level ground instead: m, m, rad from where the robot stands",
     )
     parser.add_argument(
+        "--passes",
+        type=int,
+        choices=range(1, 101),
+        metavar="N",
+        help="how often forces and whole body are planned in turn (default: 2); more where they are far apart",
+    )
+    parser.add_argument(
         "--execute",
         action="store_true",
         help="let the controller follow the plan in MuJoCo, on stones below the footsteps",
@@ -97,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             start=task.start,
             start_s=LEAD_S,
             told=lambda each: print(each.line(), flush=True),
+            **({"passes": arguments.passes} if arguments.passes else {}),
         )
     print(f"planned {plan.contact_plan.duration_s:.2f} s of motion in {plan.seconds:.2f} s")
     folder = make_folder(arguments.output)

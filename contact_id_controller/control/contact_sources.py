@@ -12,9 +12,17 @@ from contact_id_controller.control.step_kernels import (
 )
 from contact_id_controller.estimation.contact_detector import ContactDetector
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.controller_rows import MEASURED
 
-BITS = {"geometry": BY_GEOMETRY, "schedule": BY_SCHEDULE, "measured": BY_MEASUREMENT}
+BITS = {
+    "geometry": BY_GEOMETRY,
+    "schedule": BY_SCHEDULE,
+    **dict.fromkeys(MEASURED, BY_MEASUREMENT),
+}
 NOBODY = np.zeros(0, dtype=bool)
+
+TIMEOUT_S = 0.05
+"""A measured contact older than this counts as none: some periods of slow contact sensors."""
 
 OFF_SHARE = 0.4  # of the force that makes a contact, below which it ends: hysteresis
 SMALLEST_SHARE = 1e-3  # of load, at the first and last instant of a ramped contact
@@ -48,7 +56,7 @@ class ContactSources:
         detector.on_n = settings.contact_force_on_n
         detector.off_n = OFF_SHARE * detector.on_n
         detector.debounce_s = settings.contact_debounce_s
-        detector.timeout_s = settings.contact_timeout_s
+        detector.timeout_s = TIMEOUT_S
         self._gap_m, self._ramp_s = settings.contact_gap_m, settings.force_ramp_s
         self.bits = 0
         for source in settings.contact_sources:

@@ -154,7 +154,7 @@ class Controller:
         self._reference = Reference(*self.period.reference)
         forces = np.zeros((settings.sensed_delay, len(feet), 3))
         self.memory = Memory(self.period, Course(robot, len(feet)), self.sources, forces)
-        self._by_measurement = "measured" in settings.contact_sources
+        self._by_measurement = bool(settings.measured)
         self._solver: StepSolver | None = None
         if not self.pid:
             self._solver = StepSolver(robot, feet, settings, self.row, self.period, self.limits)

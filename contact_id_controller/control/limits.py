@@ -113,9 +113,8 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
     # A range that is short, or in metres, keeps most of itself.
     margin = np.minimum(POSITION_MARGIN, LARGEST_MARGIN * (robot.upper - robot.lower))
     loss = np.zeros(na)
-    if settings.motor_resistance_ohm:
-        resistance = settings.spread("motor_resistance_ohm", na)
-        loss = resistance / settings.spread("motor_torque_constant_nm_a", na) ** 2
+    if settings.motor_constant_nm_sqrt_w:
+        loss = settings.spread("motor_constant_nm_sqrt_w", na) ** -2.0
     return JointLimits(
         speed=values("velocity_limits_rad_s", robot.velocity_limits),
         lower=np.where(stops, robot.lower, -np.inf),
@@ -126,7 +125,7 @@ def joint_limits(robot: RobotModel, settings: ControllerSettings) -> JointLimits
         effort=values("effort_limits_nm", robot.effort_limits),
         rate_step=settings.period_s * values("effort_rate_limits_nm_s", np.full(na, np.inf)),
         speed_margin=VELOCITY_MARGIN,
-        power_w=float((settings.motor_resistance_ohm and settings.power_limit_w) or np.inf),
+        power_w=float((settings.motor_constant_nm_sqrt_w and settings.power_limit_w) or np.inf),
         stop_gain=STOP_GAIN,
         time_constant_s=float(settings.limit_time_constant_s),
         period_s=float(settings.period_s),

@@ -34,10 +34,10 @@ def effective_row(settings: ControllerSettings) -> ContactModel:
 
 def loss_weights(robot: RobotModel, settings: ControllerSettings) -> NDArray[np.float64] | None:
     """R/Kt^2 (na,) of the motors, W/(N·m)^2; None where they are not known."""
-    if not settings.motor_resistance_ohm:
+    if not settings.motor_constant_nm_sqrt_w:
         return None
-    resistance = settings.spread("motor_resistance_ohm", robot.na)
-    return resistance / settings.spread("motor_torque_constant_nm_a", robot.na) ** 2
+    weights: NDArray[np.float64] = settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
+    return weights
 
 
 class StepSolver:

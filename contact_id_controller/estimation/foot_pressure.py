@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from contact_id_controller.estimation.mounted import Mounted
+from contact_id_controller.estimation.mounted import Mounted, model_data
 from contact_id_controller.exceptions import ConfigurationError, choices
 
 if TYPE_CHECKING:
@@ -44,9 +43,8 @@ class FootPressure(Mounted):
         """From Pa to N."""
         return self.area_m2
 
-    @property
-    def white_noise(self) -> float:
-        """Of each sample, Pa."""
+    def white_noise(self, noise: Any) -> float:
+        """Of each sample, Pa, whatever the robot's other sensors have."""
         return self.white_noise_pa
 
     def sensor(self, robot: RobotModel, feet: tuple[str, ...]) -> Sensor:
@@ -63,13 +61,12 @@ class FootPressure(Mounted):
         """Of the force on the foot over the period, in the foot's axes at its end."""
         import pinocchio as pin
 
+        if self.name not in world.foot_frames:
+            raise ConfigurationError(
+                f"no pressure sensor at {self.name!r}: the feet are {choices(world.foot_frames)}"
+            )
         model, force = world.robot.model, world.foot_forces()[world.foot_frames.index(self.name)]
-        data = _data(model)
+        data = model_data(model)
         pin.forwardKinematics(model, data, state.q)
         placement = pin.updateFramePlacement(model, data, world.robot.frame_id(self.name))
         return np.array([placement.rotation[:, 2] @ force / self.area_m2])
-
-
-@functools.lru_cache(maxsize=8)
-def _data(model: Any) -> Any:
-    return model.createData()

@@ -7,6 +7,7 @@ dynamics estimator, its node, the simulated robot and their parameter ``mounted_
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -28,12 +29,14 @@ class Mounted:
         topic_prefix: it is read on ``<topic_prefix>/<name>``.
         message: type of its message there, which begins with a header, such as ``sensor_msgs/FluidPressure``.
         numbers: the doubles of that message that it measures, in the message's order, as ``wrench.force.x``.
+        of_engine: the simulator itself measures there: its robot is built with a wrench sensor of this name.
     """
 
     name: str
     topic_prefix: ClassVar[str]
     message: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
+    of_engine: ClassVar[bool] = False
 
     @property
     def topic(self) -> str:
@@ -51,7 +54,7 @@ class Mounted:
         return 1.0
 
     def sensor(self, robot: RobotModel, feet: tuple[str, ...]) -> Sensor:
-        """Its rows and noise, one value for each number of the message.
+        """Its rows and noise; the numbers of the message are their values, in this order, or begin with them.
 
         Raises:
             ConfigurationError: it cannot be on this robot.
@@ -62,9 +65,11 @@ class Mounted:
         """What an ideal one reads of a simulated robot at the end of a period, as numbers of the message."""
         raise NotImplementedError
 
-    @property
-    def white_noise(self) -> ArrayLike:
-        """Standard deviation of each number that the simulated one reads."""
+    def white_noise(self, noise: Any) -> ArrayLike:
+        """Standard deviation of each number that the simulated one reads.
+
+        noise: the ``SensorNoise`` of the robot's other sensors.
+        """
         return 0.0
 
     def positive(self, *names: str) -> None:
@@ -72,5 +77,11 @@ class Mounted:
         for name in names:
             if not 0.0 < getattr(self, name) < float("inf"):
                 raise ConfigurationError(
-                    f"{name} of sensor {self.topic!r} is {getattr(self, name)}, must be above 0"
+                    f"{name} of sensor {self.topic!r} is {getattr(self, name)}, must be above 0 and finite"
                 )
+
+
+@functools.lru_cache(maxsize=8)
+def model_data(model: Any) -> Any:
+    """Pinocchio's data of a model, for what ideal sensors read."""
+    return model.createData()

@@ -27,22 +27,15 @@ from contact_id_controller.estimation.period import (
     take_joints,
     take_readings,
 )
-from contact_id_controller.estimation.pipeline_settings import PipelineSettings, WrenchSensor
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensors import (
     Accelerometer,
     AngularAcceleration,
     Contact,
-    ContactWrench,
-    ForceTorque,
     JointAcceleration,
     JointEffort,
 )
 from contact_id_controller.estimation.stamps import StampFilter
-from contact_id_controller.exceptions import (
-    ConfigurationError,
-    UnknownJointError,
-    choices,
-)
 from contact_id_controller.robot import RobotModel
 from contact_id_controller.state import RobotState
 
@@ -53,8 +46,6 @@ ACCELEROMETER, ANGULAR, JOINTS, EFFORTS = (
     "joint_effort",
 )
 """Names of the sensors in residuals and faults."""
-WRENCH = "wrench/"
-"""Before the name of a force/torque sensor there."""
 
 SHORTEST_PERIODS, LONGEST_PERIODS = 0.2, 5.0
 """A difference over fewer or more periods is no acceleration: the filters begin anew. Fewer come from a
@@ -138,9 +129,7 @@ class EstimationPipeline:
         self._imu_timeout_s = settings.odometry.imu_timeout_s
         self.estimator = self._make_estimator(np.broadcast_to(radii, len(self.feet)))
         self.period = period = self._make_period()
-        wrenches = 6 * len(settings.wrench_sensors)
-        places = period.effort, period.readings[:wrenches], period.readings[wrenches:]
-        self._places = [memoryview(place) for place in places]
+        self._places = [memoryview(place) for place in (period.effort, period.readings)]
         self._planned = memoryview(period.stands)
         self.estimate = PipelineEstimate(self.base.estimate, self.estimator.latest, period)
         self.start()
@@ -177,7 +166,6 @@ class EstimationPipeline:
         velocity,
         effort,
         *,
-        wrenches=(),
         readings=(),
         imu_time_s: float | None = None,
         planned=None,
@@ -190,8 +178,6 @@ class EstimationPipeline:
             gyro, accel: (3,) rad/s and m/s2 (gravity inside) in the IMU's axes; None: it was silent.
             position, velocity, effort: (na,) of the joints, in the robot's order; efforts are those
                 over the period that ends here, not a number where none was measured.
-            wrenches: (sensors, 6) N, N m of ``settings.wrench_sensors`` over that period; not a number
-                where one was silent.
             readings: numbers of the messages of ``settings.mounted``, one after the other; not a number where
                 one was silent.
             planned: (n_feet,) bool, which feet stand by the plan: those it lifts are not used by the
@@ -213,10 +199,8 @@ class EstimationPipeline:
             estimate.faults = (ignored, *self._trouble, *self._lying)
             return estimate
         put("effort", effort, self._places[0])
-        if self._places[1].nbytes or len(wrenches):
-            put("wrenches", np.ravel(wrenches), self._places[1])
-        if self._places[2].nbytes or len(readings):
-            put("readings", readings, self._places[2])
+        if self._places[1].nbytes or len(readings):
+            put("readings", readings, self._places[1])
         time_s = float(time_s)
         dt = self.settings.period_s if self._time_s is None else time_s - self._time_s
         self._time_s = estimate.time_s = time_s
@@ -278,14 +262,10 @@ class EstimationPipeline:
         n = self.robot.na
         gone = period.lost[6 + n : 6 + 2 * n]
         efforts = [name for name, lost in zip(self.robot.joint_names, gone) if lost]
-        whole, wrenches = period.whole.tolist(), len(settings.wrench_sensors)
-        silent = [each.name for each, there in zip(settings.wrench_sensors, whole) if not there]
-        further = [
-            each.label for each, there in zip(settings.mounted, whole[wrenches:]) if not there
-        ]
+        silent = [each.label for each, there in zip(settings.mounted, period.whole) if not there]
         self._missing = tuple(
             f"{what} is missing of {', '.join(which)}"
-            for what, which in (("effort", efforts), ("wrench", silent), ("reading", further))
+            for what, which in (("effort", efforts), ("reading", silent))
             if which
         )
 
@@ -349,14 +329,12 @@ class EstimationPipeline:
         """The arrays of this robot; the signals stand as ``period`` says."""
         settings, robot, estimator, feet = self.settings, self.robot, self.estimator, len(self.feet)
         slices, n = estimator.slices, robot.na
-        labels = [WRENCH + sensor.name for sensor in settings.wrench_sensors]
-        labels += [each.label for each in settings.mounted]
+        labels = [each.label for each in settings.mounted]
         # How many numbers come from each sensor, and how many of them are used.
-        counts = [6] * len(settings.wrench_sensors)
-        counts += [len(each.numbers) for each in settings.mounted]
+        counts = [len(each.numbers) for each in settings.mounted]
         sizes = [slices[label].stop - slices[label].start for label in labels]
         first = np.cumsum([0, *counts[:-1]])
-        gains = [1.0] * len(settings.wrench_sensors) + [each.gain for each in settings.mounted]
+        gains = [each.gain for each in settings.mounted]
         measured = 6 + 2 * n + sum(sizes)
         low_pass = LowPass(measured + 2 * n + 3, settings.cutoff_hz, settings.period_s)
         axes = estimator.mechanism.frame(self._imu_frame())[1]
@@ -432,8 +410,6 @@ class EstimationPipeline:
             JointAcceleration(settings.joint_acceleration_noise_rad_s2, joints, JOINTS),
             JointEffort(settings.effort_noise_nm, joints, EFFORTS),
         ]
-        for sensor in settings.wrench_sensors:
-            sensors.append(self._wrench_rows(sensor))
         sensors += [each.sensor(self.robot, self.feet) for each in settings.mounted]
         contacts = {
             foot: Contact(foot, "surface")
@@ -444,25 +420,3 @@ class EstimationPipeline:
         return DynamicsEstimator(
             self.robot, sensors, contacts, model_force_noise_n=settings.model_force_noise_n
         )
-
-    def _wrench_rows(self, sensor: WrenchSensor):
-        """A force/torque sensor as the estimator takes it."""
-        name, joints = WRENCH + sensor.name, self.robot.joint_names
-        if sensor.name in self.feet:
-            if sensor.frame:
-                raise ConfigurationError(
-                    f"force/torque sensor {sensor.name!r} is a foot's, in the foot's own axes; "
-                    f"it has no frame {sensor.frame!r}"
-                )
-            noise = [sensor.force_noise_n] * 3
-            if sensor.name in self.settings.soles:
-                noise += [sensor.moment_noise_nm] * 3
-            return ContactWrench(sensor.name, noise, name)
-        if sensor.name not in joints:
-            raise UnknownJointError(
-                f"no force/torque sensor at {sensor.name!r}: neither a foot, which are "
-                f"{choices(self.feet)}, nor a joint, which are {choices(joints)}"
-            )
-        noise = [sensor.force_noise_n] * 3 + [sensor.moment_noise_nm] * 3
-        frame = sensor.frame or sensor.name
-        return ForceTorque(sensor.name, frame, noise, sensor.direction, name)

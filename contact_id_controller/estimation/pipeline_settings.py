@@ -11,39 +11,6 @@ from contact_id_controller.exceptions import ConfigurationError
 
 MAY_BE_ZERO = {"model_force_noise_n", "contact_debounce_s"}
 MAY_BE_INFINITE = {"cutoff_hz"}
-DIRECTIONS = ("parent_to_child", "child_to_parent")
-"""Of the wrench that a joint's force/torque sensor measures."""
-
-
-@dataclasses.dataclass(frozen=True)
-class WrenchSensor:
-    """A six-axis force/torque sensor.
-
-    Attributes:
-        name: a joint: what the link nearer to the base does to the other one is felt; or a foot: what
-            the ground does to it, whose moment is not used.
-        frame: of a joint's: in its axes and about its origin; empty: the joint's own, on the outer
-            link. A foot's are those of the foot.
-        direction: of a joint's, as ``sensors.ForceTorque`` has it.
-        force_noise_n, moment_noise_nm: standard deviations after the low-pass.
-
-    Raises:
-        ConfigurationError: a noise that is not positive.
-    """
-
-    name: str
-    frame: str = ""
-    direction: str = "parent_to_child"
-    force_noise_n: float = 0.2
-    moment_noise_nm: float = 0.02
-
-    def __post_init__(self):
-        for what in ("force_noise_n", "moment_noise_nm"):
-            value = getattr(self, what)
-            if not 0.0 < value < math.inf:
-                raise ConfigurationError(
-                    f"{what} of sensor {self.name!r} is {value}, must be above 0 and finite"
-                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +36,7 @@ class PipelineSettings:
         residual_period_s: between two looks at the residuals; one bad look may be an impact, two name
             the sensor.
         soles: frames of the feet that are flat; their contact has a moment as well.
-        wrench_sensors: six-axis force/torque sensors.
-        mounted: further sensors, see ``sensor_kinds``.
+        mounted: sensors beside IMU, encoders and motors, see ``sensor_kinds``.
         odometry: of the base.
 
     Raises:
@@ -92,7 +58,6 @@ class PipelineSettings:
     residual_limit: float = 5.0
     residual_period_s: float = 0.02
     soles: tuple[str, ...] = ()
-    wrench_sensors: tuple[WrenchSensor, ...] = ()
     mounted: tuple[Mounted, ...] = ()
     odometry: BaseOdometrySettings = dataclasses.field(default_factory=BaseOdometrySettings)
 

@@ -6,10 +6,15 @@ import dataclasses
 from collections.abc import Sequence
 
 from contact_id_controller.estimation.foot_pressure import FootPressure
+from contact_id_controller.estimation.force_torque import ForceTorqueSensor
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.parameter_spec import named_settings
 
-KINDS: dict[str, type[Mounted]] = {"foot_pressure": FootPressure}
+KINDS: dict[str, type[Mounted]] = {
+    "force_torque": ForceTorqueSensor,
+    "foot_pressure": FootPressure,
+}
 """Name in the parameter ``mounted_sensors`` -> class."""
 
 
@@ -19,22 +24,15 @@ def mounted(text: str) -> Mounted:
     Raises:
         ConfigurationError: no such kind or setting, or a value that does not fit.
     """
-    kind, *words = text.split() or [""]
+    kind, _, rest = text.strip().partition(" ")
     if kind not in KINDS:
         raise ConfigurationError(f"sensor {text!r} is of no kind, choose one of {choices(KINDS)}")
-    if not words:
-        raise ConfigurationError(f"sensor {text!r} has no name: the joint or foot that it is at")
-    known = {field.name: field.type for field in dataclasses.fields(KINDS[kind])[1:]}
-    given: dict[str, float | str] = {}
-    for word in words[1:]:
-        name, _, value = word.partition("=")
-        if name not in known:
-            raise ConfigurationError(f"sensor {text!r}: {name!r} is none of {choices(known)}")
-        try:
-            given[name] = float(value) if known[name] == "float" else value
-        except ValueError:
-            raise ConfigurationError(f"sensor {text!r}: {name} is {value!r}, no number") from None
-    return KINDS[kind](words[0], **given)
+    known = {field.name: str(field.type) for field in dataclasses.fields(KINDS[kind])[1:]}
+    try:
+        name, given = named_settings(rest, known)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"sensor of kind {kind}: {error}") from None
+    return KINDS[kind](name, **given)
 
 
 def all_mounted(texts: Sequence[str]) -> tuple[Mounted, ...]:

@@ -242,6 +242,13 @@ class ContactWrench(Sensor):
         """The unknowns themselves, one a component."""
         return component_rows(self, components)
 
+    def noises(self, count: int) -> np.ndarray:
+        """See ``Sensor.noises``; of six, for force and moment, a point contact uses those of the force."""
+        noise, size = np.asarray(self.noise, dtype=float), len(COMPONENTS)
+        if noise.shape == (size,) and count < size:
+            return dataclasses.replace(self, noise=noise[:count].tolist()).noises(count)
+        return super().noises(count)
+
 
 @dataclasses.dataclass(frozen=True)
 class ContactComponent(Sensor):

@@ -97,7 +97,7 @@ def sole(model: pin.Model, q: np.ndarray, joint: int, parts: list[Any]) -> Sole:
     if not upright:
         raise RobotDescriptionError(
             f"no frame of the foot behind joint {name!r} has its z axis upright when all joints are "
-            "near zero, as flat_feet_frames must: fix a link to it in the URDF that has, and run "
+            "near zero, as soles must: fix a link to it in the URDF that has, and run "
             "contact_id new again"
         )
     frame = upright[0]

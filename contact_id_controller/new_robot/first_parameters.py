@@ -278,10 +278,15 @@ def _contacts(feet: Sequence[Any]) -> list[Row]:
             Row("contact_radii_m", radii[:1] if len(set(radii)) == 1 else radii),
         ]
     return [
-        Row("flat_feet_frames", frames, "Frames that carry a sole, z out of the ground."),
-        Row("flat_feet_half_sizes_m", [x for foot in feet for x in foot.half_size_m]),
-        Row("flat_feet_centers_m", [x for foot in feet for x in foot.center_m]),
+        Row("soles", list(map(_sole, feet)), "Frames that carry a sole, z out of the ground; m."),
     ]
+
+
+def _sole(foot: Sole) -> str:
+    """The sole as the parameter ``soles`` has it."""
+    names = ("half_length_m", "half_width_m", "x_m", "y_m", "z_m")
+    values = (round(float(x), DIGITS) + 0.0 for x in (*foot.half_size_m, *foot.center_m))
+    return " ".join([foot.frame, *(f"{n}={x:g}" for n, x in zip(names, values))])
 
 
 def _controller(robot, posture, feet, moving_end: bool = False) -> list[Row]:

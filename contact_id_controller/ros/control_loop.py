@@ -53,6 +53,7 @@ class ControlLoop:
             )
         self._warn = warn
         self._sensed = controller.sensed
+        self._measured = "force" if controller.sensed else controller.settings.measured
         self._live_models = {controller.model}
         self._candidate: Controller | None = None
 
@@ -112,9 +113,11 @@ class ControlLoop:
                 f"solver {settings.solver!r} can only be chosen before configure, which subscribes "
                 "to forces"
             )
-        if self.contact_input is None and "measured" in settings.contact_sources:
+        if settings.measured and (
+            self.contact_input is None or settings.measured != self._measured
+        ):
             raise ConfigurationError(
-                "contact source 'measured' can only be chosen before configure, which subscribes"
+                f"contact source {settings.measured!r} can only be chosen before configure, which subscribes"
             )
         TorqueOutput(settings, self._candidate.effort_limits)
 

@@ -87,8 +87,8 @@ class ControlTopics:
         stream = self._stream_qos(settings.reliable_topics)
         self._subscribe(stream)
         self._contact_input = None
-        if "measured" in settings.contact_sources or loop.controller.sensed:
-            kind = "force" if loop.controller.sensed else settings.measured_contact
+        if settings.measured or loop.controller.sensed:
+            kind = "force" if loop.controller.sensed else settings.measured
             self._contact_input = ContactInput(node, stream, kind, settings.foot_frames)
             loop.contact_input = self._contact_input
         self.direct_services = [node.create_service(Trigger, "~/resume", self._on_resume)]

@@ -1,6 +1,6 @@
 """ROS lifecycle node: what IMU, encoders and efforts tell of base, contacts and forces. No mathematics.
 
-`imu`, `joint_states` and, of force/torque sensors, `wrench/<sensor>` come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
+`imu`, `joint_states` and the topics of mounted sensors, such as `wrench/<sensor>`, come in; `odometry`, `contact_states`, `ground_reaction/<frame>`, `/tf` and
 `/diagnostics` go out under the names that controller and gait planner read, and on request
 `~/joint_states`, `~/accelerations` and `~/joint_wrench/<joint>`.
 """
@@ -51,8 +51,8 @@ WAIT_S = 0.05
 TURN_INTERVAL_S = 0.05
 """Time between turns of the executor while states come."""
 
-WRENCH_TIMEOUT_S = 0.02
-"""Age above which a wrench counts as missing: that of the IMU."""
+READING_TIMEOUT_S = 0.02
+"""Age above which a reading of a mounted sensor counts as missing: that of the IMU."""
 
 QUEUE = 20
 """Samples of the IMU that wait for their joint states."""
@@ -143,16 +143,11 @@ class DynamicsEstimatorNode(LifecycleNode):
         )
         plan = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
         subscribe = self.create_subscription
-        sources = [
-            *(Source.wrench(each.name) for each in self.settings.wrench_sensors),
-            *map(Source.mounted, self.settings.mounted),
-        ]
-        self._wrench_numbers = slice(6 * len(self.settings.wrench_sensors))
-        self._further_numbers = slice(self._wrench_numbers.stop, None)
-        self._further = SensorInput(self, stream, sources, WRENCH_TIMEOUT_S, self._serve_waiting)
+        sources = list(map(Source.mounted, self.settings.mounted))
+        self._mounted = SensorInput(self, stream, sources, READING_TIMEOUT_S, self._serve_waiting)
         sensors = [
             subscribe(Imu, "imu", self._on_imu, stream, raw=True),
-            *self._further.subscriptions,
+            *self._mounted.subscriptions,
         ]
         schedule = subscribe(JointTrajectory, "contact_schedule", self._on_schedule, plan, raw=True)
         joints = subscribe(JointState, "joint_states", self._on_joints, stream, raw=True)
@@ -173,7 +168,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         self._schedule: PlanSlot[ContactSchedule] = PlanSlot()
         self._imu: deque = deque(maxlen=QUEUE)
         self._imu_given_up = False
-        self._further.begin()
+        self._mounted.begin()
         self._waiting: bytes | None = None
         self._served_s = time.monotonic()
         self._last_ns: int | None = None
@@ -252,7 +247,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         if self._waiting is not None and time.monotonic() - self._served_s > PATIENCE_S:
             stamp_ns = packed_stamp_ns(self._waiting)
             self._imu_given_up = not (self._imu and self._imu[-1][0] >= stamp_ns)
-            self._further.give_up(stamp_ns)
+            self._mounted.give_up(stamp_ns)
             self._serve_waiting()
 
     def _on_schedule(self, message: bytes) -> None:
@@ -299,7 +294,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             self.pipeline.follow_clock()
         time_s = stamp_ns * 1e-9
         gyro, accel, imu_time_s = self._sample_of(stamp_ns)
-        schedule, further = self._schedule.at(time_s), self._further.at(stamp_ns)
+        schedule, readings = self._schedule.at(time_s), self._mounted.at(stamp_ns)
         estimate = self.pipeline.step(
             time_s,
             gyro,
@@ -307,8 +302,7 @@ class DynamicsEstimatorNode(LifecycleNode):
             reading.position,
             reading.velocity,
             self._joints.efforts(),
-            wrenches=further[self._wrench_numbers],
-            readings=further[self._further_numbers],
+            readings=readings,
             imu_time_s=imu_time_s,
             planned=None if schedule is None else schedule.sample(time_s),
             look=False,
@@ -325,7 +319,7 @@ class DynamicsEstimatorNode(LifecycleNode):
     def _lacks(self, stamp_ns: int) -> bool:
         """Whether IMU or wrenches of joints of this stamp have not come yet."""
         imu = self._imu_given_up or (self._imu and self._imu[-1][0] >= stamp_ns)
-        return not imu or self._further.waits_for(stamp_ns)
+        return not imu or self._mounted.waits_for(stamp_ns)
 
     def _sample_of(self, stamp_ns: int):
         """Gyroscope, accelerometer and stamp, s, of the IMU for joints of this stamp."""
@@ -395,7 +389,7 @@ class DynamicsEstimatorNode(LifecycleNode):
         }
         for name, heard_s in self._heard_s.items():
             figures[f"age of {name}, s"] = f"{now - heard_s:.3f}"
-        for source, heard_s in zip(self._further.sources, self._further.heard_s):
+        for source, heard_s in zip(self._mounted.sources, self._mounted.heard_s):
             figures[f"age of {source.topic}, s"] = f"{now - heard_s:.3f}"
         for name, stamps in self.stamps.items():
             figures[f"ignored stamps of {name}"] = str(stamps.ignored)

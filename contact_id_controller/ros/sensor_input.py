@@ -1,4 +1,4 @@
-"""Readings of force/torque and further sensors, each kept with its stamp until the joints of that stamp are there."""
+"""Readings of mounted sensors, each kept with its stamp until the joints of that stamp are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rclpy.qos import QoSProfile
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.stamps import FARTHEST_S, StampFilter
 from contact_id_controller.exceptions import StateError
-from contact_id_controller.ros.packed import WRENCH, Packable, message_class, stamped
+from contact_id_controller.ros.packed import Packable, message_class, stamped
 from contact_id_controller.ros.samples import SampleReader
 
 QUEUE = 20
@@ -29,13 +29,8 @@ class Source(NamedTuple):
     count: int
 
     @classmethod
-    def wrench(cls, name: str) -> Source:
-        """Of a force/torque sensor."""
-        return cls(f"wrench/{name}", WRENCH, 6)
-
-    @classmethod
     def mounted(cls, sensor: Mounted) -> Source:
-        """Of a further sensor.
+        """Of a mounted sensor.
 
         Raises:
             ConfigurationError: its message cannot be read.

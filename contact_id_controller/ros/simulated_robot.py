@@ -86,7 +86,6 @@ class SimulatedRobot(Node):
             self.simulated.robot,
             self.simulated.foot_frames,
             qos,
-            sensors=self.simulated.wrench_sensors,
             mounted=self.sensors.mounted,
             imu_frame=self.settings.imu_frame if self.simulated.has_imu else None,
             truth=GROUND_TRUTH if self.settings.ground_truth_topics == "separate" else "",
@@ -352,11 +351,11 @@ class SimulatedRobot(Node):
     def _publish(self, extra_ns: int = 0) -> None:
         """Publish state and sensors with the simulation's time, plus ``extra_ns``."""
         now_ns = self._step_count * self._period_ns + extra_ns
-        imu, wrenches, forces = self._listened_to
+        imu, mounted, forces = self._listened_to
         self._publisher.publish(
             now_ns,
             self._state,
-            self.sensors.read(self._state, imu, wrenches),
+            self.sensors.read(self._state, imu, mounted),
             self.simulated.foot_forces() if forces else None,
         )
         if self._shown is not None:

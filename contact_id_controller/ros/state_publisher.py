@@ -31,16 +31,15 @@ JOINT_FIELDS = "position", "velocity", "effort"
 
 
 class StatePublisher:
-    """Publishers of `/clock`, `imu`, `joint_states`, `wrench/<sensor>`, and of what is true.
+    """Publishers of `/clock`, `imu`, `joint_states`, of mounted sensors, and of what is true.
 
     The truth is `odometry`, `ground_reaction/<frame>` (force on the robot, world frame), and with a
     prefix `contact_states` (1: touches) too. One state is published as odometry first, then IMU and
-    wrenches, then joint states, with the same stamp; all but odometry and joint states while
+    mounted sensors, then joint states, with the same stamp; all but odometry and joint states while
     someone listens.
 
     Args:
-        sensors: names of the force/torque sensors.
-        mounted: further sensors.
+        mounted: its sensors beside IMU, encoders and motors.
         imu_frame: of the IMU; None: there is none.
         truth: prefix of the topics of the truth.
     """
@@ -52,7 +51,6 @@ class StatePublisher:
         foot_frames,
         qos: QoSProfile,
         *,
-        sensors=(),
         mounted: Sequence[Mounted] = (),
         imu_frame: str | None = None,
         truth: str = "",
@@ -80,14 +78,11 @@ class StatePublisher:
         self._imu_publisher = (
             node.create_publisher(Imu, "imu", qos) if imu_frame is not None else None
         )
-        self._wrenches = [
-            self._wrench_publisher(node, f"wrench/{name}", name, qos) for name in sensors
-        ]
-        self._further = []
+        self._mounted = []
         for each in mounted:
             kind = message_class(each.message)
             parts = packed_numbers(kind, each.numbers, each.name)
-            self._further.append((node.create_publisher(kind, each.topic, qos), *parts))
+            self._mounted.append((node.create_publisher(kind, each.topic, qos), *parts))
         self._reactions = [
             self._wrench_publisher(node, f"{truth}ground_reaction/{frame}", WORLD, qos)
             for frame in foot_frames
@@ -105,11 +100,11 @@ class StatePublisher:
         return node.create_publisher(WrenchStamped, topic, qos), *packed_wrench(frame)
 
     def listened_to(self) -> tuple[bool, bool, bool]:
-        """Whether somebody wants to know of the IMU, of wrenches, of the ground's forces."""
+        """Whether there are subscribers of the IMU, of mounted sensors, of the ground's forces."""
         imu, contacts = self._imu_publisher, self._contacts_publisher
         return (
             imu is not None and imu.get_subscription_count() > 0,
-            any(publisher.get_subscription_count() for publisher, _, _ in self._wrenches),
+            any(publisher.get_subscription_count() for publisher, _, _ in self._mounted),
             (contacts is not None and contacts.get_subscription_count() > 0)
             or any(publisher.get_subscription_count() for publisher, _, _ in self._reactions),
         )
@@ -136,15 +131,10 @@ class StatePublisher:
             self._felt[:] = readings.linear_acceleration
             self._imu.set_stamp(stamp_ns)
             self._imu.publish(self._imu_publisher)
-        for (publisher, message, numbers), values in zip(self._wrenches, readings.wrenches):
-            if publisher.get_subscription_count():
-                numbers[:] = values
-                message.set_stamp(stamp_ns)
-                message.publish(publisher)
-        further = iter(readings.further.tolist())
-        for publisher, message, numbers in self._further:
+        values = iter(readings.mounted.tolist())
+        for publisher, message, numbers in self._mounted:
             for place in numbers:
-                place[0] = next(further)
+                place[0] = next(values)
             if publisher.get_subscription_count():
                 message.set_stamp(stamp_ns)
                 message.publish(publisher)

@@ -7,13 +7,13 @@ from typing import Any
 
 from contact_id_controller.control.controller import Controller
 from contact_id_controller.estimation.pipeline import EstimationPipeline, PipelineEstimate
-from contact_id_controller.exceptions import ConfigurationError, SimulationError, choices
+from contact_id_controller.exceptions import SimulationError
 from contact_id_controller.models import row_of
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.simulation.sensor_noise import SensorNoise, SimulatedSensors
 from contact_id_controller.state import RobotState
 
-CONTROLLER = {"contact_sources": ["measured", "schedule"], "contact_debounce_s": 0.0}
+CONTROLLER = {"contact_sources": ["state", "schedule"], "contact_debounce_s": 0.0}
 """What changes in the controller's settings: distances from the ground are not known well enough, and
 the estimate has a hysteresis of its own."""
 
@@ -58,14 +58,6 @@ class EstimatedState:
         self.pipeline, self.estimate = pipeline, pipeline.estimate
         self._sensors = SimulatedSensors(world, noise, seed, pipeline.settings.mounted)
         self._period_s = world.period_s
-        wanted, there = [s.name for s in pipeline.settings.wrench_sensors], world.wrench_sensors
-        for name in wanted:
-            if name not in there:
-                raise ConfigurationError(
-                    f"the simulated robot has no force/torque sensor {name!r}; it has "
-                    f"{choices(there) if there else 'none'}"
-                )
-        self._wrenches = [there.index(name) for name in wanted]
 
     def begin(self, controller: Controller, state: RobotState) -> RobotState:
         """The robot is held at its start until the estimate has begun; times of that are negative.
@@ -95,8 +87,7 @@ class EstimatedState:
             readings.position,
             readings.velocity,
             readings.effort,
-            wrenches=readings.wrenches[self._wrenches],
-            readings=readings.further,
+            readings=readings.mounted,
             planned=controller.planned_feet(time_s),
         )
         controller.sources.detector.take_states(estimate.contact.astype(float), time_s)

@@ -87,8 +87,8 @@ class _Record:
 def configuration(name: str) -> Path:
     """A configuration file of the package; its motor constants must be known."""
     path = resolve_urdf(f"package://contact_id_controller/config/{name}.yaml")
-    if not load_settings(path).motor_resistance_ohm:
-        raise ConfigurationError(f"{path} has no motor constants, motor_resistance_ohm and others")
+    if not load_settings(path).motor_constant_nm_sqrt_w:
+        raise ConfigurationError(f"{path} has no motor constants, motor_constant_nm_sqrt_w")
     return path
 
 
@@ -196,10 +196,7 @@ def peak_torque(run: Run, allocation: str) -> float:
 
 
 def _weights(settings, robot):
-    return (
-        settings.spread("motor_resistance_ohm", robot.na)
-        / settings.spread("motor_torque_constant_nm_a", robot.na) ** 2
-    )
+    return settings.spread("motor_constant_nm_sqrt_w", robot.na) ** -2.0
 
 
 def _set_up(path, changes, slope_deg):

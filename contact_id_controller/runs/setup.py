@@ -329,9 +329,8 @@ def _prepare(parameters: dict, folder: Path, mode: str, duration_s: float, state
 def _agreed(parameters: dict, switchable: bool) -> ControllerSettings:
     """The controller's settings, checked; what other nodes take from them and from each other is filled in."""
     controller, simulated = (parameters[name] for name in NEEDED)
-    for name in ("force_torque_sensors", "mounted_sensors"):
-        if simulated.get(name) and ESTIMATOR in parameters:
-            parameters[ESTIMATOR].setdefault(name, list(simulated[name]))
+    if simulated.get("mounted_sensors") and ESTIMATOR in parameters:
+        parameters[ESTIMATOR].setdefault("mounted_sensors", list(simulated["mounted_sensors"]))
     settings = ControllerSettings.from_mapping(controller)
     row_of(settings.friction, settings.solver)  # refuses a pair that does not exist
     if not switchable:
@@ -399,7 +398,7 @@ def _estimate(parameters: dict, file: ParameterFile, mode: str, folder: Path) ->
         "use_sim_time": True,
         "record_path": str((folder / ESTIMATOR_RECORD).resolve()),
     }
-    controller.update(CONTROLLER, measured_contact="state")
+    controller.update(CONTROLLER)
     if mode == "lockstep":
         controller.setdefault("state_timeout_s", ESTIMATE_PATIENCE_S)
     simulated["ground_truth_topics"] = "separate"

@@ -64,11 +64,11 @@ REACTIONS = {
     ),
     "no measured contact": Reaction(
         "where contact_sources or the solver need it and no foot was measured for "
-        "contact_timeout_s: a bad state",
+        "0.05 s: a bad state",
         _BY_ITSELF,
     ),
     "efforts differ": Reaction(
-        "effort states that followed the commands and have not for effort_gap_s: a tenth of the torque, "
+        "effort states that followed the commands and have not for 0.1 s: a tenth of the torque, "
         "on top of what acts",
         "by itself through start_ramp_s, once they follow again",
     ),

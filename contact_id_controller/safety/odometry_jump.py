@@ -16,6 +16,15 @@ FASTEST_M_S2, FASTEST_RAD_S2 = 20.0, 200.0
 """Accelerations that may hide between two poses: what a gap in time explains."""
 
 
+RAD_PER_M = 2.0
+"""Ratio of the limits of attitude and place, as in the defaults that walks and faults were measured with."""
+
+
+def jump_limits(jump_m: float) -> tuple[float, float]:
+    """Changes of place, m, and of attitude, rad, that are jumps."""
+    return jump_m, RAD_PER_M * jump_m
+
+
 class OdometryJump(JumpFilter):
     """Follows the pose of a floating base, refuses outliers, and notices when they stay.
 

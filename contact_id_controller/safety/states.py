@@ -25,7 +25,7 @@ from contact_id_controller.safety.examination import (
     seen_of,
 )
 from contact_id_controller.safety.joint_jump import JointJump
-from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump
+from contact_id_controller.safety.odometry_jump import BASE_SIZE, OdometryJump, jump_limits
 from contact_id_controller.settings import plausibility
 from contact_id_controller.settings.controller import ControllerSettings
 from contact_id_controller.state import RobotState
@@ -120,7 +120,7 @@ class StateChecks:
         """Take over the limits of other settings."""
         self.age_limit_s = settings.state_timeout_s
         self.odometry_age_limit_s = settings.odometry_age_limit_s
-        self._jump.limits[:] = settings.odometry_jump_m, settings.odometry_jump_rad
+        self._jump.limits[:] = jump_limits(settings.odometry_jump_m)
         self._joint_jump.limit[:] = settings.joint_jump
         seen = self._seen
         seen.low[:], seen.high[:] = possible_joints(self._robot)

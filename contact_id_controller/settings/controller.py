@@ -92,15 +92,9 @@ class ControllerSettings(
                 f"parameter 'viscosity' is 0 for every contact frame, friction {row.friction} needs "
                 "more than 0"
             )
-        if bool(self.motor_resistance_ohm) != bool(self.motor_torque_constant_nm_a):
+        if self.power_limit_w and not self.motor_constant_nm_sqrt_w:
             raise ConfigurationError(
-                "parameters 'motor_resistance_ohm' and 'motor_torque_constant_nm_a' must both be given "
-                "or both be empty"
-            )
-        if self.power_limit_w and not self.motor_resistance_ohm:
-            raise ConfigurationError(
-                f"parameter 'power_limit_w' is {self.power_limit_w:g}, which needs "
-                "'motor_resistance_ohm' and 'motor_torque_constant_nm_a'"
+                f"parameter 'power_limit_w' is {self.power_limit_w:g}, which needs 'motor_constant_nm_sqrt_w'"
             )
         self._check_ahead(row)
         if self.contact_time_constant_s < self.period_s:

@@ -32,8 +32,12 @@ def _positive(values: tuple[float, ...]) -> str:
     return "" if all(value > 0.0 for value in values) else "be positive"
 
 
+MEASURED = ("force", "state")
+"""Sources of contact that come on topics; one of them at most."""
+
+
 def _one_or_two(values: tuple[str, ...]) -> str:
-    different = len(set(values)) == len(values)
+    different = len(set(values)) == len(values) and not set(values).issuperset(MEASURED)
     return "" if different and 1 <= len(values) <= 2 else "name one source or two different ones"
 
 
@@ -69,23 +73,13 @@ class RobotSettings(RobotRows):
         when="Set true only for motors that can more than their URDF says.",
     )
 
-    motor_resistance_ohm: tuple[float, ...] = parameter(
+    motor_constant_nm_sqrt_w: tuple[float, ...] = parameter(
         (),
-        """Winding resistance R of the motors: one value, or one per joint; empty: unknown, and no
+        """Motor constant Kt / sqrt(R) on the joint's side of the gear, joint torque per root of the power
+        that heats the motor, (torque / constant)^2: one value, or one per joint; empty: unknown, and no
         power loss is reported.""",
-        when="Set from the motor's data sheet, for power_limit_w and solver qcqp.",
-        unit="ohm",
-        minimum=0.0,
-        validator=_positive,
-        per="joint",
-        live=True,
-    )
-    motor_torque_constant_nm_a: tuple[float, ...] = parameter(
-        (),
-        """Torque constant Kt on the joint's side of the gear, joint torque per ampere: one value,
-        or one per joint. The power that heats the motors is R (torque / Kt)^2.""",
-        when="Set from the motor's data sheet, times the gear ratio.",
-        unit="N·m/A",
+        when="Set from the motor's data sheet (Kt over the root of R), times the gear ratio, for power_limit_w and qcqp.",
+        unit="N·m/√W",
         minimum=0.0,
         validator=_positive,
         per="joint",
@@ -157,6 +151,9 @@ class Experimental:
             the first paper, eq. 35.
         sensed_delay: solver sensed: age of the measured contact forces that are used, in periods, 1 or 2.
         limit_time_constant_s: time in which a joint beyond the speed allowed is brought back to it.
+        effort_gap_s: once measured efforts that followed the commands have not for so long, a tenth of the
+            torque is sent, and start_ramp_s acts when they follow again; 0: never. Longer than commands are
+            ever late on a sound robot: a walk bears old torques better than few.
     """
 
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -165,6 +162,7 @@ class Experimental:
     penetration_gain: float = 0.0
     sensed_delay: int = 1
     limit_time_constant_s: float = 0.02
+    effort_gap_s: float = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,19 +186,14 @@ class ContactSettings:
         ("geometry", "schedule"),
         """What tells that a frame is in contact, one source or two that must agree. geometry: the
         frame is within contact_gap_m of the ground plane. schedule: the plan says that it stands
-        (without a plan: always). measured: the topics of measured_contact.""",
-        when="Add measured where ground is not where it is expected; schedule alone where odometry drifts.",
-        choices=("geometry", "schedule", "measured"),
+        (without a plan: always). force: ground_reaction/<frame> (WrenchStamped, world frame or any frame
+        whose force has the size of the contact force). state: contact_states (JointState: names are frames,
+        position 1 is contact, 0 is none).""",
+        when="""Add what your sensors publish, force or state, where ground is not where it is expected;
+        schedule alone where odometry drifts.""",
+        choices=("geometry", "schedule", *MEASURED),
         validator=_one_or_two,
         live=True,
-    )
-    measured_contact: str = parameter(
-        "force",
-        """Topics of source measured. force: ground_reaction/<frame> (WrenchStamped, world frame or
-        any frame whose force has the size of the contact force). state: contact_states
-        (JointState: names are frames, position 1 is contact, 0 is none).""",
-        when="Set to what your sensors publish.",
-        choices=("force", "state"),
     )
     contact_force_on_n: float = parameter(
         5.0,
@@ -218,16 +211,6 @@ class ContactSettings:
         minimum=0.0,
         maximum=1.0,
         live=True,
-    )
-    contact_timeout_s: float = parameter(
-        0.05,
-        "A measured contact older than this counts as none; a state without any is refused.",
-        when="Set to some periods of your contact sensors.",
-        unit="s",
-        minimum=1e-3,
-        maximum=10.0,
-        live=True,
-        guards="most",
     )
     force_ramp_s: float = parameter(
         0.0,
@@ -267,6 +250,11 @@ class ContactSettings:
         unit="m",
         live=True,
     )
+
+    @property
+    def measured(self) -> str:
+        """The source of contact that comes on topics: force or state; empty: none."""
+        return next((source for source in self.contact_sources if source in MEASURED), "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -438,7 +426,7 @@ class SafetySettings:
     power_limit_w: float = parameter(
         0.0,
         """Largest electrical power of all motors together, mechanical power plus heat; above it
-        all torques shrink alike. Needs the motor constants; 0: no limit.""",
+        all torques shrink alike. Needs motor_constant_nm_sqrt_w; 0: no limit.""",
         when="Set to what battery or supply gives.",
         unit="W",
         minimum=0.0,
@@ -454,19 +442,6 @@ class SafetySettings:
         when="Set on where controller_manager reduces commands and cannot be asked.",
         choices=("auto", "on", "off"),
         live=True,
-    )
-    effort_gap_s: float = parameter(
-        0.1,
-        """Where measured efforts have followed the commands for a while: as soon as they have not for
-        about so long, a tenth of the torque is sent, and start_ramp_s acts when they follow again.
-        Longer than commands are ever late on a sound robot: a walk bears old torques better than few.
-        0, or start_ramp_s 0: never.""",
-        when="Raise where commands act late; 0 where measured efforts are not those of the motors.",
-        unit="s",
-        minimum=0.0,
-        maximum=1.0,
-        guards="most",
-        off=0,
     )
     blend_rate_nm_s: tuple[float, ...] = parameter(
         (100.0,),
@@ -527,19 +502,9 @@ class SafetySettings:
     odometry_jump_m: float = parameter(
         0.05,
         """Change of the base position from one state to the next that its velocity does not explain
-        and that is refused as a jump.""",
+        and that is refused as a jump; so is one of its attitude by 2 rad for each m of this.""",
         when="Raise for odometry that corrects itself in steps.",
         unit="m",
-        minimum=1e-6,
-        infinite=True,
-        live=True,
-        guards="most",
-    )
-    odometry_jump_rad: float = parameter(
-        0.1,
-        "The same for its attitude.",
-        when="Raise for odometry that corrects itself in steps.",
-        unit="rad",
         minimum=1e-6,
         infinite=True,
         live=True,
@@ -680,8 +645,7 @@ class NodeSettings:
     odometry_age_limit_s: float = parameter(
         ODOMETRY_AGE_LIMIT_S,
         """Largest difference between the stamps of joint state and odometry, over which the base is
-        predicted; it is refused sooner where it may be odometry_jump_m or odometry_jump_rad away from
-        there.""",
+        predicted; it is refused sooner where it may be as far away from there as a jump.""",
         when="Set to twice what your estimator is late at most.",
         unit="s",
         minimum=0.0,

@@ -6,13 +6,8 @@ import dataclasses
 
 from contact_id_controller.estimation.mounted import Mounted
 from contact_id_controller.estimation.odometry_settings import BaseOdometrySettings
-from contact_id_controller.estimation.pipeline_settings import (
-    DIRECTIONS,
-    PipelineSettings,
-    WrenchSensor,
-)
+from contact_id_controller.estimation.pipeline_settings import PipelineSettings
 from contact_id_controller.estimation.sensor_kinds import all_mounted
-from contact_id_controller.exceptions import ConfigurationError, choices
 from contact_id_controller.settings.robot_rows import Description, FeetRows
 from contact_id_controller.settings.shared_rows import autostart, contact_radii, record_path
 from contact_id_controller.settings.specification import parameter
@@ -65,36 +60,15 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         unit="N·m",
         minimum=1e-6,
     )
-    force_torque_sensors: tuple[str, ...] = parameter(
-        (),
-        """Joints, or contact frames, with a six-axis force/torque sensor that is read on topic
-        wrench/<name>. A joint's: what the link nearer to the base does to the other one. A contact
-        frame's: what the ground does to the foot, in the frame's axes. A joint's may have frame=.. in whose
-        axes it measures and direction=child_to_parent after its name.""",
-        when="Set to those that the robot has.",
-    )
     mounted_sensors: tuple[str, ...] = parameter(
         (),
-        """Further sensors, each with its kind, the joint or foot that it is at and its settings, as
-        "foot_pressure FL_FOOT area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
+        """Sensors beside IMU, encoders and motors, each with its kind, the joint or foot that it is at and its
+        settings: "force_torque FR_KFE" (six axes, on topic wrench/<name>), "foot_pressure FL_FOOT
+        area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
         when="Set for a robot that has such sensors.",
     )
 
     # The odometry
-    gyroscope_range_rad_s: float = parameter(
-        _ODOMETRY.gyroscope_range,
-        "Of the gyroscope; what reaches it is saturated.",
-        when="Set from the data sheet of the IMU.",
-        unit="rad/s",
-        minimum=1e-9,
-    )
-    accelerometer_range_m_s2: float = parameter(
-        _ODOMETRY.accelerometer_range,
-        "Of the accelerometer; what reaches it is saturated.",
-        when="Set from the data sheet of the IMU.",
-        unit="m/s2",
-        minimum=1e-9,
-    )
     ground_height_noise_m: float = parameter(
         _ODOMETRY.ground_height_noise_m,
         """The ground is level to within this, which holds the height of the base; 0: nothing is
@@ -143,9 +117,9 @@ class DynamicsEstimatorSettings(FeetRows, Description):
     def check_together(self) -> None:
         """Raise ConfigurationError when values that are each valid do not fit each other."""
         self.require("urdf", "a robot description")
-        if not self.flat_feet_frames:
+        if not self.soles:
             self.require("contact_frames", "the feet")
-        self.refuse_repeated("joints", "joint_wrenches", "force_torque_sensors")
+        self.refuse_repeated("joints", "joint_wrenches")
         self.check_feet()
         _ = self.locked
         _ = self.pipeline
@@ -160,8 +134,6 @@ class DynamicsEstimatorSettings(FeetRows, Description):
         """Settings of the estimation without ROS."""
         odometry = BaseOdometrySettings(
             imu_frame=self.imu_frame,
-            gyroscope_range=self.gyroscope_range_rad_s,
-            accelerometer_range=self.accelerometer_range_m_s2,
             ground_height_noise_m=self.ground_height_noise_m,
         )
         return PipelineSettings(
@@ -170,39 +142,17 @@ class DynamicsEstimatorSettings(FeetRows, Description):
             effort_noise_nm=self.effort_noise_nm,
             odometry=odometry,
             soles=self.flat_feet_frames,
-            wrench_sensors=self.wrench_sensors,
             mounted=self.mounted,
         )
 
     @property
     def mounted(self) -> tuple[Mounted, ...]:
-        """The further sensors.
+        """The mounted sensors.
 
         Raises:
             ConfigurationError: see ``sensor_kinds.mounted``.
         """
         return all_mounted(self.mounted_sensors)
-
-    @property
-    def wrench_sensors(self) -> tuple[WrenchSensor, ...]:
-        """The force/torque sensors, each with its frame and direction.
-
-        Raises:
-            ConfigurationError: a setting or direction that does not exist.
-        """
-        found = []
-        for text in self.force_torque_sensors:
-            name, *words = text.split() or [""]
-            given = dict(word.partition("=")[::2] for word in words)
-            wrong = [key for key in given if key not in ("frame", "direction")]
-            direction = given.get("direction", DIRECTIONS[0])
-            if wrong or direction not in DIRECTIONS:
-                raise ConfigurationError(
-                    f"parameter 'force_torque_sensors' has {text!r}, must be a name, frame=.. and "
-                    f"direction=.., one of {choices(DIRECTIONS)}"
-                )
-            found.append(WrenchSensor(name, given.get("frame", ""), direction))
-        return tuple(found)
 
     @property
     def foot_radii_m(self) -> list[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from contact_id_controller.estimation.sensor_kinds import KINDS
 from contact_id_controller.settings.command_interfaces import TOPICS
 
 
@@ -56,6 +57,9 @@ LIFECYCLE = Endpoints(
 )
 """Of a lifecycle node."""
 
+MOUNTED = tuple(f"{kind.topic_prefix}/*" for kind in KINDS.values())
+"""Topics of mounted sensors."""
+
 PLANS = ("joint_trajectory", "base_trajectory", "contact_schedule")
 
 ORDER_CHECK = ("*/get_parameters",)
@@ -100,11 +104,11 @@ NODES: dict[str, Endpoints] = {
             *("odometry", "contact_states", "ground_reaction/*", "/tf", "/diagnostics"),
             *("~/joint_states", "~/accelerations", "~/joint_wrench/*"),
         ),
-        subscribes=("imu", "joint_states", "contact_schedule", "wrench/*"),
+        subscribes=("imu", "joint_states", "contact_schedule", *MOUNTED),
     ),
     "simulated_robot": Endpoints(
         publishes=(
-            *("/clock", "joint_states", "odometry", "imu", "wrench/*", "ground_reaction/*"),
+            *("/clock", "joint_states", "odometry", "imu", *MOUNTED, "ground_reaction/*"),
             *("ground_truth/odometry", "ground_truth/contact_states"),
             *("ground_truth/ground_reaction/*", "/robot_description", "/tf"),
         ),

@@ -17,6 +17,9 @@ LEAD_TIME_S = 0.02
 """A plan starts this long after the state that it was made from: some times what planning and two
 messages take."""
 
+MAX_YAW_RATE_RAD_S = 0.8
+"""Between way-points, and of a full stick of the live view: a half turn in four seconds."""
+
 HORIZON_S = 0.3
 """Length of a plan: one cycle of the first paper's gait, six times the default time between two plans."""
 
@@ -156,14 +159,6 @@ class GaitSettings(Settings):
         "Between way-points keep the first heading, or turn towards the travel.",
         when="travel where the robot must look where it goes.",
         choices=("fixed", "travel"),
-    )
-    max_yaw_rate_rad_s: float = parameter(
-        0.8,
-        "Largest yaw rate between way-points, and of a full stick of the live view.",
-        when="Lower where feet slip in turns.",
-        unit="rad/s",
-        minimum=0.0,
-        maximum=10.0,
     )
     max_acceleration_m_s2: float = parameter(
         0.5,

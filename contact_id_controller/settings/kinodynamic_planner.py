@@ -23,13 +23,6 @@ class KinodynamicSettings(Settings):
         minimum=1e-3,
         maximum=1.0,
     )
-    passes: int = parameter(
-        2,
-        "How often forces and whole body are planned in turn, each for what the other one found.",
-        when="Raise where `contact_id plan` reports the two plans far apart.",
-        minimum=1,
-        maximum=100,
-    )
     swing_height_m: float = parameter(
         0.08,
         "Height of the middle of a swing above the way from foothold to foothold.",
@@ -157,5 +150,5 @@ class KinodynamicPlannerSettings(
             )
         if not self.foot_frames:
             raise ConfigurationError(
-                "parameters 'contact_frames' and 'flat_feet_frames' are empty, one must name feet"
+                "parameters 'contact_frames' and 'soles' are empty, one must name feet"
             )

@@ -11,6 +11,10 @@ PUSHES = "is part of 'pushes' now, four numbers a push: time, s, and impulse x, 
 
 REMOVED: dict[str, str] = {
     "locked_joint_positions": "is part of 'locked_joints' now: name=position",
+    **dict.fromkeys(
+        ("flat_feet_frames", "flat_feet_half_sizes_m", "flat_feet_centers_m"),
+        "is part of 'soles' now: 'left_sole half_length_m=0.1 half_width_m=0.06 x_m=0 y_m=0 z_m=0'",
+    ),
     # gait_planner
     "foot_center_m": "is gone: name a frame of the URDF at the centre of each foot in 'feet'",
     "base_height_m": "is gone: 'posture' gives the height of the base",
@@ -18,6 +22,7 @@ REMOVED: dict[str, str] = {
     "balance": "is gone, with the virtual forces that it switched on: remove the line",
     "balance_gains": "is gone, with the virtual forces of 'balance': remove the line",
     "balance_damping": "is gone, with the virtual forces of 'balance': remove the line",
+    "max_yaw_rate_rad_s": f"{CONSTANT} (0.8 rad/s)",
     "stand_time_s": f"{CONSTANT} (0.3 s)",
     "arrival_radius_m": f"{CONSTANT} (0.03 m)",
     "heading_gain": f"{CONSTANT} (2 1/s)",
@@ -47,9 +52,12 @@ REMOVED: dict[str, str] = {
         "is that of the preset 'sensors' of the simulated robot and a constant of the estimator now: "
         "remove the line (in Python, simulation.sensor_noise.SensorNoise and estimation.pipeline_settings)",
     ),
+    "sensor_seed": f"{CONSTANT} (0; in Python, an argument of simulation.sensor_noise.SimulatedSensors)",
     # dynamics_estimator
-    "force_torque_frames": "is part of 'force_torque_sensors' now: 'FR_KFE frame=..'",
-    "force_torque_directions": "is part of 'force_torque_sensors' now: 'FR_KFE direction=..'",
+    **dict.fromkeys(
+        ("force_torque_sensors", "force_torque_frames", "force_torque_directions"),
+        "is part of 'mounted_sensors' now: 'force_torque FR_KFE frame=.. direction=child_to_parent'",
+    ),
     **dict.fromkeys(
         (
             *("angular_acceleration_noise_rad_s2", "joint_acceleration_noise_rad_s2"),
@@ -63,6 +71,7 @@ REMOVED: dict[str, str] = {
             *("gyroscope_density_rad_s_rthz", "accelerometer_density_m_s2_rthz"),
             *("foot_position_noise_m", "gravity_m_s2", "slip_speed_m_s", "imu_timeout_s"),
             *("stamp_limit_s", "coasting_limit_s", "still_time_s"),
+            *("gyroscope_range_rad_s", "accelerometer_range_m_s2"),
         ),
         f"{CONSTANT} (in Python, estimation.odometry_settings.BaseOdometrySettings)",
     ),
@@ -117,9 +126,18 @@ REMOVED: dict[str, str] = {
         ),
         "is set by experiments in Python only (ControllerSettings): remove the line",
     ),
+    **dict.fromkeys(
+        ("motor_resistance_ohm", "motor_torque_constant_nm_a"),
+        "is part of 'motor_constant_nm_sqrt_w' now: torque constant over the root of the resistance",
+    ),
+    "odometry_jump_rad": f"{CONSTANT}: 2 rad for each m of 'odometry_jump_m'",
+    "contact_timeout_s": f"{CONSTANT} (0.05 s)",
+    "measured_contact": "is a value of 'contact_sources' now: force or state, instead of measured",
+    "effort_gap_s": "is set by experiments in Python only (ControllerSettings; 0.1 s): remove the line",
     "refused_in_a_row": f"{CONSTANT} (3)",
     "period_s": f"{CONSTANT} of the command watchdog (0.002 s)",
     # kinodynamic_planner
+    "passes": "is an argument of planning.kinodynamic.plan_motion and of `contact_id plan` (--passes) now",
     "consensus": "is an argument of planning.kinodynamic.plan_motion now: remove the line",
     "joint_limit_margin": f"{CONSTANT} (0.03 rad)",
     "step_turn_rad": f"{CONSTANT} (0.3 rad)",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contact_id_controller.exceptions import ConfigurationError, choices
+from contact_id_controller.parameter_spec import named_settings
 from contact_id_controller.settings.base import Settings
 from contact_id_controller.settings.specification import parameter
 
@@ -17,12 +18,11 @@ if TYPE_CHECKING:  # imported where they are made: who reads the tables needs no
     from contact_id_controller.geometry import FlatFoot, HeightField, SphereFoot
     from contact_id_controller.robot import RobotModel
 
-PLANE, SPACE = 2, 3
-"""Numbers of a size in the sole's plane, and of a place."""
+_HALF, _MIDDLE = ("half_length_m", "half_width_m"), ("x_m", "y_m", "z_m")
+"""Settings of a sole: those that it must have, and those that are 0 by default."""
 
-
-def _positive(values: tuple[float, ...]) -> str:
-    return "" if all(value > 0.0 for value in values) else "be above 0"
+_LARGEST_M = 1.0
+"""Of a sole, and of the distance of its middle."""
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -47,6 +47,26 @@ def location(value: str) -> str:
     if not any(path) or ".." in path or not all(path):
         return f"name a file in package {package}, without '..'"
     return ""
+
+
+def _sole(text: str) -> FlatFoot:
+    """A sole from the text of its row."""
+    from contact_id_controller.geometry import FlatFoot
+
+    try:
+        frame, given = named_settings(text, dict.fromkeys((*_HALF, *_MIDDLE), "float"))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"parameter 'soles' has {error}") from None
+    values = {name: float(given.get(name, 0.0)) for name in (*_HALF, *_MIDDLE)}
+    for name, value in values.items():
+        least = -_LARGEST_M if name in _MIDDLE else 0.0
+        if not least <= value <= _LARGEST_M or (name in _HALF and not value):
+            raise ConfigurationError(
+                f"parameter 'soles' has {text!r}, whose {name} must be "
+                f"{'within -1 and 1' if name in _MIDDLE else 'above 0, at most 1'}"
+            )
+    half = values["half_length_m"], values["half_width_m"]
+    return FlatFoot(frame, half, (values["x_m"], values["y_m"], values["z_m"]))
 
 
 def _held(values: tuple[str, ...]) -> str:
@@ -179,38 +199,29 @@ class FeetRows(Settings):
         "Frames of the URDF that may touch the ground, at the centre of a spherical foot.",
         when="Set to the frames of round feet, or of an arm's tip.",
     )
-    flat_feet_frames: tuple[str, ...] = parameter(
+    soles: tuple[str, ...] = parameter(
         (),
-        """Frames of the URDF that carry a flat sole, z out of the ground. Its four corners are
-        contacts; after those of contact_frames wherever there is one value per contact frame.""",
-        when="Set for soles.",
-    )
-    flat_feet_half_sizes_m: tuple[float, ...] = parameter(
-        (),
-        """Half the length of each sole along its frame's x and half along y: two values for all
-        flat feet, or two per flat foot.""",
+        """Flat feet, each with the frame of the URDF that carries it, z out of the ground, half its length
+        along the frame's x and half its width along y, and the place of its middle where that is not the
+        frame's origin, m: "left_sole half_length_m=0.1 half_width_m=0.06 x_m=0.02 y_m=0 z_m=-0.03". Their
+        four corners are contacts; after those of contact_frames wherever there is one value per contact
+        frame.""",
         when="Set to what carries of each sole; smaller keeps the load off its edges.",
-        unit="m",
-        maximum=1.0,
-        validator=_positive,
-    )
-    flat_feet_centers_m: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0),
-        "Middle of each sole in its frame: three values for all flat feet, or three per flat foot.",
-        when="Set where the frame is not in the middle of the sole.",
-        unit="m",
-        minimum=-1.0,
-        maximum=1.0,
     )
 
     @property
     def flat_feet(self) -> tuple[FlatFoot, ...]:
-        """The soles."""
-        from contact_id_controller.geometry import FlatFoot
+        """The soles.
 
-        sizes = self._rows("flat_feet_half_sizes_m", PLANE)
-        centers = self._rows("flat_feet_centers_m", SPACE)
-        return tuple(map(FlatFoot, self.flat_feet_frames, sizes, centers))
+        Raises:
+            ConfigurationError: a setting that there is not, is missing or is outside its range.
+        """
+        return tuple(map(_sole, self.soles))
+
+    @property
+    def flat_feet_frames(self) -> tuple[str, ...]:
+        """Frames of the soles."""
+        return tuple(foot.frame for foot in self.flat_feet)
 
     @property
     def feet(self) -> tuple[SphereFoot, ...]:
@@ -244,26 +255,12 @@ class FeetRows(Settings):
         return np.repeat(values, corners)
 
     def check_feet(self) -> None:
-        """Raise ConfigurationError for a foot named twice, or a sole without its sizes."""
-        self.refuse_repeated("contact_frames", "flat_feet_frames")
-        both = set(self.contact_frames) & set(self.flat_feet_frames)
-        if both:
+        """Raise ConfigurationError for a foot named twice, or a sole that makes no sense."""
+        twice = sorted({name for name in self.foot_frames if self.foot_frames.count(name) > 1})
+        if twice:
             raise ConfigurationError(
-                f"parameters 'contact_frames' and 'flat_feet_frames' both name {choices(both)}"
+                f"parameters 'contact_frames' and 'soles' name {choices(twice)} more than once"
             )
-        self._rows("flat_feet_half_sizes_m", PLANE)
-        self._rows("flat_feet_centers_m", SPACE)
-
-    def _rows(self, name: str, width: int) -> list[tuple[float, ...]]:
-        """A parameter's values in rows of ``width``, one for each flat foot; a single row stands for all."""
-        values, count = getattr(self, name), len(self.flat_feet_frames)
-        if len(values) not in (width, width * count) and count:
-            raise ConfigurationError(
-                f"parameter '{name}' has {len(values)} values, must have {width}, or {width} for "
-                f"each of {count} flat feet"
-            )
-        rows = [values[k : k + width] for k in range(0, len(values), width)]
-        return rows * count if len(rows) == 1 else rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,9 +274,7 @@ SAME_ROBOT = (
     "locked_joints",
     "contact_frames",
     "contact_radii_m",
-    "flat_feet_frames",
-    "flat_feet_half_sizes_m",
-    "flat_feet_centers_m",
+    "soles",
     "period_s",
 )
 """Rows of which the robot has one value, whoever asks: controller, simulated robot, estimator."""

@@ -84,27 +84,16 @@ class SimulatedRobotSettings(Commanded, RobotRows):
         when="Set to what your robot has, before you believe a gain.",
         choices=("perfect", "good", "motor_currents", "cheap"),
     )
-    sensor_seed: int = parameter(
-        0,
-        "The same seed draws the same noise, biases and gain errors.",
-        when="Change to see another run of chance.",
-        minimum=0,
-    )
     imu_frame: str = parameter(
         "",
         "Frame of the IMU; empty: the base. A robot bolted to the ground has none unless named.",
         when="Set to the estimator's.",
     )
-    force_torque_sensors: tuple[str, ...] = parameter(
-        (),
-        """Joints, or contact frames, with a six-axis force/torque sensor: topics wrench/<name>. A
-        joint's: what the inner link does to the outer one, in the outer link's axes.""",
-        when="Set to the estimator's.",
-    )
     mounted_sensors: tuple[str, ...] = parameter(
         (),
-        """Further sensors, each with its kind, the joint or foot that it is at and its settings, as
-        "foot_pressure FL_FOOT area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
+        """Sensors beside IMU, encoders and motors, each with its kind, the joint or foot that it is at and its
+        settings: "force_torque FR_KFE" (six axes, on topic wrench/<name>), "foot_pressure FL_FOOT
+        area_m2=0.0004"; kinds and settings: docs/estimation.md.""",
         when="Set to the estimator's.",
     )
     ground_truth_topics: str = parameter(
@@ -174,7 +163,6 @@ class SimulatedRobotSettings(Commanded, RobotRows):
     def check_together(self) -> None:
         """Raise ConfigurationError when the robot is not named."""
         self.require("urdf", "a robot description")
-        self.refuse_repeated("force_torque_sensors")
         self.check_feet()
         missing = [name for name in LOCAL_GAINS if not getattr(self, name)]
         if missing and self.interface.has_joint_gains:
@@ -196,7 +184,7 @@ class SimulatedRobotSettings(Commanded, RobotRows):
 
     @property
     def mounted(self) -> tuple[Mounted, ...]:
-        """The further sensors.
+        """The mounted sensors.
 
         Raises:
             ConfigurationError: see ``sensor_kinds.mounted``.

@@ -35,7 +35,7 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
         friction=settings.friction_coefficient,
         period_s=settings.period_s,
         imu_frame=settings.imu_frame if settings.floating_base or settings.imu_frame else None,
-        wrench_sensors=settings.force_torque_sensors,
+        wrench_sensors=[each.name for each in settings.mounted if each.of_engine],
     )
     place(simulated, settings)
     rows = np.reshape(settings.pushes, (-1, NUMBERS_OF_A_PUSH))
@@ -47,9 +47,7 @@ def build_robot(settings: SimulatedRobotSettings) -> MujocoRobot | DisturbedRobo
 
 def build_sensors(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> SimulatedSensors:
     """The sensors of this robot."""
-    return SimulatedSensors(
-        simulated, preset(settings.sensors), settings.sensor_seed, settings.mounted
-    )
+    return SimulatedSensors(simulated, preset(settings.sensors), mounted=settings.mounted)
 
 
 def place(simulated: MujocoRobot, settings: SimulatedRobotSettings) -> None:

@@ -120,7 +120,7 @@ class Readings(NamedTuple):
 
     time_s: of that instant.  angular_velocity (3,) rad/s and linear_acceleration (3,) m/s2 (gravity
     inside) in the IMU's axes.  position, velocity, effort (na,) in command order.
-    wrenches (n, 6): forces, then moments.  further: numbers of mounted sensors, one after the other.
+    mounted: numbers of the mounted sensors, one after the other.
     """
 
     time_s: float
@@ -129,8 +129,7 @@ class Readings(NamedTuple):
     position: np.ndarray
     velocity: np.ndarray
     effort: np.ndarray
-    wrenches: np.ndarray
-    further: np.ndarray
+    mounted: np.ndarray
 
 
 class NoisySensors:
@@ -140,8 +139,7 @@ class NoisySensors:
         noise: a ``SensorNoise``, or the name of a preset.
         joints: number of joints.
         period_s: of the readings; the delay is rounded to whole periods.
-        wrenches: number of force/torque sensors.
-        further: standard deviations of the numbers of mounted sensors, (r,).
+        mounted: standard deviations of the numbers of mounted sensors, (r,).
         seed: of everything random.
 
     Attributes:
@@ -154,8 +152,7 @@ class NoisySensors:
         joints: int,
         period_s: float,
         *,
-        wrenches: int = 0,
-        further: ArrayLike = (),
+        mounted: ArrayLike = (),
         seed: int = 0,
     ):
         if not 0.0 < period_s < math.inf:
@@ -167,7 +164,7 @@ class NoisySensors:
         self.accelerometer_bias = rng.normal(size=3) * noise.accelerometer_bias_m_s2
         self.effort_gain = 1.0 + rng.normal(size=joints) * noise.effort_gain_error
         # All values of one instant in a row: one draw for all of them.
-        counts = (3, 3, joints, joints, joints, 6 * wrenches, np.size(further))
+        counts = (3, 3, joints, joints, joints, np.size(mounted))
         ends = np.cumsum(counts)
         self._places = [slice(end - count, end) for end, count in zip(ends.tolist(), counts)]
         self._deviations = np.concatenate(
@@ -177,8 +174,7 @@ class NoisySensors:
                 np.full(joints, noise.position_noise_rad),
                 np.full(joints, noise.velocity_noise_rad_s),
                 np.full(joints, noise.effort_noise_nm),
-                np.tile(np.repeat([noise.force_noise_n, noise.moment_noise_nm], 3), wrenches),
-                np.ravel(further),
+                np.ravel(mounted),
             ]
         )
         self._noisy = bool(self._deviations.any())
@@ -198,8 +194,7 @@ class NoisySensors:
         position,
         velocity,
         effort,
-        wrenches=(),
-        further=(),
+        mounted=(),
     ) -> Readings:
         """What is read at ``time_s`` where this is true; see ``Readings`` for shapes.
 
@@ -209,15 +204,7 @@ class NoisySensors:
             StateError: wrong shapes.
         """
         noise = self.noise
-        true = (
-            angular_velocity,
-            linear_acceleration,
-            position,
-            velocity,
-            effort,
-            wrenches,
-            further,
-        )
+        true = angular_velocity, linear_acceleration, position, velocity, effort, mounted
         row = self._row(true)
         parts = [row[place] for place in self._places]
         joints, rates, currents = parts[2:5]
@@ -229,7 +216,6 @@ class NoisySensors:
             row += self._rng.standard_normal(len(row)) * self._deviations
         if noise.position_step_rad:
             joints[:] = noise.position_step_rad * np.round(joints / noise.position_step_rad)
-        parts[5] = parts[5].reshape(-1, 6)
         self._waiting.append(Readings(float(time_s), *parts))
         return self._waiting[0]
 
@@ -252,7 +238,10 @@ class SimulatedSensors:
     Args:
         world: a simulated robot; without an IMU, its IMU says not a number.
         noise, seed: see ``NoisySensors``.
-        mounted: further sensors, with noise unless ``noise`` is ``perfect``.
+        mounted: its sensors beside IMU, encoders and motors; without noise where ``noise`` is ``perfect``.
+
+    Raises:
+        ConfigurationError: the world lacks what a mounted sensor measures.
     """
 
     def __init__(
@@ -263,25 +252,27 @@ class SimulatedSensors:
         mounted: Sequence[Mounted] = (),
     ):
         self.world, self.mounted = world, tuple(mounted)
-        perfect = noise in ("perfect", PRESETS["perfect"])
+        chosen = preset(noise) if isinstance(noise, str) else noise
+        perfect = chosen == PRESETS["perfect"]
         deviations = [
-            np.broadcast_to(0.0 if perfect else each.white_noise, len(each.numbers))
+            np.broadcast_to(0.0 if perfect else each.white_noise(chosen), len(each.numbers))
             for each in self.mounted
         ]
         self.noisy = NoisySensors(
-            noise,
+            chosen,
             world.robot.na,
             world.period_s,
-            wrenches=len(world.wrench_sensors),
-            further=np.concatenate([np.zeros(0), *deviations]),
+            mounted=np.concatenate([np.zeros(0), *deviations]),
             seed=seed,
         )
-        self._no_wrenches = np.zeros((len(world.wrench_sensors), 6))
+        self._unread = np.zeros(sum(map(len, deviations)))
+        if self.mounted:
+            self._true(world.state())  # refuses now what is not there
 
-    def read(self, state: RobotState, imu: bool = True, wrenches: bool = True) -> Readings:
+    def read(self, state: RobotState, imu: bool = True, mounted: bool = True) -> Readings:
         """The readings that belong to the state at the end of the world's last period.
 
-        imu, wrenches: whether somebody looks at these; else they hold nothing but noise.
+        imu, mounted: whether these are used; else they hold nothing but noise.
         """
         world, robot = self.world, self.world.robot
         return self.noisy.read(
@@ -290,8 +281,9 @@ class SimulatedSensors:
             robot.joints_of(state.q),
             state.v[robot.actuated],
             world.applied_torques(),
-            world.wrenches() if wrenches else self._no_wrenches,
-            np.concatenate([each.true(world, state) for each in self.mounted])
-            if self.mounted
-            else (),
+            self._true(state) if mounted and self.mounted else self._unread,
         )
+
+    def _true(self, state: RobotState) -> np.ndarray:
+        """What ideal mounted sensors read, one after the other."""
+        return np.concatenate([each.true(self.world, state) for each in self.mounted])

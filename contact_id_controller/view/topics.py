@@ -37,9 +37,9 @@ class Topic(NamedTuple):
 
 def contact_topics(settings: ControllerSettings, sensed: bool) -> dict[str, Any]:
     """Topics of measured contact that the controller of these settings listens to: name -> type."""
-    if sensed or ("measured" in settings.contact_sources and settings.measured_contact == "force"):
+    if sensed or settings.measured == "force":
         return {f"ground_reaction/{frame}": WrenchStamped for frame in settings.foot_frames}
-    return {"contact_states": JointState} if "measured" in settings.contact_sources else {}
+    return {"contact_states": JointState} if settings.measured else {}
 
 
 def sent_as(settings: ControllerSettings) -> tuple[str, Any]:

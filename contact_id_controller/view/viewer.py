@@ -25,6 +25,7 @@ from contact_id_controller.ros.executor import GuardedExecutor
 from contact_id_controller.ros.process import Interrupt, run_node
 from contact_id_controller.runs.ros_run import LINK, READY
 from contact_id_controller.settings.controller import ControllerSettings
+from contact_id_controller.settings.gait import MAX_YAW_RATE_RAD_S
 from contact_id_controller.settings.gait_planner import GaitPlannerSettings
 from contact_id_controller.settings.parameter_file import ParameterFile
 from contact_id_controller.view.drive import Drive, DrivePage
@@ -223,7 +224,7 @@ def main(arguments: list[str] | None = None) -> int:
             gait = GaitPlannerSettings.from_mapping(
                 ParameterFile(given.parameters).section(given.planner)
             )
-            viewer.let_drive(node, given.host, gait.speed_m_s, gait.max_yaw_rate_rad_s)
+            viewer.let_drive(node, given.host, gait.speed_m_s, MAX_YAW_RATE_RAD_S)
             print(f"stick: {viewer.gate.link(viewer.drive_page.port)}", flush=True)
         executor = GuardedExecutor(node, context=node.context)
         if viewer.scene.shapes.told:

@@ -36,7 +36,12 @@ from contact_id_controller.plans.trajectories import (
     JointTrajectory,
 )
 from contact_id_controller.robot import RobotModel
-from contact_id_controller.settings.gait import HORIZON_S, LEAD_TIME_S, GaitSettings
+from contact_id_controller.settings.gait import (
+    HORIZON_S,
+    LEAD_TIME_S,
+    MAX_YAW_RATE_RAD_S,
+    GaitSettings,
+)
 
 SLOW_M_S = 5e-3
 """Planned speed below which a base without command counts as stopped."""
@@ -95,7 +100,7 @@ class GaitPlanner:
             settings.waypoints(),
             settings.speed_m_s,
             settings.heading,
-            settings.max_yaw_rate_rad_s,
+            MAX_YAW_RATE_RAD_S,
         )
         self._velocity: VelocityCommand | None = None
         self._footsteps: Footsteps | None = None

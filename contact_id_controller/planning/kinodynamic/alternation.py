@@ -69,6 +69,10 @@ FOLLOWING = MomentumWeights(com=(200.0,) * 3, velocity=(20.0,) * 3, spin=(500.0,
 PLAIN, MULTIPLIERS = "plain", "multipliers"
 """Values of ``consensus`` of `plan_motion`."""
 
+PASSES = 2
+"""How often forces and whole body are planned in turn: the paper's number, after which the plans of its scene
+and of ours differ by less than their tolerances (results/reproduced.md)."""
+
 GRID_S = 0.035
 """Largest time between two points of the plan that is handed on: there feet and centre of mass are exactly
 where they belong. Half of the paper's time step."""
@@ -152,6 +156,7 @@ def plan_motion(
     weights: MotionWeights = DEFAULT_WEIGHTS,
     told: Callable[[Pass], None] | None = None,
     consensus: str = MULTIPLIERS,
+    passes: int = PASSES,
 ) -> MotionPlan:
     """Plan the motion of the whole body over given footholds.
 
@@ -167,6 +172,7 @@ def plan_motion(
         told: called after each pass.
         consensus: what each pass hands on. `PLAIN`: the other plan as it is (the paper's algorithm 1);
             `MULTIPLIERS`: with the disagreement so far added, which agrees in fewer passes.
+        passes: how often forces and whole body are planned in turn, at least 1.
 
     Raises:
         InfeasiblePlanError: phase, foot or joint, and what is missing.
@@ -187,12 +193,12 @@ def plan_motion(
         np.asarray(start if posture is None else posture, dtype=float),
     )
     alternation = _Alternation(robot, contact_plan, settings, at, weights, consensus)
-    passes: list[Pass] = []
-    for number in range(1, settings.passes + 1):
-        passes.append(alternation.run(number))
+    done: list[Pass] = []
+    for number in range(1, passes + 1):
+        done.append(alternation.run(number))
         if told is not None:
-            told(passes[-1])
-    momentum, motion = passes[-1].forces, passes[-1].motion
+            told(done[-1])
+    momentum, motion = done[-1].forces, done[-1].motion
     parts = math.ceil(settings.time_step_s / GRID_S - 1e-9)
     fine = between_knots(
         motion,
@@ -217,7 +223,7 @@ def plan_motion(
         motion=motion,
         fine=fine,
         torques=torques,
-        passes=tuple(passes),
+        passes=tuple(done),
         seconds=time.perf_counter() - began,
     )
 
